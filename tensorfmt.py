@@ -1,0 +1,5391 @@
+# SPDX-License-Identifier: MIT
+#
+# MIT License
+#
+# Copyright (c) 2026 the tensorfmt developers
+#
+# Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+# and associated documentation files (the "Software"), to deal in the Software without
+# restriction, including without limitation the rights to use, copy, modify, merge, publish,
+# distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+# Software is furnished to do so, subject to the following conditions:
+#
+# The above copyright notice and this permission notice shall be included in all copies or
+# substantial portions of the Software.
+#
+# THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+# BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+# NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+# DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+# OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+"""Read, write and explain five tensor file formats: one file, standard library only.
+
+.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
+
+    from tensorfmt import load, save, tensor
+    save("model.bpk", {"w": [[1.0, 2.0], [3.0, 4.0]], "steps": tensor(7, "int64")})
+    with load("model.bpk") as file:         # O(index): no tensor byte is touched
+        w = file["w"]                       # .name .dtype .shape .strides .raw .data .tolist()
+        print(w.dtype, w.shape, w[0, 1])    # float64 (2, 2) 2.0
+        array = numpy.asarray(w)            # zero-copy; numpy is not needed for anything else
+
+Contents (each line is the banner of a room below; search for its number)
+
+    [1] platform           what this Python offers; the limits
+    [2] errors             FormatError, Unsupported
+    [3] dtypes             element types, values <-> bytes, byte order, casts
+    [4] sources, cursor    where bytes come from; reading with named fields; the trace
+    [5a] checksums         CRC-32, CRC-32C, SHA-256
+    [5b] CBOR              RFC 8949: cbor_read, cbor_pack
+    [5c] MessagePack       msgpack_read, msgpack_pack
+    [5d] FlatBuffers       FlatTable, FlatBuilder
+    [5e] zstd              through whichever module is there
+    [6] Tensor, File       strided views, values, the mapping of names to tensors
+    [7a] mag               two layouts, header + records + data
+    [7b] ztensor           data + CBOR index + its size
+    [7c] primitiv          a run of MessagePack values, column-major
+    [7d] burnpack          header + CBOR + data
+    [7e] tensorbuffers     data + one FlatBuffer + its size
+    [8] public functions   load, save, dumps, tensor, convert, verify, explain, detect
+    [9] command line       ls, get, explain, verify, convert, formats, demo
+
+Units and conventions. `nbytes` counts bytes, `size` and `count` count elements, `offset` is in
+bytes from the start of the file. Shapes are tuples, outermost dimension first, `()` is a scalar.
+Row-major means that the last index runs fastest. Data are little-endian unless said otherwise.
+To learn a format, read its room: a docstring that draws the layout, tables of the fields, one
+`read` (which is also the disassembler behind `explain`) and one `write`. Each room can be cut
+out together with its line in FORMATS; all above the cut line works without what is below it.
+
+Sources: the specification texts of the five formats and files of their real writers (magnetron
+0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1/0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and
+2422de1), RFC 8949 (CBOR), the MessagePack and FlatBuffers specifications, RFC 3720 (CRC-32C).
+"""
+__version__ = "0.1.0"
+__all__ = [
+    "load", "save", "dumps", "tensor", "convert", "verify", "explain", "detect",
+    "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
+    "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "FlatTable", "FlatBuilder",
+    "crc32c",
+]
+
+# -- [1] platform --------------------------------------------------------------------------------
+
+import struct
+import sys
+
+try:
+    import os
+except ImportError:  # a board without files: buffers and streams still work
+    os = None  # type: ignore[assignment]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, Union
+
+unpack_from = struct.unpack_from
+pack = struct.pack
+
+NATIVE = "<" if sys.byteorder == "little" else ">"
+HAS_CAST = hasattr(memoryview, "cast")  # MicroPython: no typed views, no slices with a step
+try:
+    quoted = ascii  # names are data: escaped wherever a person reads them
+except NameError:
+    quoted = repr
+
+if sys.implementation.name == "micropython":  # its dict has no order
+    from collections import OrderedDict as Map
+else:
+    Map = dict  # type: ignore[assignment,misc]
+
+# Limits. Each is named in the error that it causes; set them before load() to change them.
+MAX_INDEX_BYTES = 256 << 20  # zTensor: bytes of the CBOR index
+MAX_METADATA_BYTES = 104857600  # Burnpack: bytes of the CBOR metadata (the real reader's own limit)
+MAX_TENSORS = 100000  # Burnpack: tensors (the real reader's own limit)
+MAX_DEPTH = 128  # CBOR: arrays, maps and tags around an item
+MAX_MSGPACK_DEPTH = 64  # MessagePack: arrays and maps around an item
+MAX_PRIMITIV_DIMS = 32  # primitiv: dimensions read (8 are written)
+MAX_FLAT_DIMS = 64  # TensorBuffers: dimensions
+MAX_EXPANSION = 32768  # zstd: decoded bytes per stored byte (128 KiB from a block of 4 bytes)
+MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
+BLOCK = 1 << 20 if HAS_CAST else 1 << 10  # bytes decoded, swapped, transposed or cast at a time
+WINDOW = 1 << 12  # bytes of index read first; doubled while reading goes on in a row
+
+
+# -- [2] errors ----------------------------------------------------------------------------------
+
+
+class FormatError(ValueError):
+    """The bytes break a rule of the format.
+
+    Attributes: `what` (the sentence), `offset` (bytes from the start of the file, or None),
+    `field` (as explain() names it), `tensor` (name), `path` (of the file), `check` (the row of
+    verify() that it belongs to).
+    """
+
+    def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
+                 tensor: "Optional[str]" = None, path: "Optional[str]" = None,
+                 check: str = "index") -> None:
+        super().__init__(what, offset, field, tensor, path, check)
+        self.what = what
+        self.offset = offset
+        self.field = field
+        self.tensor = tensor
+        self.path = path
+        self.check = check
+
+    def __str__(self) -> str:
+        text = self.what
+        if self.tensor is not None:
+            text = "tensor %s: %s" % (quoted(self.tensor), text)
+        if self.path is not None:
+            text = "%s: %s" % (self.path, text)
+        place = [] if self.offset is None else ["at 0x%x" % self.offset]
+        if self.field is not None:
+            place.append(self.field)
+        return "%s (%s)" % (text, ", ".join(place)) if place else text
+
+
+class Unsupported(FormatError):
+    """The bytes may be right, but tensorfmt does not read them: the message names what they are."""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return "1 tensor" or "3 tensors"."""
+    return "%d %s%s" % (count, noun, "" if count == 1 else "s")
+
+
+def shown(value: "Any", limit: int = 60) -> str:
+    """Return a value for a message: short, escaped, and no digits of a huge integer."""
+    if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
+        return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "%d bytes" % len(value)
+    if isinstance(value, (list, tuple)) and len(value) > 20:
+        return "%s, ... %d items]" % (shown(list(value[:8]), 1000)[:-1], len(value))
+    if isinstance(value, (list, tuple)):
+        return "[%s]" % ", ".join([shown(item) for item in value])
+    text = quoted(value)
+    return text if len(text) <= limit else text[:limit - 3] + "..."
+
+
+# -- [3] dtypes ----------------------------------------------------------------------------------
+
+ITEMSIZE = {  # bytes per element
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2,
+    "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1}
+STRUCT_CODE = {  # of struct, array and memoryview; bfloat16 (the upper half of a float32) has none
+    "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
+    "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?"}
+BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
+INT_RANGE = {
+    "int64": (-(1 << 63), (1 << 63) - 1), "int32": (-(1 << 31), (1 << 31) - 1),
+    "int16": (-32768, 32767), "int8": (-128, 127), "uint64": (0, (1 << 64) - 1),
+    "uint32": (0, (1 << 32) - 1), "uint16": (0, 65535), "uint8": (0, 255)}
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+
+
+def count_elements(shape: "Iterable[int]") -> int:
+    """Return the product of the dimensions, exact up to 2**64; some larger number beyond that."""
+    count = 1
+    for n in shape:
+        if n == 0:
+            return 0
+        if count <= 1 << 64:  # thousands of 2**64-1: the whole product would take minutes
+            count *= n
+    return count
+
+
+def row_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
+    """Return the strides in bytes of a gap-free array whose last index runs fastest."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(strides))
+
+
+def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
+    """Return the strides in bytes of a gap-free array whose first index runs fastest."""
+    return tuple(reversed(row_major(tuple(reversed(shape)), itemsize)))
+
+
+def swap(data: "Any", itemsize: int) -> "Any":
+    """Return a copy of the bytes with the byte order of each element reversed."""
+    if not HAS_CAST:
+        out = bytearray(len(data))
+        for i in range(len(data)):
+            out[i] = data[i - i % itemsize + itemsize - 1 - i % itemsize]
+        return out
+    from array import array  # 10 GB/s; imported here because it drags in nine modules
+    items = array(BITS_CODE[itemsize])
+    items.frombytes(data)
+    items.byteswap()
+    return memoryview(items).cast("B")
+
+
+def typed(data: "Any", code: str) -> "Any":
+    """Return bytes in native order as a flat typed sequence, zero-copy where memoryview can."""
+    if HAS_CAST:
+        return memoryview(data).cast(code)
+    from array import array
+    return array("B" if code == "?" else code, bytes(data))  # never array(code, memoryview)
+
+
+def unpack_values(dtype: str, data: "Any", order: str = "<") -> "Any":
+    """Return the elements in `data` as Python numbers; `order` is their byte order."""
+    count = len(data) // ITEMSIZE[dtype]
+    if dtype == "bool":
+        return [byte != 0 for byte in data]
+    if dtype == "bfloat16":
+        return unpack_values("float32", widen_bfloat16(data, order), order)
+    return unpack_from("%s%d%s" % (order, count, STRUCT_CODE[dtype]), data, 0)
+
+
+def widen_bfloat16(data: "Any", order: str) -> bytearray:
+    """Return the float32 bytes of bfloat16 bytes: each gets two zero bytes at its low end."""
+    out = bytearray(2 * len(data))
+    low = 2 if order == "<" else 0  # where the two stored bytes go
+    if HAS_CAST:
+        data = bytes(data)
+        out[low::4] = data[0::2]
+        out[low + 1::4] = data[1::2]
+        return out
+    for i in range(0, len(data), 2):
+        out[2 * i + low] = data[i]
+        out[2 * i + low + 1] = data[i + 1]
+    return out
+
+
+def pack_values(dtype: str, values: "Any") -> "Any":
+    """Return the little-endian bytes of a sequence of numbers.
+
+    Floats are rounded to nearest even and overflow to infinity. An integer dtype takes whole
+    numbers in its range: anything else is a ValueError. bool takes every number; 0 is false.
+    """
+    if dtype == "bool":
+        return bytes([1 if value else 0 for value in values])
+    if dtype in INT_RANGE:
+        whole = []
+        low, high = INT_RANGE[dtype]
+        for value in values:
+            number = int(value) if value == value and abs(value) != INFINITY else None
+            if number is None or number != value or not low <= number <= high:
+                raise ValueError("%s does not fit %s" % (shown(value), dtype))
+            whole.append(number)
+        return pack("<%d%s" % (len(whole), STRUCT_CODE[dtype]), *whole)
+    if dtype == "bfloat16":
+        return narrow_bfloat16(values)
+    code = STRUCT_CODE[dtype]
+    if dtype != "float64":
+        values = [to_float(value) if type(value) is int else value for value in values]
+    try:
+        return pack("<%d%s" % (len(values), code), *values)
+    except OverflowError:
+        limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": INFINITY}[code]
+        return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
+
+
+INFINITY = float("inf")
+FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
+
+
+def to_inf(value: "Any", limit: float) -> float:
+    """Return the number as a float, or an infinity where it rounds past the largest finite one."""
+    if value != value or -limit < value < limit:
+        try:
+            return float(value)
+        except OverflowError:  # an integer past float64
+            pass
+    return INFINITY if value > 0 else -INFINITY
+
+
+def to_float(value: int) -> float:
+    """Return an integer as float64, rounded to odd so that rounding once more stays right."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return INFINITY if value > 0 else -INFINITY
+    if int(number) == value:
+        return number
+    bits, = unpack_from("<q", pack("<d", number))
+    if abs(int(number)) > abs(value):  # float() rounded away from zero: back to the truncated one
+        bits -= 1
+    return float(unpack_from("<d", pack("<q", bits | 1))[0])
+
+
+def narrow_bfloat16(values: "Any") -> bytearray:
+    """Return the little-endian bfloat16 bytes of numbers, rounded once, to nearest even."""
+    out = bytearray(2 * len(values))
+    for i, value in enumerate(values):
+        number = to_float(value) if type(value) is int else float(value)
+        if number != number or abs(number) == INFINITY or abs(number) >= FLOAT32_LIMIT:
+            bits = 0x7F80 if number == number else 0x7FC0
+            bits |= 0x8000 if pack("<d", number)[7] >= 128 else 0
+        else:
+            bits, = unpack_from("<I", pack("<f", number))
+            rounded, = unpack_from("<f", pack("<I", bits))
+            if rounded != number:  # float32 is a step on the way: round it to odd
+                bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
+            bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        out[2 * i] = bits & 255
+        out[2 * i + 1] = bits >> 8
+    return out
+
+
+def narrow_float32(data: "Any") -> bytes:
+    """Return bfloat16 bytes of little-endian float32 bytes: 32-bit lanes of one big integer."""
+    data = bytes(data)
+    if b"\x7f" in data[3::4] or b"\xff" in data[3::4]:  # inf, NaN or near them: lanes would carry
+        return bytes(narrow_bfloat16(unpack_values("float32", data)))
+    count = len(data) // 4
+    ones = int.from_bytes(b"\x01\x00\x00\x00" * count, "little")
+    lanes = int.from_bytes(data, "little")
+    lanes += (lanes >> 16 & ones) + ones * 0x7FFF  # half to even
+    rounded = lanes.to_bytes(4 * count, "little")
+    out = bytearray(2 * count)
+    out[0::2] = rounded[2::4]
+    out[1::2] = rounded[3::4]
+    return bytes(out)
+
+
+def cast_block(data: "Any", old: str, new: str) -> "Any":
+    """Return little-endian bytes of dtype `old` as little-endian bytes of dtype `new`."""
+    if old == new:
+        return data
+    if old == "bfloat16" and new == "float32":
+        return widen_bfloat16(data, "<")
+    if old == "float32" and new == "bfloat16" and HAS_CAST:
+        return narrow_float32(data)
+    return pack_values(new, unpack_values(old, data))
+
+
+def cast_is_exact(old: str, new: str) -> bool:
+    """Return whether every value of one dtype is a value of the other."""
+    if old == "bool" or old == new:
+        return True
+    if new == "bool":
+        return False
+    digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+    if old in INT_RANGE:
+        low, high = INT_RANGE[old]
+        if new in INT_RANGE:
+            return INT_RANGE[new][0] <= low and high <= INT_RANGE[new][1]
+        return high < 1 << digits[new]
+    return new in digits and digits[old] <= digits[new] and (old, new) != ("bfloat16", "float16")
+
+
+# -- [4] sources, cursor -------------------------------------------------------------------------
+#
+# A source has .nbytes and .path, and answers read(offset, nbytes) with bytes (for the index: never
+# through the mapping, which would read megabytes around it) and view(offset, nbytes) with a
+# memoryview (for tensors: no copy where .zero_copy is true).
+
+
+class Memory:
+    """Any bytes-like object as a source."""
+
+    path: "Optional[str]" = None
+    zero_copy = True
+
+    def __init__(self, buffer: "Any") -> None:
+        view = memoryview(buffer)
+        if HAS_CAST:
+            if not view.c_contiguous:
+                raise ValueError("a source must be contiguous; pass bytes(...) of it")
+            view = view.cast("B") if view.nbytes else memoryview(b"")
+            view = view.toreadonly() if hasattr(view, "toreadonly") else view
+        self._view: "Any" = view
+        self.nbytes = len(view)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
+
+    def view(self, offset: int, nbytes: int) -> "Any":
+        if self._view is None:
+            raise ValueError("the File is closed")
+        return self._view[offset:offset + nbytes]
+
+    def close(self) -> None:
+        self._view = None  # never release(): views that somebody holds stay valid
+
+
+class Stream:
+    """A seekable binary file object as a source; its position is put back after each read."""
+
+    path: "Optional[str]" = None
+    zero_copy = False
+
+    def __init__(self, stream: "Any") -> None:
+        self._stream = stream
+        here = stream.tell()
+        stream.seek(0, 2)
+        self.nbytes: int = stream.tell()
+        stream.seek(here)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        if self._stream is None:
+            raise ValueError("the File is closed")
+        here = self._stream.tell()
+        try:
+            self._stream.seek(offset)
+            return read_exactly(self._stream, nbytes)
+        finally:
+            self._stream.seek(here)
+
+    def view(self, offset: int, nbytes: int) -> "Any":
+        return memoryview(self.read(offset, nbytes))
+
+    def close(self) -> None:
+        self._stream = None  # not ours to close
+
+
+def read_exactly(stream: "Any", nbytes: int) -> bytes:
+    """Return nbytes bytes of a stream whose read() may give fewer than asked."""
+    parts = []
+    while nbytes:
+        part = stream.read(nbytes)
+        if not part:
+            raise FormatError("the stream ended %d bytes early: it has shrunk" % nbytes)
+        if not isinstance(part, (bytes, bytearray)):
+            raise TypeError("the stream gives %s; open it in binary mode" % type(part).__name__)
+        parts.append(bytes(part))
+        nbytes -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class Path:
+    """A file as a source: the index by pread, tensors through a mapping made at the first one."""
+
+    def __init__(self, path: str, mapped: bool = True, expected: "Any" = None) -> None:
+        self.path = path
+        self.mapped = mapped
+        self.nbytes = -1
+        self.mtime: "Any" = None
+        self._file: "Any" = None
+        self._map: "Any" = None
+        self._closed = False
+        self._expected = expected  # (nbytes, mtime): opened at the first use, after unpickling
+        if expected is None:
+            self._open()
+
+    @property
+    def zero_copy(self) -> bool:
+        return self.mapped
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ValueError("%s: the File is closed" % self.path)
+        self._file = open(self.path, "rb")
+        self.nbytes = self._file.seek(0, 2)
+        if hasattr(os, "fstat"):
+            self.mtime = os.fstat(self._file.fileno()).st_mtime
+        if self._expected not in (None, (self.nbytes, self.mtime)):
+            self.close()
+            raise ValueError("%s has changed since the tensor was pickled" % self.path)
+
+    def __reduce__(self) -> "Any":
+        path = os.path.abspath(self.path)
+        return Path, (path, self.mapped, self._expected or (self.nbytes, self.mtime))
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        if self._map is not None:
+            return bytes(self._map[offset:offset + nbytes])
+        if self._file is None:
+            self._open()
+        if hasattr(os, "pread"):
+            data = os.pread(self._file.fileno(), nbytes, offset)
+            if len(data) == nbytes:
+                return data
+        self._file.seek(offset)
+        return read_exactly(self._file, nbytes)
+
+    def view(self, offset: int, nbytes: int) -> "Any":
+        if self._map is None:
+            if self._file is None:
+                self._open()
+            if self.mapped:
+                self._make_map()
+        if self._map is None:
+            return memoryview(self.read(offset, nbytes))
+        return self._map[offset:offset + nbytes]
+
+    def _make_map(self) -> None:
+        """Map the file; where that is not possible (no mmap module, ENODEV), stay with reads."""
+        self.mapped = False
+        if not self.nbytes:
+            return
+        try:
+            from mmap import ACCESS_READ, mmap
+            self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
+        except (ImportError, OSError):
+            return
+        except ValueError:  # "mmap length is greater than file size"
+            raise FormatError("the file has shrunk since it was opened", path=self.path)
+        self.mapped = True
+        self._file.close()
+        self._file = None
+
+    def close(self) -> None:
+        """Let go of file and mapping. Never mmap.close(): PyPy would let live views go dead."""
+        self._closed = True
+        self._expected = None
+        self._map = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            self._file.close()
+
+
+def open_source(source: "Any", mapped: bool) -> "Any":
+    """Return a source for a path, a bytes-like object or a seekable binary file object."""
+    if isinstance(source, str) or hasattr(source, "__fspath__"):
+        path = source if isinstance(source, str) else os.fspath(source)
+        return Path(path if isinstance(path, str) else os.fsdecode(path), mapped)
+    try:
+        return Memory(source)
+    except TypeError:
+        pass
+    if hasattr(source, "read") and hasattr(source, "seek"):
+        return Stream(source)
+    raise TypeError("a source is a path, a bytes-like object or a seekable binary file object, "
+                    "not %s" % type(source).__name__)
+
+
+class Field:
+    """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
+
+    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` (of nesting, for
+    indentation) and `.tensor` (the name of the tensor that it belongs to, or None).
+    """
+
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor")
+
+    def __init__(self, offset: int, nbytes: int, name: str, value: "Any", doc: str,
+                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None) -> None:
+        self.offset = offset
+        self.nbytes = nbytes
+        self.name = name
+        self.value = value
+        self.doc = doc
+        self.kind = kind
+        self.depth = depth
+        self.tensor = tensor
+
+    def __iter__(self) -> "Iterator[Any]":
+        return iter((self.offset, self.nbytes, self.name, self.value, self.doc))
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: "Any") -> "Any":
+        return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
+
+    def __repr__(self) -> str:
+        return "Field(%d, %d, %s, %s)" % (
+            self.offset, self.nbytes, quoted(self.name), shown(self.value))
+
+
+class Trace:
+    """Collects the fields of one parse, or (with `wanted`) only the offset of the one so named."""
+
+    def __init__(self, wanted: "Optional[str]" = None) -> None:
+        self.fields: "List[Field]" = []
+        self.offsets: "Dict[str, int]" = {}
+        self.wanted = wanted
+
+    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
+            kind: str = "structure") -> None:
+        if self.wanted is None:
+            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth))
+        if self.wanted in (None, name):
+            self.offsets[name] = offset
+
+
+def child(path: str, key: "Any") -> str:
+    """Return the path of an item in a map or list: `a.key`, `a[3]` or `a['any text']`."""
+    if isinstance(key, int):
+        return "%s[%s]" % (path, shown(key))
+    if isinstance(key, str) and key.replace("_", "").isalpha() and quoted(key) == repr(key):
+        return "%s.%s" % (path, key) if path else key
+    return "%s[%s]" % (path, shown(key))
+
+
+class Record:
+    """Fixed little-endian fields: the rows (name, struct code, doc) read, write and explain them.
+
+    A code with a count ("6q") is that many values, one with "s" is bytes.
+    """
+
+    def __init__(self, *rows: "Tuple[str, str, str]") -> None:
+        self.rows = rows
+        self.format = "<" + "".join([row[1] for row in rows])
+        self.nbytes = struct.calcsize(self.format)
+
+    def pack(self, *values: "Any") -> bytes:
+        return pack(self.format, *values)
+
+    def tell(self, trace: Trace, offset: int, values: "Tuple[Any, ...]", prefix: str,
+             depth: int) -> None:
+        """Add one field per row to the trace."""
+        at = 0
+        for name, code, doc in self.rows:
+            count = 1 if code[-1] == "s" or len(code) == 1 else int(code[:-1])
+            value = values[at] if count == 1 else list(values[at:at + count])
+            nbytes = struct.calcsize("<" + code)
+            trace.add(offset, nbytes, prefix + name, value, doc, depth)
+            offset += nbytes
+            at += count
+
+
+class Cursor:
+    """Reads a source front to back by named fields, through a window of its bytes.
+
+    With a trace every field is told to it. Where a check fails, fault() raises; with a list in
+    `faults` (verify) it notes the error there, and the format goes on as well as it can.
+    """
+
+    __slots__ = ("source", "pos", "end", "data", "base", "step", "trace", "faults")
+
+    def __init__(self, source: "Any", trace: "Optional[Trace]" = None,
+                 faults: "Optional[List[FormatError]]" = None) -> None:
+        self.source = source
+        self.end: int = source.nbytes
+        self.trace = trace
+        self.faults = faults
+        self.seek(0)
+
+    def seek(self, pos: int) -> None:
+        """Go to an offset; reading starts with a small window there."""
+        self.pos = self.base = pos
+        self.data = b""
+        self.step = WINDOW
+
+    def peek(self, nbytes: int) -> int:
+        """Return where .pos is in .data, which then holds nbytes bytes from there, or all left."""
+        at = self.pos - self.base
+        if at + nbytes > len(self.data):
+            if at > len(self.data):
+                self.step = WINDOW  # tensor bytes were skipped: do not read on through the next
+            size = min(max(nbytes, self.step), self.end - self.pos)
+            self.data = self.source.read(self.pos, size)
+            self.base = self.pos
+            self.step = min(2 * self.step, WINDOW << 6)
+            return 0
+        return at
+
+    def need(self, nbytes: int, field: str, tensor: "Optional[str]" = None) -> int:
+        """As peek(), but nbytes bytes must be there. The caller moves .pos."""
+        if self.pos + nbytes > self.end:
+            raise self.error("%s needs %d bytes, %d left" % (
+                field.split(".")[-1], nbytes, self.end - self.pos), field, self.pos, tensor)
+        return self.peek(nbytes)
+
+    def record(self, record: Record, prefix: str = "", index: "Optional[int]" = None,
+               depth: int = 0) -> "Tuple[Any, ...]":
+        """Return the values of a fixed record and move behind it.
+
+        Its fields are called prefix + name; a %d in the prefix is the index.
+        """
+        if self.pos + record.nbytes > self.end:
+            self._name_cut(record, prefix if index is None else prefix % index, depth)
+        at = self.peek(record.nbytes)
+        values = unpack_from(record.format, self.data, at)
+        if self.trace is not None:
+            record.tell(self.trace, self.pos, values, prefix if index is None else prefix % index,
+                        depth)
+        self.pos += record.nbytes
+        return values
+
+    def _name_cut(self, record: Record, prefix: str, depth: int) -> None:
+        """Raise for the first field of the record that the end of the file cuts."""
+        for row in record.rows:
+            part = Record(row)
+            if self.pos + part.nbytes > self.end:
+                self.need(part.nbytes, prefix + row[0])
+            self.record(part, prefix, None, depth)
+
+    def take(self, nbytes: int, field: str, index: "Optional[int]" = None,
+             doc: str = "", depth: int = 0) -> bytes:
+        """Return nbytes bytes as they are and move behind them."""
+        if self.pos + nbytes > self.end:
+            self.need(nbytes, field if index is None else field % index)
+        at = self.peek(nbytes)
+        data = self.data[at:at + nbytes]
+        if self.trace is not None:
+            try:
+                value: "Any" = data.decode()
+            except UnicodeError:
+                value = data
+            self.trace.add(self.pos, nbytes, field if index is None else field % index, value,
+                           doc, depth)
+        self.pos += nbytes
+        return data
+
+    def fetch(self, offset: int, nbytes: int) -> bytes:
+        """Return a whole region, to be parsed in memory."""
+        data: bytes = self.source.read(offset, nbytes)
+        return data
+
+    def error(self, what: str, field: "Optional[str]" = None, offset: "Optional[int]" = None,
+              tensor: "Optional[str]" = None, check: str = "index",
+              kind: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error; with a trace it has the offset of the field."""
+        if offset is None and self.trace is not None and field is not None:
+            offset = self.trace.offsets.get(field)
+        return kind(what, offset, field, tensor, self.source.path, check)
+
+    def fault(self, what: str, field: "Optional[str]" = None, tensor: "Optional[str]" = None,
+              check: str = "index", offset: "Optional[int]" = None,
+              kind: "Type[FormatError]" = FormatError) -> None:
+        """Raise, or note for verify, that one field or tensor breaks a rule."""
+        error = self.error(what, field, offset, tensor, check, kind)
+        if self.faults is None:
+            raise error
+        self.faults.append(error)
+
+
+# -- [5a] checksums ------------------------------------------------------------------------------
+
+
+def crc32(data: "Any", crc: int = 0) -> int:
+    """Return the CRC-32 of zip and zlib (polynomial 0x04C11DB7) of bytes, going on from `crc`."""
+    try:
+        from zlib import crc32 as function
+    except ImportError:
+        from binascii import crc32 as function
+    return function(data, crc) & 0xFFFFFFFF
+
+
+def _crc32c_table() -> "Tuple[int, ...]":
+    rows = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        rows.append(byte)
+    return tuple(rows)
+
+
+_CRC32C = _crc32c_table()
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1. Squaring doubles
+# every exponent, so each holds at the scales 1, 2, 4, ... too. A test proves them.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+_CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+
+
+def crc32c(data: "Any", crc: int = 0) -> int:
+    """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
+
+    About 500 MB/s where integers are fast: a block is one integer whose low bits are the high
+    powers of x; they are folded onto lower powers by shifts, and the table takes the last bytes.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    crc ^= 0xFFFFFFFF
+    view = memoryview(data)
+    if HAS_CAST and (view.format != "B" or view.ndim != 1):
+        view = view.cast("B") if view.nbytes else memoryview(b"")
+    step = _CRC32C_BLOCK if HAS_CAST else 256
+    for start in range(0, len(view), step):
+        block: "Any" = bytes(view[start:start + step])
+        if HAS_CAST and len(block) > 80:
+            block = _fold(block, crc)
+            crc = 0
+        for byte in block:
+            crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def _fold(block: bytes, crc: int) -> bytes:
+    """Return a short block that has, from register 0, the CRC of this one from register `crc`."""
+    bits = 8 * len(block)
+    x = int.from_bytes(block, "little") ^ crc
+    for powers in _CRC32C_FOLDS:
+        a, b = powers[0], powers[1]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            if d <= 0:
+                break
+            low = x & (1 << d) - 1
+            x >>= d
+            bits -= d
+            for power in powers[1:]:
+                x ^= low << a - d - power
+    return x.to_bytes(bits // 8, "little")
+
+
+class Digest:
+    """A running checksum: kind "crc32c" or "sha256", fed by update(), read by text()."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._crc = 0
+        self._sha: "Any" = None
+        if kind == "sha256":
+            try:
+                from hashlib import sha256
+            except ImportError:
+                raise Unsupported("sha256 needs the module hashlib, which is missing here")
+            self._sha = sha256()
+
+    def update(self, data: "Any") -> None:
+        if self._sha is not None:
+            self._sha.update(data)
+        else:
+            self._crc = crc32c(data, self._crc)
+
+    def text(self) -> str:
+        """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
+        if self._sha is not None:
+            return "sha256:" + "".join(["%02x" % byte for byte in self._sha.digest()])
+        return "crc32c:0x%08X" % self._crc
+
+
+# -- [5b] CBOR -----------------------------------------------------------------------------------
+#
+# Head byte = major type (3 bits) and argument (5 bits): below 24 the argument itself; 24 to 27:
+# 1, 2, 4 or 8 bytes with it follow; 31: indefinite length, closed by ff.  Big-endian throughout.
+
+
+class Simple:
+    """A CBOR simple value without a meaning here, e.g. simple(99)."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Simple) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return hash(("simple", self.number))
+
+    def __repr__(self) -> str:
+        return "simple(%d)" % self.number
+
+
+_NOTHING = object()  # no map key read yet
+_CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
+_CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+
+
+def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int = 0,
+              bignum: bool = True, simple: bool = True, keys: "Type[FormatError]" = FormatError,
+              token: "Any" = None) -> "Tuple[Any, int]":
+    """Return (value, position behind it) of the CBOR item at data[pos:end] (RFC 8949).
+
+    Arrays become lists, maps dicts in their order, tags are dropped; `bignum`: tags 2 and 3 over
+    a byte string make an int; `simple`: unassigned simple values make a Simple, else an error;
+    `keys`: the error for an array or map as a map key. A key twice is a FormatError. Offsets in
+    errors are base + position. `token` is called with (start, stop, depth, what, value, key) for
+    every head or leaf; key is None for a map key itself, and for what has none.
+
+    One loop with a stack of the containers around: nothing recurses, whatever the nesting.
+    """
+    end = len(data) if end is None else end
+    texts: "Dict[bytes, str]" = {}  # short texts come again and again: field names, dtypes
+    stack: "List[Any]" = []
+    root: "Any" = []
+    box: "Any" = root
+    left = 1  # items still to come in box; below 0: until a break
+    keyed = False  # box is a map
+    key: "Any" = _NOTHING
+    level = 0  # arrays, maps and tags around the items of box
+    tags = 0  # tags in front of the next item; tag is the last of them
+    tag = -1
+    error = FormatError
+    while True:
+        start = pos
+        if pos >= end:
+            what = "the data end inside an item"
+            break
+        head = data[pos]
+        pos += 1
+        major = head >> 5
+        count = head & 31
+        if count > 23:
+            if count < 28:
+                width = 1 << count - 24
+                if pos + width > end:
+                    what = "the data end inside a head"
+                    break
+                if major < 7:
+                    count = data[pos] if width == 1 else int.from_bytes(data[pos:pos + width], "big")
+                    pos += width
+            elif count < 31:
+                what = "reserved head %02x" % head
+                break
+            else:
+                count = -1
+                if major in (0, 1, 6):
+                    what = "head %02x: this type has no indefinite length" % head
+                    break
+        if major == 0:
+            value: "Any" = count
+        elif major == 3 or major == 2:
+            if count < 0:
+                value, pos, what = _cbor_chunks(data, pos, end, major, len(stack), token)
+                if what:
+                    start = pos
+                    break
+            else:
+                stop = pos + count
+                if stop > end:
+                    what = "a string of %d bytes, %d left" % (count, end - pos)
+                    break
+                value = data[pos:stop]
+                pos = stop
+                if major == 3:
+                    text = texts.get(value) if count < 24 else None
+                    if text is None:
+                        try:
+                            text = value.decode()
+                        except UnicodeError:
+                            what = "text is not UTF-8"
+                            break
+                        if count < 24:
+                            texts[value] = text
+                    value = text
+        elif major == 4 or major == 5:
+            if keyed and key is _NOTHING:
+                what, error = "a map key is an array or a map", keys
+                break
+            if level + tags >= MAX_DEPTH:
+                what = "nested deeper than MAX_DEPTH = %d" % MAX_DEPTH
+                break
+            if count > (end - pos) >> major - 4:
+                what = "%s of %d items, %d bytes left" % (_CBOR_MAJORS[major], count, end - pos)
+                break
+            new: "Any" = [] if major == 4 else Map()
+            if token is not None:
+                token(start, pos, len(stack), _CBOR_MAJORS[major], count,
+                      key if keyed else len(box))
+            if keyed:
+                box[key] = new
+            else:
+                box.append(new)
+            stack.append((box, left - 1, keyed, level))
+            box, left, keyed, key = new, count, major == 5, _NOTHING
+            level += tags + 1
+            tags = 0
+            while left == 0:
+                if not stack:
+                    return root[0], pos
+                box, left, keyed, level = stack.pop()
+            continue
+        elif major == 1:
+            value = -1 - count
+        elif major == 6:
+            if level + tags >= MAX_DEPTH:
+                what = "nested deeper than MAX_DEPTH = %d" % MAX_DEPTH
+                break
+            if token is not None:
+                token(start, pos, len(stack), "tag", count, None)
+            tags += 1
+            tag = count
+            continue
+        elif count < 0:  # ff, the break
+            if left >= 0 or tags or key is not _NOTHING:
+                what = "a break outside an indefinite-length item"
+                break
+            if token is not None:
+                token(start, pos, len(stack), "break", None, None)
+            left = 0
+            while left == 0:
+                if not stack:
+                    return root[0], pos
+                box, left, keyed, level = stack.pop()
+            continue
+        elif count > 24:  # half, single or double float; width is 2, 4 or 8
+            value, = unpack_from(">" + "efd"[count - 25], data, pos)
+            pos += width
+        else:
+            if count == 24:
+                count = data[pos]
+                pos += 1
+                if count < 32:
+                    what = "simple value %d in two bytes" % count
+                    break
+            if count in _CBOR_SIMPLE:
+                value = _CBOR_SIMPLE[count]
+            elif simple:
+                value = Simple(count)
+            else:
+                what = "simple value %d" % count
+                break
+        if tags:
+            if tag in (2, 3) and bignum and major == 2:
+                value = int.from_bytes(value, "big")
+                value = -1 - value if tag == 3 else value
+            tags = 0
+        if not keyed:
+            if token is not None:
+                token(start, pos, len(stack), _CBOR_MAJORS[major], value, len(box))
+            box.append(value)
+        elif key is _NOTHING:
+            if token is not None:
+                token(start, pos, len(stack), "key", value, None)
+            if value in box:
+                what = "key %s twice" % shown(value)
+                break
+            key = value
+            continue
+        else:
+            if token is not None:
+                token(start, pos, len(stack), _CBOR_MAJORS[major], value, key)
+            box[key] = value
+            key = _NOTHING
+        left -= 1
+        while left == 0:
+            if not stack:
+                return root[0], pos
+            box, left, keyed, level = stack.pop()
+    field = None if token is None else token.path(len(stack), key if keyed else len(box))
+    raise error("CBOR: " + what, base + start, field)
+
+
+def _cbor_chunks(data: bytes, pos: int, end: int, major: int, depth: int,
+                 token: "Any") -> "Tuple[Any, int, str]":
+    """Return (string, position behind its break, "") of chunks; an error is the third item."""
+    parts: "List[Any]" = []
+    while True:
+        start = pos
+        if pos >= end:
+            return None, start, "the data end inside a chunked string"
+        head = data[pos]
+        pos += 1
+        if head == 0xFF:
+            return ("" if major == 3 else b"").join(parts), pos, ""
+        count = head & 31
+        if head >> 5 != major or count > 27:
+            return None, start, "a chunk of another type in a chunked string"
+        if count > 23:
+            width = 1 << count - 24
+            if pos + width > end:
+                return None, start, "the data end inside a head"
+            count = int.from_bytes(data[pos:pos + width], "big")
+            pos += width
+        if pos + count > end:
+            return None, start, "a chunk of %d bytes, %d left" % (count, end - pos)
+        part: "Any" = data[pos:pos + count]
+        pos += count
+        if major == 3:
+            try:
+                part = part.decode()
+            except UnicodeError:
+                return None, start, "text is not UTF-8"
+        if token is not None:
+            token(start, pos, depth, "chunk", part, None)
+        parts.append(part)
+
+
+class CborFields:
+    """Folds the tokens of cbor_read into fields: a key and its value, or a short list, is one."""
+
+    def __init__(self, trace: Trace, base: int, name: str) -> None:
+        self.trace = trace
+        self.base = base
+        self.paths = [name]  # [depth]: path of the container that is open there
+        self.start = -1  # where the key or tag in front of the next value began
+        self.rows: "List[Any]" = []  # an open list of plain values: its head, then its items
+        self.room = 0  # items still missing in it; below 0: until a break
+
+    def path(self, depth: int, key: "Any") -> str:
+        """Return the path of the item with this key in the container at this depth."""
+        self.flush()
+        if depth == 0 or key is _NOTHING:
+            return self.paths[min(depth, len(self.paths) - 1)]
+        return child(self.paths[depth], key)
+
+    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
+                 key: "Any") -> None:
+        begin = start if self.start < 0 else self.start
+        if what in ("key", "tag", "chunk"):
+            if what == "tag":
+                self.flush()
+            self.start = begin
+            return
+        self.start = -1
+        if what == "break":
+            self.close(start, stop, depth)
+            return
+        if self.rows and (depth != self.rows[0][2] + 1 or what in ("array", "map")):
+            self.flush()
+        path = self.paths[0] if depth == 0 else child(self.paths[depth], key)
+        if what not in ("array", "map"):
+            self.add(begin, stop, depth, path, value, what)
+            return
+        del self.paths[depth + 1:]
+        self.paths.append(path)
+        doc = "%s, %s" % (what, "indefinite length" if value < 0 else counted(value, "item"))
+        if what == "array" and value:
+            self.rows = [(begin, stop, depth, path, value, doc)]
+            self.room = value
+        else:
+            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc)
+
+    def add(self, start: int, stop: int, depth: int, path: str, value: "Any", what: str) -> None:
+        if not self.rows:
+            self.emit(start, stop, depth, path, value, what)
+            return
+        self.rows.append((start, stop, depth, path, value, what))
+        self.room -= 1
+        if self.room == 0:
+            self.fold(stop)
+
+    def fold(self, stop: int) -> None:
+        """Emit the open list of plain values as one field."""
+        begin, _, depth, path, _, doc = self.rows[0]
+        values = [row[4] for row in self.rows[1:]]
+        self.rows = []
+        self.emit(begin, stop, depth, path, values, doc)
+
+    def flush(self) -> None:
+        """Emit the open list as it is: its head and its items one by one."""
+        rows, self.rows = self.rows, []
+        for start, stop, depth, path, value, doc in rows:
+            self.emit(start, stop, depth, path, value, doc)
+
+    def close(self, start: int, stop: int, depth: int) -> None:
+        if self.rows and depth == self.rows[0][2] + 1:
+            self.fold(stop)
+        else:
+            self.flush()
+            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it")
+
+    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str) -> None:
+        offset = self.trace.offsets.get(path)
+        self.trace.add(self.base + start, stop - start, path, value, doc, depth)
+        if offset is not None and doc.startswith("break"):
+            self.trace.offsets[path] = offset  # a container is where it begins, not its break
+
+
+def _cbor_head(major: int, count: int) -> bytes:
+    """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
+    if count < 24:
+        return pack(">B", major << 5 | count)
+    for extra, code in ((24, "B"), (25, "H"), (26, "I"), (27, "Q")):
+        if count < 1 << (8 << extra - 24):
+            return pack(">B" + code, major << 5 | extra, count)
+    raise ValueError("%s does not fit 64 bits" % shown(count))
+
+
+def _cbor_float(value: float) -> bytes:
+    """Return the shortest of half, single and double precision that holds the float exactly."""
+    if value != value:
+        return b"\xf9\x7e\x00"
+    for head, code in ((0xF9, "e"), (0xFA, "f")):
+        try:
+            data = pack(">B" + code, head, value)
+        except OverflowError:
+            continue
+        if unpack_from(">" + code, data, 1)[0] == value:
+            return data
+    return pack(">Bd", 0xFB, value)
+
+
+def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False) -> bytes:
+    """Return a value as CBOR: shortest heads and floats, definite strings and arrays.
+
+    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
+    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits and
+    text that is not Unicode (a lone surrogate), TypeError for other types.
+    """
+    if value is None or value is True or value is False:
+        return b"\xf6" if value is None else b"\xf5" if value else b"\xf4"
+    if isinstance(value, int):
+        return _cbor_head(0, value) if value >= 0 else _cbor_head(1, -1 - value)
+    if isinstance(value, float):
+        return _cbor_float(value)
+    if isinstance(value, str):
+        data = encode_text(value)
+        return _cbor_head(3, len(data)) + data
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _cbor_head(2, len(value)) + bytes(value)
+    if isinstance(value, (list, tuple)):
+        items = [cbor_pack(item, indefinite, sort) for item in value]
+        return _cbor_head(4, len(items)) + b"".join(items)
+    if isinstance(value, Simple):
+        return _cbor_head(7, value.number)
+    if hasattr(value, "items"):
+        pairs = [(cbor_pack(key, indefinite, sort), cbor_pack(item, indefinite, sort))
+                 for key, item in value.items()]
+        if sort:
+            pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
+        data = b"".join([key + item for key, item in pairs])
+        return b"\xbf" + data + b"\xff" if indefinite else _cbor_head(5, len(pairs)) + data
+    raise TypeError("CBOR has no %s" % type(value).__name__)
+
+
+def encode_text(text: str, errors: str = "strict") -> bytes:
+    """Return text as UTF-8; ValueError (not its subclass UnicodeError) for a lone surrogate."""
+    try:
+        data = text.encode("utf-8", errors)
+    except UnicodeError:
+        data = None
+    if data is None or (not HAS_CAST and _has_surrogate(data)):
+        raise ValueError("%s is not Unicode text (a lone surrogate)" % shown(text))
+    return data
+
+
+def _has_surrogate(data: bytes) -> bool:
+    """Return whether UTF-8 bytes hold ed a0..bf: MicroPython encodes surrogates."""
+    at = data.find(b"\xed")
+    while at >= 0:
+        if at + 1 < len(data) and data[at + 1] >= 0xA0:
+            return True
+        at = data.find(b"\xed", at + 1)
+    return False
+
+
+def cbor_loads(data: "Any") -> "Any":
+    """Return the value of one CBOR item; bytes behind it, or a broken item, are a FormatError.
+
+    Tags are dropped (2 and 3 make big integers), undefined is None, other simple values opaque.
+
+    >>> cbor_loads(bytes.fromhex("a26161016162820203"))
+    {'a': 1, 'b': [2, 3]}
+    """
+    data = bytes(data)
+    value, end = cbor_read(data)
+    if end != len(data):
+        raise FormatError("CBOR: %d bytes behind the item" % (len(data) - end), end)
+    return value
+
+
+def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False) -> bytes:
+    """Return a value as one CBOR item, in the shortest forms; see cbor_pack for the options.
+
+    >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
+    'a2657368617065820219012c6178f93e00'
+    """
+    return cbor_pack(value, indefinite, sort)
+
+
+# -- [5c] MessagePack ----------------------------------------------------------------------------
+#
+# The first byte says type and, if short, value or length; numbers are big-endian:
+# 00-7f int, 80-8f map, 90-9f array, a0-bf str, e0-ff int -32..-1, and c0-df by this table.
+
+_MSGPACK = (  # kind, struct code of what follows: the value, or the length; c7-c9, d4-d8: ext
+    ("nil", ""), ("c1", ""), ("bool", ""), ("bool", ""), ("bin", "B"), ("bin", "H"), ("bin", "I"),
+    ("ext", "B"), ("ext", "H"), ("ext", "I"), ("float", "f"), ("float", "d"),
+    ("int", "B"), ("int", "H"), ("int", "I"), ("int", "Q"),
+    ("int", "b"), ("int", "h"), ("int", "i"), ("int", "q"),
+    ("ext", "1"), ("ext", "2"), ("ext", "4"), ("ext", "8"), ("ext", "16"),
+    ("str", "B"), ("str", "H"), ("str", "I"), ("array", "H"), ("array", "I"),
+    ("map", "H"), ("map", "I"))
+_WIDTH = {"": 0, "B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q": 8, "q": 8, "d": 8}
+
+
+def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
+    """Return (kind, value or length, position behind the head) of what begins at data[pos].
+
+    Kinds: nil bool int float (with their value), str bin ext array map (with their length).
+    """
+    if pos >= end:
+        raise FormatError("the data end where a value should begin", pos)
+    byte = data[pos]
+    pos += 1
+    if byte < 0x80:
+        return "int", byte, pos
+    if byte >= 0xE0:
+        return "int", byte - 256, pos
+    if byte < 0xC0:
+        if byte >= 0xA0:
+            return "str", byte & 31, pos
+        return "map" if byte < 0x90 else "array", byte & 15, pos
+    kind, code = _MSGPACK[byte - 0xC0]
+    if kind == "ext" and code.isdigit():
+        return kind, int(code), pos
+    if kind == "c1":
+        raise FormatError("byte c1 is never used in MessagePack", pos - 1)
+    width = _WIDTH[code]
+    if pos + width > end:
+        raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos), pos - 1)
+    if not width:
+        return kind, None if kind == "nil" else byte == 0xC3, pos
+    return kind, unpack_from(">" + code, data, pos)[0], pos + width
+
+
+def msgpack_text(data: bytes) -> str:
+    """Return str bytes as text; bytes that are not UTF-8 survive as surrogates (PEP 383)."""
+    try:
+        return data.decode()
+    except UnicodeError:
+        pass
+    try:
+        return data.decode("utf-8", "surrogateescape")
+    except (UnicodeError, LookupError, TypeError):
+        pass
+    raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
+
+
+def _msgpack_ext(code: int, data: bytes) -> "Tuple[int, Any]":
+    """Return (type, bytes), or (seconds, nanoseconds) of a timestamp."""
+    if code != -1 or len(data) not in (4, 8, 12):
+        return code, data
+    if len(data) == 4:
+        return unpack_from(">I", data, 0)[0], 0
+    if len(data) == 8:
+        both, = unpack_from(">Q", data, 0)
+        seconds, nanoseconds = both & (1 << 34) - 1, both >> 34
+    else:
+        nanoseconds, seconds = unpack_from(">Iq", data, 0)
+    if nanoseconds > 999999999:
+        raise FormatError("timestamp with %d nanoseconds" % nanoseconds)
+    return seconds, nanoseconds
+
+
+def msgpack_read(data: "Any", pos: int = 0, end: "Optional[int]" = None) -> "Tuple[Any, int]":
+    """Return (value, position behind it) of the MessagePack value at data[pos:end].
+
+    str is text, bin a view of the bytes, ext a pair (type, bytes), a timestamp a pair (seconds,
+    nanoseconds). A map key twice is a FormatError; an array or map as a key is Unsupported.
+    """
+    end = len(data) if end is None else end
+    view = memoryview(data)
+    stack: "List[Any]" = []
+    box: "Any" = []
+    root = box
+    left, keyed, key = 1, False, _NOTHING
+    while True:
+        start = pos
+        kind, value, pos = msgpack_head(data, pos, end)
+        if kind == "array" or kind == "map":
+            if keyed and key is _NOTHING:
+                raise Unsupported("MessagePack: a map key is an array or a map", start)
+            if len(stack) >= MAX_MSGPACK_DEPTH:
+                raise FormatError("MessagePack: nested deeper than MAX_MSGPACK_DEPTH = %d"
+                                  % MAX_MSGPACK_DEPTH, start)
+            if value * (1 if kind == "array" else 2) > end - pos:
+                raise FormatError("MessagePack: %s of %d items, %d bytes left"
+                                  % (kind, value, end - pos), start)
+            new: "Any" = [] if kind == "array" else Map()
+            if keyed:
+                box[key] = new
+            else:
+                box.append(new)
+            stack.append((box, left - 1, keyed))
+            box, left, keyed, key = new, value, kind == "map", _NOTHING
+        else:
+            if kind in ("str", "bin", "ext"):
+                stop = pos + value + (kind == "ext")
+                if stop > end:
+                    raise FormatError("MessagePack: %s of %d bytes, %d left"
+                                      % (kind, value, end - pos), start)
+                if kind == "str":
+                    value = msgpack_text(bytes(view[pos:stop]))
+                elif kind == "bin":
+                    value = view[pos:stop]
+                else:
+                    code, = unpack_from(">b", data, pos)
+                    value = _msgpack_ext(code, bytes(view[pos + 1:stop]))
+                pos = stop
+            if not keyed:
+                box.append(value)
+                left -= 1
+            elif key is _NOTHING:
+                key = bytes(value) if kind == "bin" else value
+                if key in box:
+                    raise FormatError("MessagePack: key %s twice" % shown(key), start)
+            else:
+                box[key] = value
+                key = _NOTHING
+                left -= 1
+        while left == 0:
+            if not stack:
+                return root[0], pos
+            box, left, keyed = stack.pop()
+            key = _NOTHING
+
+
+def msgpack_size(kind: str, count: int) -> bytes:
+    """Return the shortest head of a str, bin, array or map of `count` bytes or items."""
+    short = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32)}.get(kind)
+    if short is not None and count < short[1]:
+        return pack(">B", short[0] | count)
+    for i, row in enumerate(_MSGPACK):
+        if row[0] == kind and count < 1 << 8 * _WIDTH[row[1]]:
+            return pack(">B" + row[1], 0xC0 + i, count)
+    raise ValueError("a %s of %d does not fit 32 bits" % (kind, count))
+
+
+def _msgpack_int(value: int) -> bytes:
+    if -32 <= value < 128:
+        return pack(">b", value)
+    for i in range(0xCC, 0xD0) if value >= 0 else range(0xD0, 0xD4):
+        code = _MSGPACK[i - 0xC0][1]
+        bits = 8 * _WIDTH[code] - (value < 0)
+        if -(1 << bits) <= value < 1 << bits:
+            return pack(">B" + code, i, value)
+    raise ValueError("%s does not fit 64 bits" % shown(value))
+
+
+def msgpack_pack(value: "Any", typed: bool = False) -> bytes:
+    """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
+
+    The typed form is what primitiv writes: ce for every integer, ca for every float. ValueError
+    for what does not fit.
+    """
+    if value is None:
+        return b"\xc0"
+    if value is True or value is False:
+        return b"\xc3" if value else b"\xc2"
+    if isinstance(value, int):
+        if not typed:
+            return _msgpack_int(value)
+        if not 0 <= value < 1 << 32:
+            raise ValueError("%s does not fit uint32" % shown(value))
+        return pack(">BI", 0xCE, value)
+    if isinstance(value, float):
+        if not typed:
+            return pack(">Bd", 0xCB, value)
+        if to_inf(value, FLOAT32_LIMIT) != value and value == value:
+            raise ValueError("%r does not fit float32" % value)
+        return pack(">Bf", 0xCA, value)
+    if isinstance(value, str):
+        data = encode_text(value, "surrogateescape" if HAS_CAST else "strict")
+        return msgpack_size("str", len(data)) + data
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return msgpack_size("bin", len(value)) + bytes(value)
+    if isinstance(value, (list, tuple)):
+        return msgpack_size("array", len(value)) + b"".join(
+            [msgpack_pack(item, typed) for item in value])
+    if hasattr(value, "items"):
+        return msgpack_size("map", len(value)) + b"".join(
+            [msgpack_pack(key, typed) + msgpack_pack(item, typed) for key, item in value.items()])
+    raise ValueError("MessagePack has no %s" % type(value).__name__)
+
+
+def msgpack_loads(data: "Any") -> "Any":
+    """Return the value of one MessagePack value; bytes behind it are a FormatError.
+
+    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
+    [1, 'a']
+    """
+    data = bytes(data)
+    value, end = msgpack_read(data)
+    if end != len(data):
+        raise FormatError("MessagePack: %d bytes behind the value" % (len(data) - end), end)
+    return value
+
+
+def msgpack_dumps(value: "Any", *, typed: bool = False) -> bytes:
+    """Return a value as MessagePack; see msgpack_pack.
+
+    >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
+    ('9201a161', 'ce00000001')
+    """
+    return msgpack_pack(value, typed)
+
+
+# -- [5d] FlatBuffers ----------------------------------------------------------------------------
+#
+# Positions count from the buffer's first byte.  A table begins with an i32 s: its vtable is at
+# table - s and tells where each slot lies in the table: u16 length of the vtable, u16 length of
+# the table, then one u16 per slot (0: absent).  Strings, vectors and tables are stored in the
+# table as u32 offsets, forward from the offset's own position.
+
+
+class FlatReader:
+    """One FlatBuffer: every read is checked against its end; a vtable is checked once."""
+
+    def __init__(self, data: "Any", base: int = 0, trace: "Optional[Trace]" = None) -> None:
+        self.data = data
+        self.end = len(data)
+        self.base = base  # offset in the file of the first byte, for errors and the trace
+        self.trace = trace
+        self.prefix = ""  # path of the table being read, for errors and the trace
+        self.depth = 0
+        self._slots: "Dict[int, Tuple[int, ...]]" = {}
+        self._plans: "Dict[Any, Any]" = {}
+
+    def error(self, what: str, pos: int, field: str) -> FormatError:
+        return FormatError("FlatBuffers: " + what, self.base + pos, self.prefix + field)
+
+    def tell(self, pos: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
+        if self.trace is not None:
+            self.trace.add(self.base + pos, nbytes, self.prefix + field, value, doc, self.depth)
+
+    def target(self, pos: int, field: str) -> int:
+        """Return where the offset stored at `pos` leads."""
+        if pos + 4 > self.end:
+            raise self.error("the data end inside an offset", pos, field)
+        step, = unpack_from("<I", self.data, pos)
+        if step == 0 or pos + step + 4 > self.end:
+            raise self.error("offset %d leads out of the data" % step if step
+                             else "offset is zero", pos, field)
+        return int(pos + step)
+
+    def slots(self, table: int, field: str = "vtable") -> "Tuple[int, ...]":
+        """Return the distances from the table to its fields; 0: absent."""
+        if table < 0 or table + 4 > self.end:
+            raise self.error("table out of bounds", max(table, 0), field)
+        vtable = table - unpack_from("<i", self.data, table)[0]
+        known = self._slots.get(vtable)
+        if known is not None:
+            return known
+        if vtable < 0 or vtable + 4 > self.end:
+            raise self.error("vtable out of bounds", table, field)
+        nbytes, table_bytes = unpack_from("<HH", self.data, vtable)
+        if nbytes < 4 or nbytes & 1 or vtable + nbytes > self.end:
+            raise self.error("vtable of %d bytes" % nbytes, vtable, field)
+        slots = unpack_from("<%dH" % (nbytes // 2 - 2), self.data, vtable + 4)
+        self._slots[vtable] = slots
+        self.tell(vtable, nbytes, field, list(slots), "vtable: %d bytes, table of %d bytes, then "
+                  "the place of each slot" % (nbytes, table_bytes))
+        return slots
+
+    def _plan(self, table: int, vtable: int, rows: "Tuple[Any, ...]") -> "Any":
+        """Return how to read these slots of tables with this vtable by one unpack."""
+        slots = self.slots(table)
+        found = sorted([(slots[i], i) for i in range(min(len(rows), len(slots))) if slots[i]])
+        text, at, order, offsets = "<", 4, [], []
+        for distance, slot in found:
+            code = rows[slot][1]
+            wide = _WIDTH.get(code, 4)
+            if distance < at:  # fields that overlap: legal for a reader, but one by one
+                return None
+            text += "%dx" % (distance - at) if distance > at else ""
+            text += code if code in _WIDTH else "I"
+            at = distance + wide
+            order.append(slot)
+            if code not in _WIDTH:
+                offsets.append((slot, distance))
+        return text, at, tuple(order), tuple(offsets)
+
+    def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+        """Return the fields of a table by its rows (name, type, default, doc), one per slot.
+
+        Type: a struct code, or "string", "[I]", "[table]", "table": these give the position that
+        the offset leads to, None where absent.
+        """
+        if table + 4 > self.end:
+            raise self.error("table out of bounds", table, "table")
+        vtable = table - unpack_from("<i", self.data, table)[0]
+        plan = self._plans.get((vtable, id(rows)), _NOTHING)
+        if plan is _NOTHING:
+            plan = self._plans[(vtable, id(rows))] = self._plan(table, vtable, rows)
+        if plan is None or self.trace is not None or table + plan[1] > self.end:
+            return self._fields_one_by_one(table, rows)
+        text, _, order, offsets = plan
+        out = [row[2] for row in rows]
+        for slot, value in zip(order, unpack_from(text, self.data, table + 4)):
+            out[slot] = value
+        for slot, distance in offsets:
+            step = out[slot]
+            if step == 0 or table + distance + step + 4 > self.end:
+                self.target(table + distance, rows[slot][0])
+            out[slot] = table + distance + step
+        return out
+
+    def _fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+        slots = self.slots(table, "vtable")
+        distance, = unpack_from("<i", self.data, table)
+        self.tell(table, 4, "table", distance, "the vtable is at %d - %d" % (table, distance))
+        out = []
+        for slot, (name, code, default, doc) in enumerate(rows):
+            value = default
+            if slot < len(slots) and slots[slot]:
+                pos = table + slots[slot]
+                if code in _WIDTH:
+                    value = self.scalar(pos, code, name)
+                    self.tell(pos, _WIDTH[code], name, value, doc)
+                else:
+                    value = self.target(pos, name)
+                    self.tell(pos, 4, name, value - pos, "offset: %s at %d" % (code, value))
+            out.append(value)
+        return out
+
+    def scalar(self, pos: int, code: str, field: str) -> "Any":
+        """Return the number at a position."""
+        if pos + struct.calcsize("<" + code) > self.end:
+            raise self.error("field out of bounds", pos, field)
+        return unpack_from("<" + code, self.data, pos)[0]
+
+    def string(self, pos: int, field: str) -> str:
+        """Return the text of the string at a position: u32 length, UTF-8, NUL."""
+        count, = unpack_from("<I", self.data, pos)
+        stop = pos + 4 + count
+        if stop >= self.end:
+            raise self.error("string of %d bytes, %d left" % (count, self.end - pos - 4),
+                             pos, field)
+        if self.data[stop]:
+            raise self.error("no NUL behind the string", pos, field)
+        try:
+            text = bytes(self.data[pos + 4:stop]).decode()
+        except UnicodeError:
+            text = None  # type: ignore[assignment]
+        if text is None:
+            raise self.error("text is not UTF-8", pos, field)
+        if self.trace is not None:
+            self.tell(pos, count + 5, field, text, "string: length %d, text, NUL" % count)
+        return text
+
+    def vector(self, pos: int, itemsize: int, field: str) -> int:
+        """Return the element count of the vector at a position, checked against the end."""
+        count, = unpack_from("<I", self.data, pos)
+        if count > (self.end - pos - 4) // itemsize:
+            raise self.error("vector of %d elements, %d bytes left" % (count, self.end - pos - 4),
+                             pos, field)
+        return int(count)
+
+    def scalars(self, pos: int, code: str, field: str) -> "Tuple[Any, ...]":
+        """Return the numbers of the vector at a position."""
+        count = self.vector(pos, struct.calcsize("<" + code), field)
+        values = unpack_from("<%d%s" % (count, code), self.data, pos + 4)
+        if self.trace is not None:
+            self.tell(pos, 4 + count * struct.calcsize("<" + code), field, list(values),
+                      "vector of %s" % counted(count, "number"))
+        return values
+
+    def offsets(self, pos: int, field: str) -> "List[int]":
+        """Return where the offsets of the vector at a position lead."""
+        count = self.vector(pos, 4, field)
+        if self.trace is not None:
+            self.tell(pos, 4, field, count, "vector of %s" % counted(count, "offset"))
+        targets = []
+        at, end = pos + 4, self.end - 4
+        for i, step in enumerate(unpack_from("<%dI" % count, self.data, at)):
+            if step == 0 or at + step > end:
+                self.target(at, "%s[%d]" % (field, i))
+            if self.trace is not None:
+                self.tell(at, 4, "%s[%d]" % (field, i), step, "offset: to %d" % (at + step))
+            targets.append(at + step)
+            at += 4
+        return targets
+
+
+class FlatTable:
+    """A table of any FlatBuffer, read by slot number; every read is checked against the data.
+
+    FlatTable(data) is the root table. `.slots` lists the slots that are stored. A field that is
+    absent gives the default, None, or an empty list. FormatError where an offset leads astray.
+
+    >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000600000002000000"))
+    >>> table.slots, table.scalar(0, "h")
+    ([0], 2)
+    """
+
+    def __init__(self, data: "Any", pos: "Optional[int]" = None,
+                 reader: "Optional[FlatReader]" = None) -> None:
+        self._reader = FlatReader(bytes(data)) if reader is None else reader
+        self._pos = self._reader.target(0, "root") if pos is None else pos
+        self._slots = self._reader.slots(self._pos)
+        self.slots = [i for i, distance in enumerate(self._slots) if distance]
+
+    def _at(self, slot: int) -> "Optional[int]":
+        if 0 <= slot < len(self._slots) and self._slots[slot]:
+            return self._pos + self._slots[slot]
+        return None
+
+    def _target(self, slot: int) -> "Optional[int]":
+        at = self._at(slot)
+        return None if at is None else self._reader.target(at, "slot %d" % slot)
+
+    def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
+        """Return a number stored in the table; `code` is its struct code ("I", "d", "?")."""
+        at = self._at(slot)
+        return default if at is None else self._reader.scalar(at, code, "slot %d" % slot)
+
+    def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
+        """Return the bytes of a struct stored in the table."""
+        at = self._at(slot)
+        if at is None:
+            return None
+        if at + nbytes > self._reader.end:
+            raise self._reader.error("field out of bounds", at, "slot %d" % slot)
+        return bytes(self._reader.data[at:at + nbytes])
+
+    def string(self, slot: int) -> "Optional[str]":
+        at = self._target(slot)
+        return None if at is None else self._reader.string(at, "slot %d" % slot)
+
+    def table(self, slot: int) -> "Optional[FlatTable]":
+        at = self._target(slot)
+        return None if at is None else FlatTable(None, at, self._reader)
+
+    def scalars(self, slot: int, code: str) -> "List[Any]":
+        """Return a vector of numbers."""
+        at = self._target(slot)
+        return [] if at is None else list(self._reader.scalars(at, code, "slot %d" % slot))
+
+    def structs(self, slot: int, nbytes: int) -> "List[bytes]":
+        """Return a vector of structs of nbytes bytes each."""
+        at = self._target(slot)
+        if at is None:
+            return []
+        count = self._reader.vector(at, nbytes, "slot %d" % slot)
+        data = self._reader.data
+        return [bytes(data[i:i + nbytes])
+                for i in range(at + 4, at + 4 + count * nbytes, nbytes)]
+
+    def strings(self, slot: int) -> "List[str]":
+        """Return a vector of strings."""
+        at = self._target(slot)
+        places = [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+        return [self._reader.string(place, "slot %d" % slot) for place in places]
+
+    def tables(self, slot: int) -> "List[FlatTable]":
+        """Return a vector of tables."""
+        at = self._target(slot)
+        places = [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+        return [FlatTable(None, place, self._reader) for place in places]
+
+
+class FlatBuilder:
+    """Builds a FlatBuffer from its end to its front, with the bytes of the Rust builder.
+
+    string(), scalars(), offsets() and table() return a place: the distance from the buffer's
+    end to the object. Children come before the tables that point to them; finish(root) gives
+    the bytes. Equal vtables are stored once.
+
+    >>> builder = FlatBuilder()
+    >>> name = builder.string("w")
+    >>> data = builder.finish(builder.table([(0, "offset", name, None), (1, "h", 7, 0)]))
+    >>> FlatTable(data).string(0), FlatTable(data).scalar(1, "h")
+    ('w', 7)
+    """
+
+    def __init__(self) -> None:
+        self._parts: "List[bytes]" = []  # last part first
+        self._used = 0
+        self._align_max = 1
+        self._vtables: "Dict[bytes, int]" = {}
+
+    def _put(self, data: bytes) -> int:
+        self._parts.append(data)
+        self._used += len(data)
+        return self._used
+
+    def _align(self, size: int, nbytes: int) -> None:
+        """Pad so that `size` divides the place after `nbytes` more bytes."""
+        if size > self._align_max:
+            self._align_max = size
+        extra = -(self._used + nbytes) % size
+        if extra:
+            self._put(bytes(extra))
+
+    def string(self, text: str) -> int:
+        data = encode_text(text) + b"\0"
+        self._align(4, len(data))
+        return self._put(pack("<I", len(data) - 1) + data)
+
+    def scalars(self, code: str, values: "Any") -> int:
+        """Add a vector of numbers. Aligned to the element size also when it is empty."""
+        size = struct.calcsize("<" + code)
+        self._align(max(4, size), size * len(values))
+        return self._put(pack("<I%d%s" % (len(values), code), len(values), *values))
+
+    def offsets(self, places: "List[int]") -> int:
+        """Add a vector of strings or tables by their places."""
+        self._align(4, 4 * len(places))
+        top = self._used + 4 * len(places)
+        steps = [top - 4 * i - place for i, place in enumerate(places)]
+        return self._put(pack("<I%dI" % len(steps), len(steps), *steps))
+
+    def table(self, fields: "Iterable[Tuple[int, str, Any, Any]]") -> int:
+        """Add a table of (slot, code, value, default), the last in memory first.
+
+        The code is a struct code or "offset"; a value equal to its default is left out, as is
+        an offset of None.
+        """
+        start = self._used
+        stored = []
+        for slot, code, value, default in fields:
+            if value is None or (code != "offset" and value == default):
+                continue
+            if code == "offset":
+                self._align(4, 4)
+                stored.append((slot, self._put(pack("<I", self._used + 4 - value))))
+            else:
+                size = _WIDTH[code]
+                self._align(size, size)
+                stored.append((slot, self._put(pack("<" + code, value))))
+        self._align(4, 4)
+        place = self._used + 4
+        count = max([slot for slot, _ in stored]) + 1 if stored else 0
+        distances = [0] * count
+        for slot, at in stored:
+            distances[slot] = place - at
+        vtable = pack("<%dH" % (count + 2), 4 + 2 * count, place - start, *distances)
+        known = self._vtables.get(vtable)
+        if known is not None:
+            return self._put(pack("<i", known - place))
+        self._put(pack("<i", len(vtable)))
+        self._vtables[vtable] = self._put(vtable)
+        return place
+
+    def finish(self, root: int) -> bytes:
+        """Return the buffer whose root table is at this place."""
+        self._align(self._align_max, 4)
+        self._put(pack("<I", self._used + 4 - root))
+        return b"".join(reversed(self._parts))
+
+
+# -- [5e] zstd -----------------------------------------------------------------------------------
+
+ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+
+
+def zstd_module() -> "Any":
+    """Return the first zstd module that is there; Unsupported names those that would do."""
+    for name in ZSTD_MODULES:
+        try:
+            return __import__(name, None, None, ["ZstdCompressor"])
+        except ImportError:
+            pass
+    raise Unsupported("zstd data need one of the modules %s; pip install zstandard"
+                      % ", ".join(ZSTD_MODULES))
+
+
+class _Frames:
+    """The stored bytes of a tensor as a binary file: nothing is copied before it is asked for."""
+
+    closed = False
+
+    def __init__(self, source: "Any", offset: int, nbytes: int) -> None:
+        self._source = source
+        self._pos = offset
+        self._end = offset + nbytes
+
+    def read(self, nbytes: int = -1) -> bytes:
+        left = self._end - self._pos
+        nbytes = left if nbytes < 0 else min(nbytes, left)
+        self._pos += nbytes
+        return bytes(self._source.view(self._pos - nbytes, nbytes))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Iterator[Any]":
+    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
+
+    Any number of frames, skippable ones too; the sizes that they state are not trusted.
+    FormatError where they are damaged or give another number of bytes.
+    """
+    module = zstd_module()
+    frames = _Frames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        def start() -> "Any":
+            return module.ZstdFile(frames)
+    else:
+        def start() -> "Any":
+            return module.ZstdDecompressor().stream_reader(frames, read_across_frames=True)
+    stream = _guarded(start)
+    left = count
+    while left:
+        block = bytearray(min(left, BLOCK))
+        room = memoryview(block)
+        filled = 0
+        while filled < len(block):
+            got = _guarded(stream.readinto, room[filled:])
+            if not got:
+                raise FormatError("zstd: %d bytes decoded, dtype and shape need %d"
+                                  % (count - left + filled, count))
+            filled += got
+        left -= filled
+        yield block
+    if _guarded(stream.read, 1):
+        raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
+
+
+def _guarded(call: "Any", *args: "Any") -> "Any":
+    """Call into the zstd module: whatever it raises on bad data is a FormatError."""
+    try:
+        return call(*args)
+    except FormatError:
+        raise
+    except (Exception, MemoryError) as error:
+        why = "%s: %s" % (type(error).__name__, error)
+    raise FormatError("zstd: the data are damaged (%s)" % why)
+
+
+def zstd_compress(blocks: "Iterable[Any]", nbytes: int, level: int) -> "Iterator[bytes]":
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    if hasattr(module, "ZstdFile"):
+        compressor = module.ZstdCompressor(level)
+        for name in ("set_pledged_input_size", "_set_pledged_input_size"):
+            if hasattr(compressor, name):
+                getattr(compressor, name)(nbytes)
+                break
+        else:  # the size goes into the frame only when all of it is there at once
+            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+            return
+    else:
+        compressor = module.ZstdCompressor(level=level).compressobj(size=nbytes)
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+
+
+# -- [6] Tensor, File ----------------------------------------------------------------------------
+
+
+class Held(Memory):
+    """Bytes in memory that belong to no file: of tensor(), astype(), contiguous()."""
+
+
+def pieces(view: "Any", nbytes: int) -> "Iterator[Any]":
+    """Yield a view in parts of nbytes bytes (the last one may be shorter)."""
+    for start in range(0, len(view), nbytes):
+        yield view[start:start + nbytes]
+
+
+def merge_dims(shape: "Tuple[int, ...]",
+               strides: "Tuple[int, ...]") -> "Tuple[List[int], List[int]]":
+    """Return shape and strides without dimensions of 1, neighbours merged where they can be."""
+    dims: "List[int]" = []
+    steps: "List[int]" = []
+    for n, stride in zip(shape, strides):
+        if n == 1:
+            continue
+        if dims and steps[-1] == n * stride:
+            dims[-1] *= n
+            steps[-1] = stride
+        else:
+            dims.append(n)
+            steps.append(stride)
+    return dims, steps
+
+
+def gather(view: "Any", first: int, shape: "Tuple[int, ...]", strides: "Tuple[int, ...]",
+           itemsize: int) -> "Iterator[Any]":
+    """Yield the elements of a strided array row-major, in blocks of about BLOCK bytes.
+
+    `view` holds its bytes, element (0, ..., 0) at `first`; strides are in bytes, of any sign.
+    The cost is one slice assignment per run of the longest dimension, not one step per element.
+    """
+    if 0 in shape:
+        return
+    dims, steps = merge_dims(shape, strides)
+    if not dims or (len(dims) == 1 and steps[0] == itemsize):
+        nbytes = itemsize * count_elements(dims)
+        for piece in pieces(view[first:first + nbytes], BLOCK):
+            yield piece
+        return
+    todo = [(first, dims)]
+    while todo:
+        first, dims = todo.pop()
+        nbytes = itemsize * count_elements(dims)
+        if nbytes <= BLOCK:
+            yield _gather_block(view, first, dims, steps, itemsize, nbytes)
+            continue
+        axis = 0
+        while dims[axis] == 1:
+            axis += 1
+        n = dims[axis]
+        rows = max(1, min(n // 2, BLOCK * n // nbytes))
+        parts = []
+        for start in range(0, n, rows):
+            part = dims[:axis] + [min(rows, n - start)] + dims[axis + 1:]
+            parts.append((first + start * steps[axis], part))
+        todo.extend(reversed(parts))
+
+
+def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]", itemsize: int,
+                  nbytes: int) -> bytearray:
+    """Return one block of gather(): loops outside, the longest dimension as one slice."""
+    out = bytearray(nbytes)
+    places = row_major(tuple(dims), itemsize)
+    longest = dims.index(max(dims))
+    n, step, place = dims[longest], steps[longest], places[longest]
+    starts = [(0, first)]  # (place in out, place in view) of each run along the longest dimension
+    for axis, count in enumerate(dims):
+        if axis != longest:
+            starts = [(to + i * places[axis], at + i * steps[axis])
+                      for to, at in starts for i in range(count)]
+    if not HAS_CAST:
+        for to, at in starts:
+            for i in range(n):
+                out[to + i * place:to + i * place + itemsize] = \
+                    view[at + i * step:at + i * step + itemsize]
+        return out
+    target = memoryview(out).cast(BITS_CODE[itemsize])
+    low = first % itemsize
+    source = view[low:low + (len(view) - low) // itemsize * itemsize].cast(BITS_CODE[itemsize])
+    place, step, last = place // itemsize, step // itemsize, (n - 1) * step // itemsize
+    for to, at in starts:
+        to, at = to // itemsize, (at - low) // itemsize
+        stop: "Optional[int]" = at + last + (1 if step > 0 else -1)
+        if stop is not None and stop < 0:
+            stop = None
+        target[to:to + (n - 1) * place + 1:place] = source[at:stop:step]
+    return out
+
+
+class Tensor:
+    """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
+
+    `.name`, `.dtype` ("float32" ...; None if the file has one that is unknown here), `.shape`,
+    `.attrs` (facts of the format that it came from, `.format`). Nothing is read before it is
+    asked for. Reading raises Unsupported (unknown dtype or encoding), FormatError (damaged data)
+    or ValueError (the File was closed). numpy.asarray(t) works, zero-copy where `.zero_copy`.
+    """
+
+    __slots__ = ("name", "dtype", "shape", "attrs", "format", "_source", "_offset", "_stored",
+                 "_strides", "_order", "_encoding", "_problem")
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: "Tuple[int, ...]",
+                 source: "Any", offset: int, stored: int,
+                 attrs: "Optional[Dict[str, Any]]" = None, format: "Optional[str]" = None,
+                 strides: "Optional[Tuple[int, ...]]" = None, order: str = "<",
+                 encoding: str = "raw", problem: "Optional[str]" = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.attrs: "Dict[str, Any]" = Map() if attrs is None else attrs
+        self.format = format
+        self._source = source
+        self._offset = offset  # of the first element in the source (of the stored bytes if coded)
+        self._stored = stored  # bytes
+        self._strides = strides  # bytes; None: row-major without gaps
+        self._order = order  # byte order of the stored elements
+        self._encoding = encoding  # "raw" or "zstd"
+        self._problem = problem  # why the values cannot be read; None: they can
+
+    # what it is
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return count_elements(self.shape)
+
+    @property
+    def itemsize(self) -> "Optional[int]":
+        """Bytes per element; None where the dtype has no fixed one."""
+        return ITEMSIZE.get(self.dtype or "")
+
+    @property
+    def nbytes(self) -> int:
+        """size x itemsize in bytes; what is stored where the dtype has no itemsize."""
+        return self._stored if self.itemsize is None else self.size * self.itemsize
+
+    @property
+    def strides(self) -> "Tuple[int, ...]":
+        """Bytes from one element to the next, per dimension, in the decoded data."""
+        if self._strides is not None:
+            return self._strides
+        return row_major(self.shape, self.itemsize or 1)
+
+    @property
+    def offset(self) -> "Optional[int]":
+        """Offset in the file of the first element (of the stored bytes if compressed), or None."""
+        return None if isinstance(self._source, Held) else self._offset
+
+    @property
+    def components(self) -> "Optional[Dict[str, Tensor]]":
+        """The parts of a sparse tensor; None for a dense one."""
+        return None
+
+    def __repr__(self) -> str:
+        return "<Tensor %s %s %s%s>" % (
+            quoted(self.name), self.dtype, shown(list(self.shape)),
+            "" if self.format is None else " of " + self.format)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a scalar tensor has no length")
+        return self.shape[0]
+
+    def _error(self, what: str, kind: "Type[FormatError]" = FormatError) -> FormatError:
+        return kind(what, self.offset, "data", self.name, self._source.path, "sizes")
+
+    def _check(self) -> int:
+        """Return the itemsize; raise Unsupported where the elements cannot be read."""
+        itemsize = ITEMSIZE.get(self.dtype or "")
+        if self._problem is not None or itemsize is None:
+            raise self._error(self._problem or "%s has no plain elements" % self.dtype,
+                              Unsupported)
+        return itemsize
+
+    # its bytes
+
+    def _span(self) -> "Tuple[int, int]":
+        """Return where the first and behind the last byte lie, relative to element (0, ..., 0)."""
+        low, high = 0, self.itemsize or 1
+        for n, stride in zip(self.shape, self.strides):
+            if n == 0:
+                return 0, 0
+            low += min(0, (n - 1) * stride)
+            high += max(0, (n - 1) * stride)
+        return low, high
+
+    @property
+    def raw(self) -> "Any":
+        """The bytes as stored: a read-only memoryview, a copy only without mapping and buffer.
+
+        Of a strided sub-tensor: the span from its first to its last byte.
+        """
+        if self._strides is None:
+            return self._source.view(self._offset, self._stored)
+        low, high = self._span()
+        return self._source.view(self._offset + low, high - low)
+
+    def _gap_free(self) -> bool:
+        if self._strides is None:
+            return True
+        low, high = self._span()
+        return high - low == self.nbytes
+
+    @property
+    def zero_copy(self) -> bool:
+        """Whether `.data` shows the stored bytes themselves."""
+        return (self._problem is None and self._encoding == "raw" and self.itemsize is not None
+                and (self._order == NATIVE or self.itemsize == 1)
+                and self._gap_free() and bool(self._source.zero_copy))
+
+    @property
+    def data(self) -> "Any":
+        """The elements as a flat typed memoryview in storage order and native byte order.
+
+        Zero-copy where `.zero_copy`, else decoded anew at each call. float16 and bfloat16 come
+        as their bits ('H'). A whole primitiv tensor is column-major; a sub-tensor with gaps comes
+        as a row-major copy.
+        """
+        itemsize = self._check()
+        assert self.dtype is not None
+        code = BITS_CODE[2] if itemsize == 2 and self.dtype in FLOATS else STRUCT_CODE[self.dtype]
+        if self._encoding == "raw" and self._gap_free():
+            raw = self.raw
+            return typed(raw if self._order == NATIVE or itemsize == 1
+                         else swap(raw, itemsize), code)
+        data = self.tobytes()
+        return typed(data if NATIVE == "<" or itemsize == 1 else swap(data, itemsize), code)
+
+    def _blocks(self) -> "Iterator[Any]":
+        """Yield the elements as row-major little-endian bytes, in blocks of bounded size.
+
+        A plain tensor of a mapping or buffer comes as one view, which costs no memory.
+        """
+        if self.dtype == "qfloat":
+            return self._stored_blocks()
+        itemsize = self._check()
+        if self._encoding == "zstd":
+            return self._zstd_blocks()
+        if self._strides is not None:
+            low, _ = self._span()
+            blocks = gather(self.raw, -low, self.shape, self._strides, itemsize)
+        elif self._order == "<" or itemsize == 1:
+            return self._stored_blocks()
+        else:
+            blocks = self._stored_blocks(BLOCK)
+        if self._order == "<" or itemsize == 1:
+            return blocks
+        return (swap(block, itemsize) for block in blocks)
+
+    def _stored_blocks(self, limit: int = 0) -> "Iterator[Any]":
+        """Yield the stored bytes as they are: in one view, or in parts of BLOCK bytes."""
+        if self._source.zero_copy and not limit:
+            view = self.raw  # the first one makes the mapping, or finds that there is none
+            if self._source.zero_copy:
+                yield view
+                return
+        for start in range(0, self._stored, BLOCK):
+            yield self._source.view(self._offset + start, min(BLOCK, self._stored - start))
+
+    def _zstd_blocks(self) -> "Iterator[Any]":
+        error: "Optional[FormatError]" = None
+        try:
+            for block in zstd_blocks(self._source, self._offset, self._stored, self.nbytes):
+                yield block
+        except FormatError as caught:
+            error = caught
+        if error is not None:
+            raise self._error(error.what, type(error))
+
+    def _copy(self, **changes: "Any") -> "Tensor":
+        """Return the same tensor with some of the constructor's arguments changed."""
+        args = dict(name=self.name, dtype=self.dtype, shape=self.shape, source=self._source,
+                    offset=self._offset, stored=self._stored, attrs=self.attrs,
+                    format=self.format, strides=self._strides, order=self._order,
+                    encoding=self._encoding, problem=self._problem)
+        args.update(changes)
+        return Tensor(**args)  # type: ignore[arg-type]
+
+    def _held(self, data: bytes, dtype: "Optional[str]" = None) -> "Tensor":
+        """Return a tensor of the same shape over row-major little-endian bytes in memory."""
+        return self._copy(source=Held(data), offset=0, stored=len(data), strides=None, order="<",
+                          encoding="raw", dtype=dtype or self.dtype)
+
+    def _decoded(self) -> "Tensor":
+        """Return it with bytes that can be read anywhere: a large zstd one in a spool file."""
+        if self._encoding == "raw":
+            return self
+        if self.nbytes > 32 * BLOCK and HAS_CAST:
+            try:
+                from mmap import mmap
+                from tempfile import TemporaryFile
+            except ImportError:
+                return self.contiguous()
+            with TemporaryFile() as spool:
+                for block in self._blocks():
+                    spool.write(block)
+                spool.flush()
+                return self._held(mmap(spool.fileno(), self.nbytes))  # type: ignore[arg-type]
+        return self.contiguous()
+
+    def _transposed(self) -> "Tensor":
+        """Return it with the dimensions reversed: its row-major bytes are our column-major ones."""
+        if self.ndim < 2:
+            return self
+        base = self._decoded()
+        return base._copy(shape=tuple(reversed(base.shape)),
+                          strides=tuple(reversed(base.strides)))
+
+    def tobytes(self) -> bytes:
+        """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
+        return b"".join([bytes(block) for block in self._blocks()])
+
+    # its values
+
+    @property
+    def flat(self) -> "Iterator[Any]":
+        """Iterate over the elements as Python numbers, row-major, in constant memory."""
+        self._check()
+        return self._values()
+
+    def _values(self) -> "Iterator[Any]":
+        for block in self._blocks():
+            for piece in pieces(block, min(BLOCK, 1 << 16)):
+                for value in unpack_values(self.dtype or "", piece):
+                    yield value
+
+    def tolist(self) -> "Any":
+        """Return the elements as nested lists; of a scalar, the number."""
+        values = list(self.flat)
+        if not self.shape:
+            return values[0]
+        for axis in range(self.ndim - 1, 0, -1):
+            groups = count_elements(self.shape[:axis])
+            if groups > max(self.size, 1 << 20):
+                raise ValueError("tolist() of shape %s: %d empty lists" % (
+                    shown(list(self.shape)), groups))
+            n = self.shape[axis]
+            values = [values[i * n:(i + 1) * n] for i in range(groups)]
+        return values
+
+    def item(self) -> "Any":
+        """Return the only element as a Python number; ValueError if there is not just one."""
+        if self.size != 1:
+            raise ValueError("item() needs a tensor of one element, this one has %d" % self.size)
+        return next(self.flat)
+
+    def astype(self, dtype: str) -> "Tensor":
+        """Return a copy in memory with another dtype.
+
+        Floats round to nearest even and overflow to infinity; a fraction, a NaN or an integer
+        out of range is a ValueError for an integer dtype. `.attrs` stay, but for burn_dtype.
+        """
+        return self._cast(dtype).contiguous()
+
+    def _cast(self, dtype: str) -> "Tensor":
+        if dtype not in ITEMSIZE:
+            raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
+        self._check()
+        return Cast(self, dtype)
+
+    def contiguous(self) -> "Tensor":
+        """Return a row-major little-endian copy in memory."""
+        return self._held(self.tobytes())
+
+    # its parts
+
+    def __getitem__(self, key: "Any") -> "Any":
+        """Return a number (all indices given) or a zero-copy sub-tensor: ints, slices, Ellipsis.
+
+        A compressed tensor is decoded first, each time: take .contiguous() of it once instead.
+        """
+        itemsize = self._check()
+        base = self.contiguous() if self._encoding != "raw" else self
+        keys = list(key) if isinstance(key, tuple) else [key]
+        dots = [i for i, k in enumerate(keys) if k is Ellipsis]
+        if len(dots) > 1:
+            raise IndexError("more than one Ellipsis")
+        if dots:
+            gap = self.ndim - len(keys) + 1
+            keys[dots[0]:dots[0] + 1] = [slice(None)] * gap
+        if len(keys) > self.ndim:
+            raise IndexError("%d indices for %d dimensions" % (len(keys), self.ndim))
+        keys += [slice(None)] * (self.ndim - len(keys))
+        offset, shape, strides = base._offset, [], []
+        for k, n, stride in zip(keys, base.shape, base.strides):
+            if isinstance(k, slice):
+                start, stop, step = _slice_indices(k, n)
+                count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+                offset += start * stride if count else 0
+                shape.append(count)
+                strides.append(stride * step)
+            else:
+                index = _as_index(k)
+                if not -n <= index < n:
+                    raise IndexError("index %s is out of range for dimension %d of shape %s" % (
+                        shown(index), len(shape), shown(list(self.shape))))
+                offset += (index + n if index < 0 else index) * stride
+        part = base._copy(offset=offset, shape=tuple(shape), strides=tuple(strides), attrs=None)
+        if part._strides == row_major(part.shape, itemsize) or 0 in shape:
+            part._strides = None
+            part._stored = part.size * itemsize
+        if not shape and not dots and self.ndim == len(
+                [k for k in keys if not isinstance(k, slice)]):
+            return part.item()
+        return part
+
+    def __iter__(self) -> "Iterator[Any]":
+        for i in range(len(self)):
+            yield self[i]
+
+    # other libraries
+
+    @property
+    def __array_interface__(self) -> "Dict[str, Any]":
+        """What numpy.asarray asks for: zero-copy with strides and byte order, read-only."""
+        itemsize = self._check()
+        base = self
+        if self._encoding != "raw" or (self.dtype == "bfloat16" and self._order != NATIVE):
+            base = self._held(memoryview(self.data).cast("B").tobytes())
+            base._order = NATIVE
+        low, _ = base._span()
+        kind = "V" if self.dtype == "bfloat16" else {"f": "f", "i": "i", "u": "u", "b": "b"}[
+            (self.dtype or "")[0]]
+        kind = "%s%s%d" % ("|" if kind == "V" or itemsize == 1 else base._order, kind, itemsize)
+        return {"version": 3, "shape": self.shape, "typestr": kind, "data": base.raw,
+                "strides": base._strides, "offset": -low}
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
+        code = STRUCT_CODE.get(self.dtype or "")
+        if code is None or self._problem is not None:
+            raise BufferError("%s has no buffer code" % self.dtype)
+        if self._strides is not None or (self._order != NATIVE and self.itemsize != 1):
+            raise BufferError("not a plain native array: take .contiguous().data")
+        data = self.raw if self._encoding == "raw" else memoryview(self.tobytes())
+        if self._encoding != "raw" and NATIVE == ">":
+            data = memoryview(swap(data, self.itemsize or 1))
+        if 0 in self.shape or self.ndim > 64:
+            raise BufferError("memoryview cannot show the shape %s" % shown(list(self.shape)))
+        return memoryview(data).cast(code, self.shape)
+
+    def __reduce__(self) -> "Any":
+        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
+        this: "Tensor" = self
+        if not isinstance(self._source, Path):
+            if self._strides is None:
+                this = self._copy(source=None, offset=0)
+                this._source = bytes(self.raw)
+            else:
+                this = self.contiguous()
+                this._source = bytes(this.raw)
+        return _unpickle, (this.name, this.dtype, this.shape, this._source, this._offset,
+                           this._stored, this.attrs, this.format, this._strides, this._order,
+                           this._encoding, this._problem)
+
+
+def _unpickle(name: str, dtype: str, shape: "Tuple[int, ...]", source: "Any",
+              *rest: "Any") -> Tensor:
+    """Make the Tensor that __reduce__ took apart; a file is opened at its first use."""
+    return Tensor(name, dtype, shape, Held(source) if isinstance(source, bytes) else source, *rest)
+
+
+def _as_index(key: "Any") -> int:
+    """Return an index as an int: ints and what has __index__ (numpy integers), nothing else."""
+    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
+        raise TypeError("an index is an int, a slice or Ellipsis, not %s" % type(key).__name__)
+    return int(key)
+
+
+def _slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
+    """Return (start, stop, step) of a slice over n elements; slice.indices() where it is there."""
+    if hasattr(key, "indices"):
+        return key.indices(n)
+    step = 1 if key.step is None else key.step
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+    ends = []
+    for end, default in ((key.start, low if step > 0 else high),
+                         (key.stop, high if step > 0 else low)):
+        if end is not None:
+            default = max(low, min(high, end + n if end < 0 else end))
+        ends.append(default)
+    return ends[0], ends[1], step
+
+
+class Cast(Tensor):
+    """A tensor with another dtype, cast block by block when its bytes are asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: str) -> None:
+        attrs = Map([(k, v) for k, v in base.attrs.items() if k != "burn_dtype"])
+        nbytes = base.size * ITEMSIZE[dtype]
+        super().__init__(base.name, dtype, base.shape, Held(b""), 0, nbytes, attrs, base.format)
+        self._base = base
+
+    def _blocks(self) -> "Iterator[Any]":
+        old, new = self._base.dtype or "", self.dtype or ""
+        for block in self._base._blocks():
+            for piece in pieces(block, BLOCK):
+                yield cast_block(piece, old, new)
+
+    def _transposed(self) -> Tensor:
+        return Cast(self._base._transposed(), self.dtype or "")
+
+
+class File:
+    """A mapping from names to Tensors, in the order of the file's index; also a context manager.
+
+    `.format`, `.path` (None for buffers and streams), `.metadata` (the user's key/value pairs,
+    typed), `.attrs` (facts of the format), `.nbytes` (of the file).
+    """
+
+    def __init__(self, format: str, source: "Any", attrs: "Dict[str, Any]",
+                 metadata: "Dict[str, Any]", tensors: "List[Tensor]",
+                 options: "Optional[Dict[str, Any]]" = None) -> None:
+        self.format = format
+        self.path: "Optional[str]" = source.path
+        self.nbytes: int = source.nbytes
+        self.attrs = attrs
+        self.metadata = metadata
+        self._source = source
+        self._options = options or {}
+        self._tensors: "Dict[str, Tensor]" = Map()
+        for item in tensors:
+            self._tensors[item.name] = item
+
+    def __getitem__(self, name: str) -> Tensor:
+        found = self._tensors.get(name)
+        if found is None:
+            raise KeyError(self._missing(name))
+        return found
+
+    def _missing(self, name: str) -> str:
+        text = "no tensor %s" % shown(name)
+        if isinstance(name, str) and len(self) <= 20000:
+            try:
+                from difflib import get_close_matches
+            except ImportError:
+                return text
+            near = get_close_matches(name, list(self), 1, 0.5)
+            text += "; nearest is %s" % quoted(near[0]) if near else ""
+        return "%s (%s)" % (text, counted(len(self), "tensor"))
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def keys(self) -> "Any":
+        return self._tensors.keys()
+
+    def values(self) -> "Any":
+        return self._tensors.values()
+
+    def items(self) -> "Any":
+        return self._tensors.items()
+
+    def get(self, name: str, default: "Any" = None) -> "Any":
+        return self._tensors.get(name, default)
+
+    def __repr__(self) -> str:
+        names = [quoted(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
+        return "<File %s%s: %s%s>" % (
+            self.format, "" if self.path is None else " " + quoted(self.path),
+            counted(len(self), "tensor"), " " + ", ".join(names) if names else "")
+
+    def close(self) -> None:
+        """Let go of the file. Views that are held stay valid; a Tensor asked later raises."""
+        self._source.close()
+
+    def __enter__(self) -> "File":
+        return self
+
+    def __exit__(self, *error: "Any") -> None:
+        self.close()
+
+    def __reduce__(self) -> "Any":
+        if self.path is None:
+            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+        return _reload, (os.path.abspath(self.path), self.format, self._options)
+
+
+def _reload(path: str, format: str, options: "Dict[str, Any]") -> File:
+    return load(path, format=format, **options)
+
+
+# Values that become tensors
+
+_BUFFER_KINDS = {"f": "float", "d": "float", "e": "float", "?": "bool"}
+for _code in "bhilqn":
+    _BUFFER_KINDS[_code] = "int"
+    _BUFFER_KINDS[_code.upper()] = "uint"
+
+
+def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = None, *,
+           components: "Any" = None, **attrs: "Any") -> Tensor:
+    """Return a Tensor in memory of lists, numbers, buffers or arrays, to look at or to save.
+
+    Nested lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` says
+    otherwise. bytes, bytearray and 1-D byte views are raw little-endian elements of `dtype`;
+    arrays (numpy, array.array, typed memoryviews) bring their own dtype and shape, and `dtype`
+    converts them. `shape` reshapes. `attrs` are facts for the format it will be saved to.
+    ValueError where numbers, shape and dtype do not fit; nothing is cast silently.
+
+    >>> t = tensor([[1, 2], [3, 4]], "float32")
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
+    ((2, 2), 3.0, '0000803f')
+    """
+    if components is not None:
+        raise Unsupported("sparse tensors cannot be made yet")
+    if data is None:
+        raise TypeError("tensor() needs data")
+    if dtype is not None and dtype not in ITEMSIZE:
+        raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
+    if isinstance(data, Tensor):
+        made = data._copy(attrs=Map(data.attrs.items()))
+    elif isinstance(data, (list, tuple, int, float)):
+        made = _from_lists(data, dtype)
+    else:
+        made = _from_buffer(data, dtype)
+    if dtype is not None and made.dtype != dtype:
+        made = made.astype(dtype)
+    if shape is not None:
+        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+            raise ValueError("%d elements do not have the shape %s" % (made.size, list(shape)))
+        made = made.contiguous()._copy(shape=shape)
+    for key, value in attrs.items():
+        made.attrs[key] = value
+    return made
+
+
+def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
+    """Return a Tensor of nested lists of numbers, or of a number."""
+    shape: "List[int]" = []
+    level = [data]
+    while level and isinstance(level[0], (list, tuple)):
+        count = len(level[0])
+        for row in level:
+            if not isinstance(row, (list, tuple)) or len(row) != count:
+                raise ValueError("the lists are ragged at depth %d" % len(shape))
+        shape.append(count)
+        level = [item for row in level for item in row]
+    values = [item.item() if hasattr(item, "item") else item for item in level]
+    kinds = set([type(value) for value in values])
+    for kind in kinds:
+        if kind not in (int, float, bool):
+            raise ValueError("%s among the numbers (ragged lists?)" % kind.__name__)
+    if dtype is None:
+        if float in kinds or not values:
+            dtype = "float64"
+        elif int not in kinds:
+            dtype = "bool"
+        else:
+            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    raw = bytes(pack_values(dtype, values))
+    return Tensor("", dtype, tuple(shape), Held(raw), 0, len(raw))
+
+
+def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
+    """Return a Tensor of a bytes-like object or an array; zero-copy where it is contiguous."""
+    given = str(getattr(data, "dtype", "")).split(".")[-1]
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: numpy gives no buffer of it
+        try:
+            data = data.view("uint16")
+        except TypeError:
+            given = ""
+    elif not _has_buffer(data) and hasattr(data, "__array__"):
+        data = data.__array__()
+    if not _has_buffer(data):
+        raise TypeError("cannot make a tensor of %s" % type(data).__name__)
+    view = memoryview(data)
+    if not HAS_CAST:
+        return _from_board_buffer(data, view, dtype)
+    order, code = NATIVE, view.format
+    if len(code) == 2 and code[0] in "<>=@":
+        order, code = code[0] if code[0] in "<>" else NATIVE, code[1]
+    shape = tuple(view.shape or ())
+    plain = code == "B" and view.ndim == 1 and not hasattr(data, "dtype") and not hasattr(
+        data, "typecode")
+    if plain and dtype is not None:
+        if len(view) % ITEMSIZE[dtype]:
+            raise ValueError("%d bytes are not a whole number of %s" % (len(view), dtype))
+        code, order, shape = dtype, "<", (len(view) // ITEMSIZE[dtype],)
+    elif given == "bfloat16":
+        code = given
+    elif code in _BUFFER_KINDS:
+        kind = _BUFFER_KINDS[code]
+        code = kind if kind == "bool" else "%s%d" % (kind, 8 * view.itemsize)
+    if code not in ITEMSIZE:
+        raise TypeError("cannot make a tensor of elements with the code %s" % quoted(view.format))
+    if view.nbytes and view.c_contiguous and len(view.format) == 1 and view.format != "e":
+        raw = view.cast("B")
+    else:
+        raw = memoryview(view.tobytes())
+    return Tensor("", code, shape, Held(raw), 0, len(raw), order=order)
+
+
+def _has_buffer(data: "Any") -> bool:
+    try:
+        memoryview(data)
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
+
+
+def _from_board_buffer(data: "Any", view: "Any", dtype: "Optional[str]") -> Tensor:
+    """As _from_buffer on MicroPython, where a memoryview has neither format nor cast."""
+    if isinstance(data, (bytes, bytearray)):
+        dtype = dtype or "uint8"
+        raw = bytes(data)
+        return Tensor("", dtype, (len(raw) // ITEMSIZE[dtype],), Held(raw), 0, len(raw))
+    return _from_lists(list(data), dtype)
+
+
+# -- [7] formats ---------------------------------------------------------------------------------
+
+
+class Format:
+    """What every format answers; the rooms below fill it in.
+
+    read(cursor, **options) -> (attrs, metadata, tensors) parses the index and touches no tensor
+    byte. write(items, metadata, attrs, options) checks everything, then returns an iterator over
+    the bytes of the file.
+    """
+
+    NAME = ""
+    TITLE = ""  # as a person calls it
+    SUFFIXES: "Tuple[str, ...]" = ()
+    MAGIC = b""
+    DTYPES: "Any" = ()
+    HOLDS = ""  # one line: what besides tensors
+    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
+    READ_OPTIONS: "Dict[str, str]" = {}  # of load
+    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows; CONTENT ones are no mechanics
+    TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
+    CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop silently
+    DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
+    ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
+    PAD_END = False  # the last tensor is padded too
+    CHECKS = ("magic", "index", "bounds", "sizes")  # rows of verify, in order
+
+    @classmethod
+    def detect(cls, head: bytes) -> bool:
+        return head[:len(cls.MAGIC)] == cls.MAGIC
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+        raise NotImplementedError
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        raise NotImplementedError
+
+    @classmethod
+    def place(cls, index: int, tensor: Tensor) -> str:
+        """Return the path, in explain, of a tensor's entry."""
+        return "tensors[%d]" % index
+
+    @classmethod
+    def align(cls, attrs: "Any") -> int:
+        return cls.ALIGN
+
+    @classmethod
+    def is_content(cls, key: str) -> bool:
+        return key in cls.CONTENT
+
+    @classmethod
+    def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+        """Return (key, why) of the entries of the metadata that cannot be written."""
+        return [(key, "there is no place for metadata") for key in metadata]
+
+    @classmethod
+    def loaded_name(cls, name: str, options: "Dict[str, Any]") -> str:
+        """Return the name under which a tensor that was saved with this name is loaded."""
+        return name
+
+    @classmethod
+    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
+                attrs: "Any") -> int:
+        """Return how many bytes of a gap are padding by the format's rule, from its start on.
+
+        `before` and `after`: "structure", "data" or "end" (of the file), what the gap lies
+        between; `zero`: all its bytes are 0.
+        """
+        if after == "data" or (after == "end" and cls.PAD_END):
+            return min(stop, round_up(start, cls.align(attrs))) - start
+        return 0
+
+    @classmethod
+    def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
+        """Yield (status, check, text) of what the format stores to verify a tensor's bytes."""
+        return iter(())
+
+    @classmethod
+    def own_attrs(cls, tensor: Tensor) -> "Dict[str, Any]":
+        """Return the attrs that count here: those of this format or made by the user."""
+        return tensor.attrs if tensor.format in (None, cls.NAME) else {}
+
+    @classmethod
+    def check_common(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any",
+                     options: "Dict[str, Any]") -> "List[Any]":
+        """Return the problems that are the same in every format, as (tensor name, text)."""
+        problems: "List[Any]" = []
+        for name, item in items:
+            attrs = cls.own_attrs(item)
+            if item._problem is not None and item.dtype != "qfloat" and not cls.passes(item):
+                problems.append((name, item._problem))
+            elif item.dtype not in cls.DTYPES and not cls.passes(item):
+                problems.append((name, "%s%s" % (item.dtype, _remedy(item.dtype, cls.DTYPES))))
+            if item.format is None and cls.TENSOR_ATTRS is not None:
+                for key in attrs:
+                    if key not in cls.TENSOR_ATTRS:
+                        problems.append((name, "attribute %s is not known here" % shown(key)))
+        misfits = ["%s = %s (%s)" % (shown(key), shown(metadata[key]), why)
+                   for key, why in cls.misfit_metadata(metadata, options)]
+        if misfits:
+            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
+                             % (cls.TITLE, ", ".join(misfits)))
+        return problems
+
+    @classmethod
+    def passes(cls, tensor: Tensor) -> bool:
+        """Return whether a tensor whose values are unknown here can be written as it is stored."""
+        return False
+
+    @classmethod
+    def refuse(cls, problems: "List[Any]") -> None:
+        """Raise ValueError if there are problems: one line, then one per tensor if several."""
+        if not problems:
+            return
+        lines = ["tensor %s: %s" % (quoted(name), text) for name, text in problems]
+        if len(lines) == 1:
+            raise ValueError("%s cannot hold %s" % (cls.TITLE, lines[0]))
+        raise ValueError("%s cannot hold %d things:\n  %s" % (
+            cls.TITLE, len(lines), "\n  ".join(lines)))
+
+
+def _remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
+    """Return what would fit in place of a dtype that a format lacks."""
+    fitting = [new for new in ITEMSIZE if new in dtypes and dtype in ITEMSIZE
+               and cast_is_exact(dtype or "", new)]
+    if not fitting and dtype in ITEMSIZE:
+        fitting = [new for new in ("float32", "int32") if new in dtypes
+                   and (new in FLOATS) == (dtype in FLOATS)]
+    if not fitting and dtype in ITEMSIZE and "float32" in dtypes:
+        fitting = ["float32"]
+    text = " (it holds %s)" % ", ".join(dtypes)
+    if fitting:
+        text += "; .astype(%r) or convert(cast=%r)" % (fitting[-1], fitting[-1])
+    return text
+
+
+def check_names(problems: "List[Any]", items: "List[Tuple[str, Tensor]]", empty: bool = True,
+                nul: bool = True) -> None:
+    """Add a problem for each name that is no Unicode text, or empty, or holds NUL, where barred."""
+    for name, _ in items:
+        try:
+            encode_text(name)
+        except ValueError:
+            problems.append((name, "the name is not Unicode text (a lone surrogate)"))
+        if not empty and not name:
+            problems.append((name, "an empty name"))
+        if not nul and "\0" in name:
+            problems.append((name, "a NUL in the name"))
+
+
+def decode_strict(data: bytes) -> "Optional[str]":
+    """Return UTF-8 text, or None if the bytes are not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeError:
+        return None
+
+
+def round_up(n: int, multiple: int) -> int:
+    return -(-n // multiple) * multiple
+
+
+# -- [7a] mag ------------------------------------------------------------------------------------
+
+
+class Mag(Format):
+    """.mag, the file of magnetron, storage version 1 (its specification text; release 0.1.2).
+
+    0      magic "MAG!" 4 | version u32 | checksum u32 | num_tensors u32 | num_meta_kv u32 | aux u32
+    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 | key
+           num_tensors x, in the layout of the specification text:
+             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 | data_offset u64 | aux
+           or in that of the real library 0.1.2:
+             dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] | key_length | key
+    end    padding to a multiple of 64, then each tensor's data, each padded to 64
+
+    Nothing in the file tells the layouts apart but the checksum over [0, end): tensorfmt writes
+    the specification's, with CRC-32, and reads both. Newer files of the same magic (snapshots of
+    magnetron 0.1.5 and later) are refused by name.
+    """
+
+    NAME = "mag"
+    TITLE = "mag"
+    SUFFIXES = (".mag",)
+    MAGIC = b"MAG!"
+    DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    HOLDS = "metadata: numbers; up to 6 dimensions"
+    FILE_ATTRS = ("version", "layout")
+    TENSOR_ATTRS = ("aux",)
+    ALIGN = 64
+    PAD_END = True
+    CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
+
+    HEADER = Record(
+        ("magic", "4s", "mag"), ("version", "I", "storage version"),
+        ("checksum", "I", "CRC-32 or CRC-32C of header and records"),
+        ("num_tensors", "I", "tensor records below"), ("num_meta_kv", "I", "metadata records below"),
+        ("aux", "I", "reserved"))
+    META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
+                  ("key_length", "I", "bytes of the key"))
+    KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
+    SPEC = Record(("shape", "6q", "dimensions, then 0 (or -1 in an empty tensor)"),
+                  ("dtype", "B", "0 float32, 1 float16, 2 bool, 3 int32"),
+                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "from the start of the file"),
+                  ("aux", "I", "reserved"))
+    M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
+                  ("data_offset", "Q", "from the start of the file"))
+    PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
+    SPEC_LAYOUT, M012_LAYOUT = "spec", "magnetron-0.1.2"
+
+    @classmethod
+    def detect(cls, head: bytes) -> bool:
+        return head[:4] in (b"MAG!", b"MAG&")
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+        header = cls._header(cursor)
+        plain = cursor if cursor.trace is None else Cursor(cursor.source)
+        layout, walk = cls._decide(plain, header)
+        if walk is None:  # nothing fits: the walk by the specification names the culprit
+            cls._walk(cursor, layout, header)
+            raise cursor.error("the records do not fit the file", "num_tensors")
+        if cursor.trace is not None:
+            cls._walk(cursor, layout, header)
+        end, meta, records = walk
+        if header[5]:
+            cursor.fault("header aux is %d, a version-1 file has 0" % header[5], "aux",
+                         offset=20, kind=Unsupported)
+        metadata = cls._metadata(cursor, meta)
+        tensors = cls._tensors(cursor, layout, records, end)
+        return Map([("version", 1), ("layout", layout)]), metadata, tensors
+
+    @classmethod
+    def _header(cls, cursor: Cursor) -> "Tuple[Any, ...]":
+        at = cursor.peek(4)
+        if cursor.data[at:at + 4] == b"MAG&":
+            raise cursor.error("MAG& (magnetron before July 2025) is another format", "magic", 0,
+                               check="magic", kind=Unsupported)
+        cursor.need(4, "magic")
+        if cursor.data[at:at + 4] != cls.MAGIC:
+            raise cursor.error("not a mag file: magic is %s" % shown(bytes(cursor.data[:4])),
+                               "magic", 0, check="magic")
+        header = cursor.record(cls.HEADER)
+        version = header[1]
+        if version == 1:
+            return header
+        if version == 0:
+            raise cursor.error("version 0 does not exist", "version", 4)
+        name = {100: "magnetron storage 100 (unreleased)",
+                200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
+                300: "magnetron snapshot 300 (magnetron 0.2.x)"}.get(version)
+        at = cursor.peek(12)
+        if version == 100 and cursor.data[at + 8:at + 12] == b"SRP!":
+            name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
+        raise cursor.error("%s is not read, only version 1" % (name or "version %d" % version),
+                           "version", 4, kind=Unsupported)
+
+    @classmethod
+    def _decide(cls, cursor: Cursor, header: "Tuple[Any, ...]") -> "Tuple[str, Any]":
+        """Return (layout, walk) whose checksum agrees; walk is None if no records fit the file."""
+        walks = []
+        sums = []
+        for layout in (cls.SPEC_LAYOUT, cls.M012_LAYOUT):
+            try:
+                walk = cls._walk(cursor, layout, header)
+            except FormatError:
+                continue
+            walks.insert(0, (layout, walk))
+            agreed = cls._crc32_of(cursor, header, walk[0])
+            if header[2] in agreed:
+                return layout, walk
+            sums.insert(0, agreed[0])
+        for layout, walk in walks:  # CRC-32C is slower: last, and the real library's layout first
+            crc = 0
+            for start in range(12, walk[0], BLOCK):
+                crc = crc32c(cursor.source.read(start, min(BLOCK, walk[0] - start)), crc)
+            if crc == header[2]:
+                if not header[3]:  # no tensors: the layouts are one
+                    real = [row for row in walk[1] if row[0] not in (1, 2)] == []
+                    layout = cls.M012_LAYOUT if real else cls.SPEC_LAYOUT
+                return layout, walk
+            sums.append(crc)
+        if not walks:
+            return cls.SPEC_LAYOUT, None
+        raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
+                           % (header[2], sums[len(walks) - 1], sums[-1]), "checksum", 8,
+                           check="checksum")
+
+    @classmethod
+    def _crc32_of(cls, cursor: Cursor, header: "Tuple[Any, ...]", end: int) -> "Tuple[int, int]":
+        """Return the CRC-32 of [0, end) with the checksum as zero, and that of [12, end)."""
+        head = cls.HEADER.pack(header[0], header[1], 0, *header[3:])
+        whole, tail = crc32(head), crc32(head[12:])
+        for start in range(24, end, BLOCK):
+            block = cursor.source.read(start, min(BLOCK, end - start))
+            whole, tail = crc32(block, whole), crc32(block, tail)
+        return whole, tail
+
+    @classmethod
+    def _walk(cls, cursor: Cursor, layout: str,
+              header: "Tuple[Any, ...]") -> "Tuple[int, List[Any], List[Any]]":
+        """Return (end, metadata rows, tensor rows): only lengths are believed, and checked."""
+        spec = layout == cls.SPEC_LAYOUT
+        num_tensors, num_meta = header[3], header[4]
+        left = cursor.end - 24
+        least = 73 if spec else 24  # bytes of the shortest record
+        if 16 * num_meta > left:
+            raise cursor.error("%d metadata records cannot fit %d bytes" % (num_meta, left),
+                               "num_meta_kv", 16)
+        if 16 * num_meta + least * num_tensors > left:
+            raise cursor.error("%d tensor records cannot fit %d bytes" % (num_tensors, left),
+                               "num_tensors", 12)
+        cursor.seek(24)
+        meta, rows = [], []
+        for i in range(num_meta):
+            kind, payload, nbytes = cursor.record(cls.META, "metadata[%d].", i, 1)
+            meta.append((kind, payload, cursor.take(nbytes, "metadata[%d].key", i, "", 1)))
+        record, take = cursor.record, cursor.take
+        for i in range(num_tensors):
+            if spec:
+                nbytes, = record(cls.KEY_LENGTH, "tensors[%d].", i, 1)
+                key = take(nbytes, "tensors[%d].key", i, "", 1)
+                rows.append((key, record(cls.SPEC, "tensors[%d].", i, 1)))
+            else:
+                values = record(cls.M012, "tensors[%d].", i, 1)
+                rank = values[0] >> 8 & 255
+                shape = record(Record(("shape", "%dQ" % rank, "dimensions")), "tensors[%d].", i,
+                               1) if rank else ()
+                nbytes, = record(cls.KEY_LENGTH, "tensors[%d].", i, 1)
+                rows.append((take(nbytes, "tensors[%d].key", i, "", 1), values + shape))
+        return cursor.pos, meta, rows
+
+    @classmethod
+    def _metadata(cls, cursor: Cursor, meta: "List[Any]") -> "Dict[str, Any]":
+        metadata: "Dict[str, Any]" = Map()
+        for i, (kind, payload, raw) in enumerate(meta):
+            key = decode_strict(raw)
+            if key is None:
+                cursor.fault("the key is not UTF-8", "metadata[%d].key" % i)
+            elif key in metadata:
+                cursor.fault("metadata key %s twice" % shown(key), "metadata[%d].key" % i)
+            elif kind not in cls.PAYLOADS:
+                cursor.fault("metadata %s has type %d; 0, 1 and 2 are known" % (shown(key), kind),
+                             "metadata[%d].type" % i, kind=Unsupported)
+            else:
+                metadata[key], = unpack_from(cls.PAYLOADS[kind], payload, 0)
+        return metadata
+
+    @classmethod
+    def _tensors(cls, cursor: Cursor, layout: str, rows: "List[Any]",
+                 end: int) -> "List[Tensor]":
+        spec = layout == cls.SPEC_LAYOUT
+        if not spec and rows and cls._is_6bc9747(rows):
+            raise cursor.error("magnetron commit 6bc9747 (unreleased; relative offsets) is not "
+                               "read", "tensors[0].data_offset", kind=Unsupported)
+        tensors: "List[Tensor]" = []
+        seen: "Dict[str, int]" = {}
+        size, source, total = ITEMSIZE, cursor.source, cursor.end
+        for i, (raw, values) in enumerate(rows):
+            name = decode_strict(raw)
+            if name is None or name in seen:
+                cursor.fault("the key is not UTF-8" if name is None else
+                             "two tensors have this name: records %d and %d" % (seen[name], i),
+                             "tensors[%d].key" % i, name)
+                continue
+            seen[name] = i
+            if spec:
+                number, nbytes, offset, aux = values[6:]
+                shape, what = cls._shape_of(values[:6], nbytes)
+            else:
+                aux, numel, offset = values[:3]
+                number, shape = aux & 255, values[3:]
+                what = cls._breach_012(aux, numel, shape)
+                aux, nbytes = 0, numel * size.get(cls.DTYPES[number] if number < 4 else "", 0)
+            if what:
+                cursor.fault(what[1], "tensors[%d].%s" % (i, what[0]), name, "sizes")
+                continue
+            if number > 3:
+                cursor.fault("dtype %d is not one of version 1 (0 to 3)" % number,
+                             "tensors[%d].%s" % (i, "dtype" if spec else "aux"), name,
+                             kind=Unsupported)
+                continue
+            dtype = cls.DTYPES[number]
+            need = count_elements(shape) * size[dtype]
+            if need != nbytes:
+                cursor.fault("%d bytes stored, %s %s needs %d" % (
+                    nbytes, dtype, list(shape), need), "tensors[%d].data_length" % i, name,
+                    "sizes")
+            elif nbytes and (offset < end or offset + nbytes > total):
+                cursor.fault("data at %d to %d, but the data area is %d to %d" % (
+                    offset, offset + nbytes, end, total), "tensors[%d].data_offset" % i, name,
+                    "bounds")
+            else:
+                tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
+                                      min(offset, total), nbytes,
+                                      Map([("aux", aux)]) if aux else None, cls.NAME))
+        return tensors
+
+    @staticmethod
+    def _shape_of(places: "Tuple[int, ...]", nbytes: int) -> "Tuple[Any, Any]":
+        """Return (shape, None), or (_, (field, error)): the six places end at -1, or 0 with data."""
+        rank = 0
+        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+            rank += 1
+        shape = places[:rank]
+        if [n for n in shape if n < 0]:
+            return shape, ("shape", "a dimension is below -1: %s" % list(places))
+        if rank < 6 and [n for n in places[rank:] if n != places[rank]]:
+            return shape, ("shape", "dimensions behind the entry that ends the shape: %s"
+                           % list(places))
+        return shape, None
+
+    @staticmethod
+    def _breach_012(aux: int, numel: int, shape: "Tuple[int, ...]") -> "Any":
+        if aux >> 16:
+            return "aux", "aux is 0x%x; its upper half must be 0" % aux
+        if not 1 <= len(shape) <= 6:
+            return "aux", "rank %d; 1 to 6 exist" % len(shape)
+        if [n for n in shape if not 1 <= n < 1 << 63]:
+            return "shape", "a dimension is 0 or over 2**63-1: %s" % list(shape)
+        if numel != count_elements(shape):
+            return "numel", "%d elements, the shape %s has %d" % (
+                numel, list(shape), count_elements(shape))
+        return None
+
+    @classmethod
+    def _is_6bc9747(cls, rows: "List[Any]") -> bool:
+        """Return whether the records are those of one day's code: offsets relative, from 0 on."""
+        at = 0
+        for _, values in rows:
+            number = values[0] & 255
+            if number > 3:
+                return False
+            nbytes = round_up(count_elements(values[3:]) * ITEMSIZE[cls.DTYPES[number]], 64)
+            if values[1] != nbytes or values[2] != at:
+                return False
+            at += nbytes
+        return True
+
+    # writing
+
+    @classmethod
+    def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+        misfits = []
+        for key, value in metadata.items():
+            if not isinstance(key, str) or not key or "\0" in key or not _is_text(key):
+                misfits.append((key, "a key is text, not empty, without NUL"))
+            elif not (isinstance(value, (int, float, bool)) and (
+                    isinstance(value, float) or -(1 << 63) <= value < 1 << 64)):
+                misfits.append((key, "mag holds numbers only: u64, i64, float64"))
+        return misfits
+
+    @classmethod
+    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
+                attrs: "Any") -> int:
+        if after == "end" and attrs["layout"] == cls.M012_LAYOUT and zero:
+            return stop - start  # its writer estimates the size of the file and does not trim it
+        if before == "structure" and after == "end":
+            return 0
+        return super().padding(start, stop, before, after, zero, attrs)
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        problems = cls.check_common(items, metadata, options)
+        check_names(problems, items, empty=False, nul=False)
+        for name, item in items:
+            if item.ndim > 6:
+                problems.append((name, "%d dimensions, 6 is the limit" % item.ndim))
+            elif [n for n in item.shape if n >= 1 << 63]:
+                problems.append((name, "a dimension over 2**63-1"))
+        cls.refuse(problems)
+        index = [cls._pack_meta(key, value) for key, value in metadata.items()]
+        keys = [encode_text(name) for name, _ in items]
+        end = 24 + sum([len(row) for row in index]) + sum([73 + len(key) for key in keys])
+        offset = round_up(end, 64)
+        for key, (_, item) in zip(keys, items):
+            nbytes = item.nbytes
+            fill = 0 if nbytes or item.size else -1
+            places = item.shape + (fill,) * (6 - item.ndim)
+            index.append(cls.KEY_LENGTH.pack(len(key)) + key + cls.SPEC.pack(
+                *places + (cls.DTYPES.index(item.dtype), nbytes, offset, 0)))
+            offset += round_up(nbytes, 64)
+        head = [cls.MAGIC, 1, 0, len(items), len(metadata), 0]
+        crc = crc32(cls.HEADER.pack(*head))
+        for row in index:
+            crc = crc32(row, crc)
+        head[2] = crc
+        return cls._chunks([cls.HEADER.pack(*head)] + index, items, end)
+
+    @classmethod
+    def _pack_meta(cls, key: str, value: "Any") -> bytes:
+        kind = 2 if isinstance(value, float) else 1 if value < 0 else 0
+        raw = encode_text(key)
+        payload = pack(cls.PAYLOADS[kind], value if kind == 2 else int(value))
+        return cls.META.pack(kind, payload, len(raw)) + raw
+
+    @classmethod
+    def _chunks(cls, index: "List[bytes]", items: "List[Tuple[str, Tensor]]",
+                end: int) -> "Iterator[Any]":
+        yield b"".join(index)
+        if items:
+            yield bytes(-end % 64)
+        for _, item in items:
+            for block in item._blocks():
+                yield block
+            yield bytes(-item.nbytes % 64)
+
+
+def _is_text(text: str) -> bool:
+    """Return whether a str can be written as UTF-8."""
+    try:
+        encode_text(text)
+    except ValueError:
+        return False
+    return True
+
+
+# -- [7b] ztensor --------------------------------------------------------------------------------
+
+
+class ZTensor(Format):
+    """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
+
+    0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
+    64     blob of tensor 0 | zeros to a multiple of 64 | blob of tensor 1 | ...
+    S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
+    end-8  N u64
+
+    A map has name, offset, size, dtype, layout, shape, encoding ("raw" or "zstd"), data_endianness
+    (only for raw), checksum ("crc32c:0x..." or "sha256:...", over the stored bytes) and custom
+    fields. Real maps are of indefinite length; real zstd frames do not state their content size.
+    Layouts other than "dense", unknown dtypes and encodings stay listed, with their bytes.
+    zTensor 1.x and 2.x are other formats, refused by name.
+    """
+
+    NAME = "ztensor"
+    TITLE = "zTensor 0.1"
+    SUFFIXES = (".zt", ".ztensor")
+    MAGIC = b"ZTEN0001"
+    DTYPES = tuple(ITEMSIZE)  # stored under the same names
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
+    OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
+               "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
+    FILE_ATTRS = ("version",)
+    TENSOR_ATTRS = None
+    ALIGN = 64
+    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
+
+    MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
+    TRAILER = Record(("index_size", "Q", "bytes of the CBOR index before it"))
+    KEYS = ("name", "offset", "size", "dtype", "shape")  # the others stay in Tensor.attrs
+    MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
+    MAGIC_2 = b"\x89ZT2\r\n\x1a\n"
+
+    @classmethod
+    def detect(cls, head: bytes) -> bool:
+        return head[:4] == b"ZTEN" or head[:8] == cls.MAGIC_2
+
+    @classmethod
+    def is_content(cls, key: str) -> bool:
+        return key not in cls.MECHANICS and key not in cls.FILE_ATTRS
+
+    @classmethod
+    def place(cls, index: int, tensor: Tensor) -> str:
+        return "index[%d]" % index
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+        cls._magic(cursor)
+        if cursor.end < 17:
+            raise cursor.error("%d bytes; the shortest zTensor file has 17" % cursor.end, "index",
+                               8)
+        cursor.seek(cursor.end - 8)
+        nbytes, = cursor.record(cls.TRAILER)
+        if not 1 <= nbytes <= cursor.end - 16:
+            raise cursor.error("index_size %d, but 1 to %d bytes can be index" % (
+                nbytes, cursor.end - 16), "index_size", cursor.end - 8)
+        if nbytes > MAX_INDEX_BYTES:
+            raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
+                nbytes, MAX_INDEX_BYTES), "index_size", cursor.end - 8, kind=Unsupported)
+        start = cursor.end - 8 - nbytes
+        token = None if cursor.trace is None else CborFields(cursor.trace, start, "index")
+        data = cursor.fetch(start, nbytes)
+        index, end = cbor_read(data, 0, nbytes, start, False, False, Unsupported, token)
+        if end != nbytes:
+            raise cursor.error("%d bytes left over behind the CBOR array" % (nbytes - end),
+                               "index", start + end)
+        if not isinstance(index, list):
+            raise cursor.error("the index is no CBOR array", "index", start)
+        tensors: "List[Tensor]" = []
+        seen: "Dict[str, int]" = {}
+        for i, entry in enumerate(index):
+            made = cls._entry(cursor, i, entry, start)
+            if made is None:
+                continue
+            if made.name in seen:
+                cursor.fault("two tensors have this name: entries %d and %d" % (
+                    seen[made.name], i), "index[%d].name" % i, made.name)
+                continue
+            seen[made.name] = i
+            tensors.append(made)
+        return Map([("version", "0.1.0")]), Map(), tensors
+
+    @classmethod
+    def _magic(cls, cursor: Cursor) -> None:
+        at = cursor.peek(8)
+        magic = bytes(cursor.data[at:at + 8])
+        version = magic[4:8]
+        if magic == cls.MAGIC_2:
+            raise cursor.error("zTensor 2.x is another format; only 0.1 is read", "magic", 0,
+                               check="magic", kind=Unsupported)
+        if magic != cls.MAGIC and magic[:4] == b"ZTEN" and len(magic) == 8 and version.isdigit():
+            raise cursor.error("%s (magic %s) is another format; only 0.1 is read" % (
+                "zTensor 1.x" if version == b"1000" else "a zTensor of another version",
+                shown(magic.decode())), "magic", 0, check="magic", kind=Unsupported)
+        if magic != cls.MAGIC:
+            raise cursor.error("not a zTensor file: it begins with %s" % quoted(magic), "magic",
+                               0, check="magic")
+        cursor.record(cls.MAGIC_RECORD)
+
+    @classmethod
+    def _entry(cls, cursor: Cursor, i: int, entry: "Any", end: int) -> "Optional[Tensor]":
+        """Return the Tensor of one entry of the index; None where a fault was noted."""
+        what = cls._breach(entry)
+        if what is not None:
+            name = entry.get("name") if isinstance(entry, Map) else None
+            cursor.fault(what[1], child("index[%d]" % i, what[0]) if what[0] else "index[%d]" % i,
+                         name if isinstance(name, str) else None)
+            return None
+        name, offset, nbytes = entry["name"], entry["offset"], entry["size"]
+        dtype, shape, encoding = entry["dtype"], tuple(entry["shape"]), entry["encoding"]
+        layout, big = entry.get("layout", "dense"), entry.get("data_endianness") == "big"
+        itemsize = ITEMSIZE.get(dtype)
+        if offset < 64 or offset & 63 or offset + nbytes > end:
+            cursor.fault("offset %d is no multiple of 64, at least 64" % offset
+                         if offset < 64 or offset & 63 else "data at %d to %d reach past the "
+                         "start of the index, %d" % (offset, offset + nbytes, end),
+                         "index[%d].offset" % i, name, "bounds")
+            return None
+        need = None
+        if layout == "dense" and itemsize is not None:
+            need = count_elements(shape) * itemsize
+        what = None
+        if encoding == "raw" and need is not None and need != nbytes:
+            what = "%d bytes stored, %s %s needs %d" % (nbytes, dtype, shown(list(shape)), need)
+        elif encoding == "zstd" and (nbytes < 1 or (need or 0) > MAX_EXPANSION * nbytes):
+            what = "zstd cannot expand %d bytes to the %s that dtype and shape need" % (
+                nbytes, shown(need))
+        if what is not None:
+            cursor.fault(what, "index[%d].size" % i, name, "sizes")
+            return None
+        problem = None
+        if itemsize is None:
+            problem = "dtype %s is not known" % shown(dtype)
+        elif encoding not in ("raw", "zstd"):
+            problem = "encoding %s is not known" % shown(encoding)
+        elif layout != "dense":
+            problem = "layout %s is not known" % shown(layout)
+        for key in cls.KEYS:
+            del entry[key]
+        order = ">" if big and encoding == "raw" and itemsize != 1 else "<"
+        return Tensor(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME, None,
+                      order, encoding, problem)
+
+    @classmethod
+    def _breach(cls, entry: "Any") -> "Any":
+        """Return (key, error) of an entry whose keys are missing or of the wrong type, or None."""
+        if not isinstance(entry, Map):
+            return None, "an entry of the index is no map"
+        for key in entry:
+            if type(key) is not str:
+                return None, "the key %s is not text" % shown(key)
+        for key, kind in (("name", str), ("offset", int), ("size", int), ("dtype", str),
+                          ("shape", list), ("encoding", str)):
+            value = entry.get(key, _NOTHING)
+            if value is _NOTHING:
+                return None, "the entry lacks %r" % key
+            if type(value) is not kind or (kind is int and value < 0):
+                return key, "%r is %s, not %s" % (key, shown(value), {
+                    str: "text", int: "an unsigned integer", list: "an array"}[kind])
+        for n in entry["shape"]:
+            if type(n) is not int or n < 0:
+                return "shape", "the dimension %s is no unsigned integer" % shown(n)
+        for key in ("layout", "data_endianness", "checksum"):
+            value = entry.get(key, "")
+            if type(value) is not str and (value is not None or key == "layout"):
+                return key, "%r is %s, not text" % (key, shown(value))
+        if entry.get("data_endianness") not in (None, "little", "big"):
+            return "data_endianness", "data_endianness %s is neither little nor big" % shown(
+                entry["data_endianness"])
+        return None
+
+    # checksums
+
+    @classmethod
+    def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
+        text = tensor.attrs.get("checksum")
+        if not text or isinstance(tensor._source, Held):
+            return
+        kind, _, digits = text.partition(":")
+        if kind not in ("crc32c", "sha256"):
+            yield "-", "checksums", "checksum %s is of an unknown algorithm" % shown(text)
+            return
+        wanted = cls._digits(kind, digits)
+        if wanted is None:
+            yield "FAIL", "checksums", "the checksum %s cannot be read" % shown(text)
+            return
+        digest = Digest(kind)
+        for block in tensor._stored_blocks():
+            for piece in pieces(block, BLOCK):
+                digest.update(piece)
+        found = digest.text()
+        if found.partition(":")[2].replace("0x", "").lower() == wanted:
+            yield "ok", "checksums", "%s agrees" % kind
+        else:
+            yield "FAIL", "checksums", "%s: the stored bytes give %s, the index says %s" % (
+                kind, found, text)
+
+    @staticmethod
+    def _digits(kind: str, digits: str) -> "Optional[str]":
+        """Return the hex digits of a checksum's text, lower case, in full; None: unreadable."""
+        prefixed = digits[:2] in ("0x", "0X")
+        digits = (digits[2:] if prefixed else digits).lower()
+        if not digits or [c for c in digits if c not in "0123456789abcdef"]:
+            return None
+        if kind == "sha256":
+            return digits if len(digits) == 64 else None
+        if not prefixed and len(digits) != 8:
+            return None
+        while len(digits) > 8 and digits[0] == "0":
+            digits = digits[1:]
+        return "0" * (8 - len(digits)) + digits if len(digits) <= 8 else None
+
+    # writing
+
+    @classmethod
+    def passes(cls, tensor: Tensor) -> bool:
+        return (tensor._problem is not None and tensor.format == cls.NAME
+                and tensor.attrs.get("layout") != "sparse" and tensor.dtype is not None)
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        problems = cls.check_common(items, metadata, options)
+        check_names(problems, items)
+        for key, choices in (("encoding", ("raw", "zstd")), ("data_endianness", ("little", "big")),
+                             ("checksum", ("none", "crc32c", "sha256"))):
+            if options.get(key) not in (None,) + choices:
+                raise ValueError("%s is one of %s, not %r" % (
+                    key, ", ".join(choices), options[key]))
+        plans = []
+        for name, item in items:
+            if [n for n in item.shape if n >= 1 << 64]:
+                problems.append((name, "a dimension over 2**64-1"))
+            plan = cls._plan(item, options)
+            problems.extend([(name, text) for text in plan.pop("problems")])
+            plans.append(plan)
+        cls.refuse(problems)
+        if [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]:
+            zstd_module()
+        if [plan for plan in plans if plan["checksum"] == "sha256"]:
+            Digest("sha256")
+        return cls._chunks(items, plans)
+
+    @classmethod
+    def _plan(cls, item: Tensor, options: "Dict[str, Any]") -> "Dict[str, Any]":
+        """Return how one tensor is stored; "copy": its stored bytes as they are."""
+        attrs = cls.own_attrs(item)
+        problems = []
+        plan: "Dict[str, Any]" = {"problems": problems, "copy": False, "custom": b""}
+        unknown = cls.passes(item)
+        for key, known in (("encoding", ("raw", "zstd")), ("data_endianness", ("little", "big"))):
+            value = options.get(key)
+            value = attrs.get(key) if value is None else value
+            if value is not None and value not in known and not unknown:
+                problems.append("attribute %s is %s, not %s" % (
+                    key, shown(value), " or ".join(known)))
+            plan[key] = value or known[0]
+        kind = options.get("checksum")
+        if kind is None and attrs.get("checksum") is not None:
+            kind = str(attrs["checksum"]).partition(":")[0]
+            if kind not in ("crc32c", "sha256"):
+                problems.append("checksum %s is of an unknown algorithm; the option checksum= "
+                                "replaces it" % shown(attrs["checksum"]))
+        plan["checksum"] = kind or "none"
+        plan["level"] = 3 if options.get("level") is None else options["level"]
+        same = item._encoding == plan["encoding"] and item.format == cls.NAME
+        if unknown or (same and plan["encoding"] == "zstd" and options.get("encoding") is None
+                       and options.get("level") is None):
+            plan["copy"] = True
+        if unknown and (item._encoding != plan["encoding"] or (
+                options.get("data_endianness") or attrs.get("data_endianness")
+        ) != attrs.get("data_endianness")):
+            problems.append("%s; it can only be copied as it is stored" % item._problem)
+        plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
+        custom = []
+        for key, value in attrs.items():
+            if key in cls.MECHANICS:
+                continue
+            if key in cls.KEYS:
+                problems.append("%r is no custom field" % key)
+                continue
+            try:
+                custom.append((encode_text(key), cbor_pack(value, sort=True)))
+            except (ValueError, TypeError) as error:
+                problems.append("attribute %s: %s" % (shown(key), error))
+        plan["custom"] = b"".join([cbor_pack(key.decode()) + value
+                                   for key, value in sorted(custom)])
+        return plan
+
+    @classmethod
+    def _chunks(cls, items: "List[Tuple[str, Tensor]]",
+                plans: "List[Dict[str, Any]]") -> "Iterator[Any]":
+        yield cls.MAGIC
+        at = 8
+        index = [_cbor_head(4, len(items))]
+        for (name, item), plan in zip(items, plans):
+            yield bytes(-at % 64)
+            at += -at % 64
+            start = at
+            digest = None if plan["checksum"] == "none" else Digest(plan["checksum"])
+            for block in cls._blob(item, plan):
+                at += len(block)
+                if digest is not None:
+                    for piece in pieces(memoryview(block), BLOCK):
+                        digest.update(piece)
+                yield block
+            pairs = [("name", name), ("offset", start), ("size", at - start),
+                     ("dtype", item.dtype), ("layout", plan["layout"]), ("shape", item.shape),
+                     ("encoding", plan["encoding"])]
+            if plan["copy"] and item._problem is not None:
+                if item.attrs.get("data_endianness") is not None:
+                    pairs.append(("data_endianness", item.attrs["data_endianness"]))
+            elif plan["encoding"] == "raw" and item.itemsize != 1:
+                pairs.append(("data_endianness", plan["data_endianness"]))
+            if digest is not None:
+                pairs.append(("checksum", digest.text()))
+            index.append(b"\xbf" + b"".join([cbor_pack(key) + cbor_pack(value)
+                                             for key, value in pairs]) + plan["custom"] + b"\xff")
+        data = b"".join(index)
+        yield data
+        yield cls.TRAILER.pack(len(data))
+
+    @classmethod
+    def _blob(cls, item: Tensor, plan: "Dict[str, Any]") -> "Iterator[Any]":
+        """Yield the bytes of a tensor as they will be stored."""
+        if plan["copy"]:
+            for block in item._stored_blocks():
+                yield block
+        elif plan["encoding"] == "zstd":
+            for block in zstd_compress((piece for whole in item._blocks()
+                                        for piece in pieces(whole, BLOCK)),
+                                       item.nbytes, plan["level"]):
+                yield block
+        else:
+            big = plan["data_endianness"] == "big" and item.itemsize != 1
+            for block in item._blocks():
+                if not big:
+                    yield block
+                    continue
+                for piece in pieces(block, BLOCK):
+                    yield swap(piece, item.itemsize or 1)
+
+
+# -- [7c] primitiv -------------------------------------------------------------------------------
+
+
+class Primitiv(Format):
+    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack values.
+
+    file      = ver_major 0 | ver_minor 1 | data_type | body; no outer array, no magic, no end
+    Shape     = array(dims) batch                        data_type 0x000
+    Tensor    = Shape bin(data)                          0x100
+    Parameter = Tensor N, then N x (str, Tensor)         0x200: the value and its statistics
+    Model     = N, then N x (array(str ...), Parameter)  0x300
+    Optimizer = map(str -> uint32) map(str -> float32)   0x400
+
+    Every integer is written as ce + uint32, every float as ca; any form is read. The data are
+    float32, little-endian, column-major, the batch last. A parameter's name is its key's parts
+    joined by "."; its statistics are called NAME:STATISTIC; ".", ":" and the backslash in a part
+    are escaped by a backslash. Up to 32 dimensions are read, 8 are written.
+    """
+
+    NAME = "primitiv"
+    TITLE = "primitiv 0.1"
+    SUFFIXES = (".primitiv", ".model", ".optimizer")
+    DTYPES = ("float32",)
+    HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
+    OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
+               "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
+               "flat": "model: each name is one key part, nothing is an escape"}
+    FILE_ATTRS = ("version", "kind", "dims", "batch")
+    TENSOR_ATTRS = ("batch",)
+    CONTENT = ("dims",)
+    KINDS = {0x000: "shape", 0x100: "tensor", 0x200: "parameter", 0x300: "model",
+             0x400: "optimizer"}
+    WORDS = {"nil": "nil", "bool": "a bool", "int": "an integer", "float": "a float",
+             "str": "a str", "bin": "a bin", "ext": "an ext", "array": "an array",
+             "map": "a map", "c1": "byte c1"}
+
+    @classmethod
+    def detect(cls, head: bytes) -> bool:
+        if head[:10] == b"\xce\0\0\0\0\xce\0\0\0\1":
+            return True
+        pos, values = 0, []
+        try:
+            for _ in range(3):
+                kind, value, pos = msgpack_head(head, pos, len(head))
+                values.append(value if kind == "int" else None)
+        except FormatError:
+            return False
+        if values[2] not in cls.KINDS:
+            return False
+        return values[:2] == [0, 1] or (
+            None not in values and head[0] == head[5] == head[10] == 0xCE)
+
+    @classmethod
+    def place(cls, index: int, tensor: Tensor) -> str:
+        return ""
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+        where = ("",)
+        major, minor = [cls._uint32(cursor, where, name) for name in ("ver_major", "ver_minor")]
+        if (major, minor) != (0, 1):
+            raise cursor.error("format version %d.%d; only 0.1 is known" % (major, minor),
+                               "ver_major", 0, kind=Unsupported)
+        start = cursor.pos
+        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type"))
+        attrs = Map([("version", "0.1"), ("kind", kind)])
+        metadata: "Dict[str, Any]" = Map()
+        tensors: "List[Tensor]" = []
+        if kind is None:
+            raise cursor.error("data_type is none of 0x000, 0x100, 0x200, 0x300 and 0x400",
+                               "data_type", start)
+        if kind == "shape":
+            dims, attrs["batch"] = cls._shape(cursor, where)
+            attrs["dims"] = list(dims)
+        elif kind == "tensor":
+            tensors.append(cls._tensor(cursor, where, "tensor"))
+        elif kind == "parameter":
+            cls._parameter(cursor, where, "value", tensors)
+        elif kind == "model":
+            cls._model(cursor, tensors)
+        else:
+            cls._configs(cursor, metadata)
+        return attrs, metadata, tensors
+
+    # one value: where is (prefix, indices ...), formatted only for a trace or an error
+
+    @classmethod
+    def _head(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str, want: str,
+              doc: str = "") -> "Any":
+        """Return the value, or the length, of the next head, which must be of the wanted kind."""
+        at = cursor.peek(9)
+        try:
+            kind, value, end = msgpack_head(cursor.data, at, len(cursor.data))
+        except FormatError as error:
+            what = error.what
+        else:
+            if kind == want or (want == "float" and kind == "int"):
+                if cursor.trace is not None:
+                    text = {"int": "", "float": ""}.get(want, "%s of %s " % (want, value))
+                    cursor.trace.add(cursor.pos, end - at, cls._field(where, name), value,
+                                     (text + doc).strip(), len(where) - 1)
+                cursor.pos += end - at
+                return value
+            what = "it is %s, not %s" % (cls.WORDS[kind], cls.WORDS[want])
+        raise cls._error(cursor, "%s: %s" % (name, what), where, name)
+
+    @staticmethod
+    def _field(where: "Tuple[Any, ...]", name: str) -> str:
+        return where[0] % where[1:] + name
+
+    @classmethod
+    def _error(cls, cursor: Cursor, what: str, where: "Tuple[Any, ...]", name: str,
+               offset: "Optional[int]" = None, tensor: "Optional[str]" = None,
+               kind: "Type[FormatError]" = FormatError) -> FormatError:
+        return cursor.error(what, cls._field(where, name),
+                            cursor.pos if offset is None else offset, tensor, kind=kind)
+
+    @classmethod
+    def _uint32(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str, doc: str = "") -> int:
+        start = cursor.pos
+        value = cls._head(cursor, where, name, "int", doc)
+        if not 0 <= value < 1 << 32:
+            raise cls._error(cursor, "%s: %d does not fit uint32" % (name, value), where, name,
+                             start)
+        return int(value)
+
+    @classmethod
+    def _str(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> str:
+        start = cursor.pos
+        nbytes = cls._head(cursor, where, name, "str")
+        if nbytes > cursor.end - cursor.pos:
+            raise cls._error(cursor, "%s says %d bytes, %d are left" % (
+                name, nbytes, cursor.end - cursor.pos), where, name, start)
+        at = cursor.peek(nbytes)
+        text = msgpack_text(cursor.data[at:at + nbytes])
+        if cursor.trace is not None and nbytes:
+            cursor.trace.add(cursor.pos, nbytes, cls._field(where, name) + " text", text, "UTF-8",
+                             len(where) - 1)
+        cursor.pos += nbytes
+        return text
+
+    @classmethod
+    def _count(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str, want: str,
+               least: int, doc: str = "") -> int:
+        """Return a count of items of at least that many bytes each, which the file must have."""
+        start = cursor.pos
+        if want == "int":
+            count = cls._uint32(cursor, where, name, doc)
+        else:
+            count = cls._head(cursor, where, name, want, doc)
+        if count * least > cursor.end - cursor.pos:
+            raise cls._error(cursor, "%s is %d, too many for the %d bytes left" % (
+                name, count, cursor.end - cursor.pos), where, name, start)
+        return count
+
+    @classmethod
+    def _shape(cls, cursor: Cursor, where: "Tuple[Any, ...]") -> "Tuple[Any, int]":
+        start = cursor.pos
+        count = cls._count(cursor, where, "dims", "array", 1)
+        if count > MAX_PRIMITIV_DIMS:
+            raise cls._error(cursor, "%d dimensions, MAX_PRIMITIV_DIMS = %d is the limit" % (
+                count, MAX_PRIMITIV_DIMS), where, "dims", start, kind=Unsupported)
+        values = None
+        if cursor.trace is None and cursor.end - cursor.pos >= 5 * count + 5:
+            at = cursor.peek(5 * count + 5)
+            pairs = unpack_from(">" + "BI" * (count + 1), cursor.data, at)
+            if [pairs[i] for i in range(0, 2 * count + 2, 2)] == [0xCE] * (count + 1):
+                values = [pairs[i] for i in range(1, 2 * count + 2, 2)]  # the form that is written
+                cursor.pos += 5 * count + 5
+        if values is None:
+            values = [cls._uint32(cursor, where, "dims[%d]" % i) for i in range(count)]
+            values.append(cls._uint32(cursor, where, "batch", "samples"))
+        if not values[count]:
+            raise cls._error(cursor, "batch is 0", where, "batch", None)
+        return tuple(values[:count]), values[count]
+
+    @classmethod
+    def _tensor(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> Tensor:
+        """Return the Tensor that begins here; its data are walked over, not read."""
+        dims, batch = cls._shape(cursor, where)
+        shape = dims + (batch,) if batch > 1 else dims
+        start = cursor.pos
+        nbytes = cls._head(cursor, where, "data", "bin")
+        need = 4 * count_elements(shape)
+        if nbytes != need:
+            raise cls._error(cursor, "data has %d bytes, float32 %s needs %s" % (
+                nbytes, list(shape), shown(need)), where, "data", start, name)
+        if nbytes > cursor.end - cursor.pos:
+            raise cls._error(cursor, "data says %d bytes, %d are left" % (
+                nbytes, cursor.end - cursor.pos), where, "data", start, name)
+        made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
+                      Map([("batch", batch)]), cls.NAME,
+                      column_major(shape, 4) if len(shape) > 1 and nbytes else None)
+        cursor.pos += nbytes
+        return made
+
+    @classmethod
+    def _parameter(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str,
+                   tensors: "List[Tensor]") -> None:
+        tensors.append(cls._tensor(cursor, where, name))
+        count = cls._count(cursor, where, "N", "int", 6, "statistics")
+        seen = set()
+        for i in range(count):
+            inner = (where[0] + "stats[%d].",) + where[1:] + (i,)
+            start = cursor.pos
+            key = cls._str(cursor, inner, "key")
+            if key in seen:
+                raise cls._error(cursor, "statistic %s twice" % shown(key), inner, "key", start,
+                                 name)
+            seen.add(key)
+            tensors.append(cls._tensor(cursor, inner, name + ":" + key))
+
+    @classmethod
+    def _model(cls, cursor: Cursor, tensors: "List[Tensor]") -> None:
+        count = cls._count(cursor, ("",), "N", "int", 8, "parameters")
+        seen = set()
+        for i in range(count):
+            where = ("params[%d].", i)
+            start = cursor.pos
+            parts = [cls._str(cursor, where, "key[%d]" % j)
+                     for j in range(cls._count(cursor, where, "key", "array", 1))]
+            if not parts:
+                raise cls._error(cursor, "key has no components", where, "key", start)
+            name = ".".join([cls._escape(part) for part in parts])
+            if name in seen:
+                raise cls._error(cursor, "two parameters have this name", where, "key", start,
+                                 name)
+            seen.add(name)
+            cls._parameter(cursor, where, name, tensors)
+
+    @classmethod
+    def _configs(cls, cursor: Cursor, metadata: "Dict[str, Any]") -> None:
+        for group, want in (("uint_configs", "int"), ("float_configs", "float")):
+            seen = set()
+            for i in range(cls._count(cursor, ("",), group, "map", 2)):
+                where = (group + "[%d].", i)
+                start = cursor.pos
+                key = cls._str(cursor, where, "key")
+                if key in seen:
+                    raise cls._error(cursor, "config %s twice" % shown(key), where, "key", start)
+                if key in metadata:
+                    raise cls._error(cursor, "config %s is in both maps" % shown(key), where,
+                                     "key", start, kind=Unsupported)
+                seen.add(key)
+                if want == "int":
+                    metadata[key] = cls._uint32(cursor, where, "value")
+                else:
+                    metadata[key] = float(cls._head(cursor, where, "value", "float"))
+
+    # names
+
+    @staticmethod
+    def _escape(part: str) -> str:
+        if "\\" in part or "." in part or ":" in part:
+            part = part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
+        return part
+
+    @staticmethod
+    def split(name: str) -> "Tuple[List[str], Optional[str]]":
+        """Return (key parts, statistic or None) of a name; ValueError for a bad escape.
+
+        >>> Primitiv.split("enc.w:Adam.m1")
+        (['enc', 'w'], 'Adam.m1')
+        """
+        parts, part, at = [], "", 0
+        while at < len(name):
+            letter = name[at]
+            at += 1
+            if letter == "\\":
+                if at == len(name) or name[at] not in ".:\\":
+                    raise ValueError("a backslash stands only before '.', ':' or a backslash "
+                                     "(escape it, or use flat=True)")
+                part += name[at]
+                at += 1
+            elif letter == ".":
+                parts.append(part)
+                part = ""
+            elif letter == ":":
+                return parts + [part], name[at:]
+            else:
+                part += letter
+        return parts + [part], None
+
+    # writing
+
+    @classmethod
+    def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+        if options.get("kind") != "optimizer":
+            return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
+        misfits = []
+        for key, value in metadata.items():
+            try:
+                if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
+                    raise ValueError("configs are numbers")
+                msgpack_pack(key)
+                msgpack_pack(value if isinstance(value, float) else int(value), True)
+            except ValueError as error:
+                misfits.append((key, str(error)))
+        return misfits
+
+    @classmethod
+    def loaded_name(cls, name: str, options: "Dict[str, Any]") -> str:
+        return cls._escape(name) if options.get("flat") else name
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        def option(key: str, default: "Any") -> "Any":
+            value = options.get(key)
+            value = attrs.get(key) if value is None else value
+            return default if value is None else value
+        kind = option("kind", "model")
+        if kind not in cls.KINDS.values():
+            raise ValueError("kind is one of %s, not %s" % (
+                ", ".join(sorted(cls.KINDS.values())), shown(kind)))
+        for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
+            if options.get(key) is not None and kind != owner:
+                raise ValueError("the option %s belongs to kind=%r" % (key, owner))
+        problems = cls.check_common(items, metadata, {"kind": kind})
+        if items and kind in ("shape", "optimizer"):
+            problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
+        for name, item in items:
+            problems += [(name, text) for text in cls._misfits(item, kind, name)]
+        number = [code for code, name in cls.KINDS.items() if name == kind][0]
+        head = b"".join([msgpack_pack(n, True) for n in (0, 1, number)])
+        if kind == "shape":
+            cls.refuse(problems)
+            dims = option("dims", None)
+            if dims is None:
+                raise ValueError("kind='shape' needs the option dims")
+            if not option("batch", 1):
+                raise ValueError("batch is 0")
+            return iter([head, cls._pack_shape(dims, option("batch", 1))])
+        if kind == "optimizer":
+            cls.refuse(problems)
+            ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
+            floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
+            return iter([head, msgpack_pack(ints, True), msgpack_pack(floats, True)])
+        groups = cls._groups(items, kind, bool(options.get("flat")), problems)
+        cls.refuse(problems)
+        return cls._chunks(head, groups, kind)
+
+    @classmethod
+    def _misfits(cls, item: Tensor, kind: str, name: str) -> "List[str]":
+        """Return why a tensor's shape or batch has no place here."""
+        dims, batch, what = item.shape, 1, []
+        if cls.own_attrs(item).get("batch") not in (None, 1):
+            batch = item.attrs["batch"]
+            if not dims or dims[-1] != batch:
+                return ["batch is %s, but the last dimension is not: %s" % (
+                    shown(batch), list(dims))]
+            dims = dims[:-1]
+        if batch != 1 and kind != "tensor" and ":" not in name:
+            what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an "
+                        "ordinary dimension" % batch)
+        if len(dims) > 8:
+            what.append("%d dimensions, 8 is the limit" % len(dims))
+        if 0 in item.shape:
+            what.append("no elements (shape %s)" % list(item.shape))
+        if [n for n in item.shape if n >= 1 << 32] or item.nbytes >= 1 << 32:
+            what.append("a dimension or the data over 2**32-1")
+        return what
+
+    @classmethod
+    def _groups(cls, items: "List[Tuple[str, Tensor]]", kind: str, flat: bool,
+                problems: "List[Any]") -> "List[Any]":
+        """Return [key bytes, value, [(statistic, Tensor) ...]] per parameter, in file order."""
+        errors = "surrogateescape" if HAS_CAST else "strict"
+        groups: "Dict[Any, Any]" = Map()
+        for name, item in items:
+            try:
+                parts, stat = ([name], None) if flat else cls.split(name)
+                key = tuple([encode_text(part, errors) for part in parts])
+                if stat is not None:
+                    encode_text(stat, errors)
+            except ValueError as error:
+                problems.append((name, str(error)))
+                continue
+            only = {"tensor": "tensor", "parameter": "value"}.get(kind)
+            if only is not None and (key != (only.encode(),) or (kind == "tensor" and (
+                    stat is not None or len(items) > 1))):
+                problems.append((name, "kind=%r holds one tensor called %r%s" % (
+                    kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
+                continue
+            group = groups.setdefault(key, [key, None, []])
+            if stat is None:
+                if group[1] is not None:
+                    problems.append((name, "the same key twice"))
+                group[1] = item
+            elif stat in [known for known, _ in group[2]]:
+                problems.append((name, "the same statistic twice"))
+            else:
+                group[2].append((stat, item))
+        if kind != "model" and not groups and not problems:
+            raise ValueError("kind=%r needs a tensor" % kind)
+        for key, value, stats in groups.values():
+            if value is None:
+                problems.append((b".".join(key).decode() + ":" + stats[0][0], "a statistic without its value (the "
+                                 "part before ':'); escape ':' and '\\' in names, or use "
+                                 "flat=True"))
+            for end in range(1, len(key)):
+                if key[:end] in groups:
+                    problems.append((b".".join(key).decode("utf-8", "replace"),
+                                     "the key %s is both a parameter and a group of them" %
+                                     shown(b".".join(key[:end]).decode("utf-8", "replace"))))
+        return sorted(groups.values(), key=lambda group: list(group[0]))
+
+    @staticmethod
+    def _pack_shape(dims: "Any", batch: int) -> bytes:
+        return msgpack_pack(list(dims), True) + msgpack_pack(batch, True)
+
+    @classmethod
+    def _chunks(cls, head: bytes, groups: "List[Any]", kind: str) -> "Iterator[Any]":
+        yield head
+        if kind == "model":
+            yield msgpack_pack(len(groups), True)
+        for key, value, stats in groups:
+            if kind == "model":
+                yield msgpack_size("array", len(key)) + b"".join(
+                    [msgpack_size("str", len(part)) + part for part in key])
+            for block in cls._tensor_chunks(value):
+                yield block
+            if kind == "tensor":
+                continue
+            yield msgpack_pack(len(stats), True)
+            for stat, item in stats:
+                yield msgpack_pack(stat)
+                for block in cls._tensor_chunks(item):
+                    yield block
+
+    @classmethod
+    def _tensor_chunks(cls, item: Tensor) -> "Iterator[Any]":
+        dims, batch = item.shape, cls.own_attrs(item).get("batch") or 1
+        yield cls._pack_shape(dims[:-1] if batch > 1 else dims, batch)
+        yield msgpack_size("bin", item.nbytes)
+        for block in item._transposed()._blocks():
+            yield block
+
+
+# -- [7d] burnpack -------------------------------------------------------------------------------
+
+
+class Burnpack(Format):
+    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
+
+    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M
+    10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
+           param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
+    DS     = 10 + M rounded up to 256: the data; every tensor begins at a multiple of 256, nothing
+           behind the last one; data_offsets count from DS
+
+    The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
+    the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
+    told apart by the length of the file), never written. Quantized tensors ("qfloat") come as
+    their stored bytes; unknown dtypes stay listed and raise at access.
+    """
+
+    NAME = "burnpack"
+    TITLE = "Burnpack"
+    SUFFIXES = (".bpk", ".burnpack")
+    MAGIC = b"NRUB"
+    DTYPES = {  # tensorfmt's name -> what the CBOR says; bool and the odd ones in _dtype()
+        "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
+        "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
+        "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
+    NAMES = Map([(code, name) for name, code in DTYPES.items() if name != "bool"])
+    ODD = (("float32", "Flex32"), ("bool", {"Bool": "U8"}), ("uint32", {"Bool": "U32"}))
+    HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
+               "tensor_order": "all names, in the order of their data"}
+    READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
+    FILE_ATTRS = ("version", "layout", "scalars")
+    TENSOR_ATTRS = ("param_id", "burn_dtype")
+    CONTENT = ("param_id", "scalars")
+    DATA_ORDER = True
+    ALIGN = 256
+    CHECKS = ("magic", "index", "sizes", "bounds")
+
+    HEADER = Record(("magic", "4s", "Burnpack; the source code spells it BURN"),
+                    ("version", "H", "1 from burn 0.19 on"),
+                    ("metadata_size", "I", "bytes of the CBOR below"))
+
+    @classmethod
+    def detect(cls, head: bytes) -> bool:
+        return head[:4] in (b"NRUB", b"BURN")
+
+    @classmethod
+    def place(cls, index: int, tensor: Tensor) -> str:
+        return child("tensors", tensor.name)
+
+    @classmethod
+    def align(cls, attrs: "Any") -> int:
+        return 1 if attrs["layout"] == "packed" else cls.ALIGN
+
+    @classmethod
+    def read(cls, cursor: Cursor,
+             layout: "Optional[str]" = None) -> "Tuple[Any, Any, List[Tensor]]":
+        if layout not in (None, "aligned", "packed"):
+            raise ValueError("layout is aligned or packed, not %r" % (layout,))
+        magic, version, nbytes = cls._header(cursor)
+        token = None if cursor.trace is None else CborFields(cursor.trace, 10, "")
+        data = cursor.fetch(10, nbytes)
+        top, end = cbor_read(data, 0, nbytes, 10, token=token)
+        if cursor.trace is not None and end < nbytes:
+            cursor.trace.add(10 + end, nbytes - end, "rest of the metadata", None,
+                             "bytes behind the CBOR item", kind="unused")
+        if not isinstance(top, Map):
+            raise cursor.error("the metadata item is %s, no map" % shown(top), "", 10)
+        entries, metadata, scalars = cls._top(cursor, top)
+        if len(entries) > MAX_TENSORS:
+            raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
+                len(entries), MAX_TENSORS), "tensors", kind=Unsupported)
+        rows = []
+        for name, entry in entries.items():
+            row = cls._entry(cursor, name, entry)
+            if row is not None:
+                rows.append(row)
+        layout, base = cls._layout(cursor, 10 + nbytes, rows, metadata, layout)
+        attrs = Map([("version", version), ("layout", layout)])
+        if scalars is not None:
+            attrs["scalars"] = scalars
+        source, new = cursor.source, Tensor
+        return attrs, metadata, [
+            new(name, dtype, shape, source, base + start, end - start, extra, "burnpack", None,
+                "<", "raw", problem)
+            for name, dtype, shape, start, end, extra, problem in rows]
+
+    @classmethod
+    def _header(cls, cursor: Cursor) -> "Tuple[Any, ...]":
+        at = cursor.peek(10)
+        magic = bytes(cursor.data[at:at + 4])
+        if cursor.end >= 10 and magic != cls.MAGIC:
+            hint = "; the bytes on disk are NRUB" if magic == b"BURN" else ""
+            raise cursor.error("not a Burnpack file: magic is %s%s" % (quoted(magic), hint),
+                               "magic", 0, check="magic")
+        header = cursor.record(cls.HEADER)
+        if header[1] != 1:
+            raise cursor.error("format version %d; only 1 is known" % header[1], "version", 4,
+                               kind=Unsupported)
+        if 10 + header[2] > cursor.end:
+            raise cursor.error("metadata_size %d runs past the end of the file, %d bytes left" % (
+                header[2], cursor.end - 10), "metadata_size", 6)
+        if header[2] > MAX_METADATA_BYTES:
+            raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
+                header[2], MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
+        return header
+
+    @classmethod
+    def _top(cls, cursor: Cursor, top: "Any") -> "Tuple[Any, Any, Any]":
+        """Return (tensors, metadata, scalars or None), each checked to be the right map."""
+        entries = top.get("tensors")
+        if not isinstance(entries, Map):
+            raise cursor.error("\"tensors\" is missing or no map",
+                               "tensors" if "tensors" in top else "",
+                               None if "tensors" in top else 10)
+        for name in entries:
+            if type(name) is not str:
+                raise cursor.error("the tensor name %s is not text" % shown(name),
+                                   child("tensors", name))
+        metadata = top.get("metadata", Map())
+        if not isinstance(metadata, Map):
+            raise cursor.error("\"metadata\" is no map of text to text", "metadata")
+        for key, value in metadata.items():
+            if type(key) is not str or type(value) is not str:
+                raise cursor.error("metadata %s: %s is not text to text" % (
+                    shown(key), shown(value)), child("metadata", key))
+        scalars = top.get("scalars", _NOTHING)
+        if scalars is _NOTHING:
+            return entries, metadata, None
+        if not isinstance(scalars, Map) or [key for key in scalars if type(key) is not str]:
+            raise cursor.error("\"scalars\" is no map with text keys", "scalars")
+        return entries, metadata, scalars
+
+    @classmethod
+    def _entry(cls, cursor: Cursor, name: str, entry: "Any") -> "Any":
+        """Return (name, dtype, shape, start, end, attrs, problem) of a descriptor, checked."""
+        key: "Optional[str]" = None
+        try:
+            if not isinstance(entry, Map):
+                raise _Breach("the descriptor is %s, no map" % shown(entry))
+            for key in ("dtype", "shape", "data_offsets"):
+                if key not in entry:
+                    missing, key = key, None
+                    raise _Breach("the descriptor lacks %r" % missing)
+            key = "dtype"
+            code = entry[key]
+            dtype = cls.NAMES.get(code) if type(code) is str else None
+            attrs: "Any" = None
+            problem = None
+            if dtype is None:
+                dtype, attrs, problem = cls._dtype(code)
+            key = "shape"
+            shape = entry[key]
+            if type(shape) is not list or not _all_u64(shape):
+                raise _Breach("shape is %s, no array of integers 0 to 2**64-1" % shown(shape))
+            key = "data_offsets"
+            offsets = entry[key]
+            if type(offsets) is not list or len(offsets) != 2 or not _all_u64(offsets):
+                raise _Breach("data_offsets is %s, no array of two integers 0 to 2**64-1" %
+                              shown(offsets))
+            start, end = offsets
+            if end < start:
+                raise _Breach("data_offsets end before they start: %d to %d" % (start, end))
+            key = "param_id"
+            param_id = entry.get(key)
+            if param_id is not None:
+                if not _all_u64([param_id]):
+                    raise _Breach("param_id is %s, no integer 0 to 2**64-1" % shown(param_id))
+                attrs = Map() if attrs is None else attrs
+                attrs["param_id"] = param_id
+        except _Breach as breach:
+            path = child("tensors", name)
+            cursor.fault(breach.args[0], path if key is None else "%s.%s" % (path, key), name)
+            return None
+        size = ITEMSIZE.get(dtype or "")
+        if size is not None:
+            need = count_elements(shape) * size
+            if need != end - start:
+                cursor.fault("%d bytes stored, %s %s needs %s" % (
+                    end - start, dtype, shown(shape), shown(need)),
+                    "%s.data_offsets" % child("tensors", name), name, "sizes")
+                return None
+        return name, dtype, tuple(shape), start, end, attrs, problem
+
+    @classmethod
+    def _dtype(cls, code: "Any") -> "Tuple[Any, Any, Any]":
+        """Return (dtype, attrs, problem) of a CBOR dtype that is none of the plain texts."""
+        if code == "Bool":  # burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
+            return "bool", None, None
+        if isinstance(code, Map):
+            keys = list(code)
+            if len(keys) != 1 or type(keys[0]) is not str:
+                raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
+            if code == cls.DTYPES["bool"]:
+                return "bool", None, None
+            if keys[0] == "QFloat":
+                if not isinstance(code["QFloat"], Map):
+                    raise _Breach("dtype: the scheme of QFloat is no map")
+                return "qfloat", Map([("burn_dtype", code)]), None
+        elif type(code) is not str:
+            raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
+        for dtype, odd in cls.ODD:
+            if code == odd:
+                return dtype, Map([("burn_dtype", code)]), None
+        return None, Map([("burn_dtype", code)]), "dtype %s is not known" % shown(code)
+
+    @classmethod
+    def _layout(cls, cursor: Cursor, me: int, rows: "List[Any]", metadata: "Any",
+                layout: "Optional[str]") -> "Tuple[str, int]":
+        """Return (layout, offset of the data): the length of the file tells, see 5.2 there."""
+        aligned = round_up(me, 256)
+        end = max([row[4] for row in rows]) if rows else 0
+        if layout is not None:
+            base = me if layout == "packed" else aligned
+            if cursor.end < base + end:
+                raise cursor.error("file too short: the data end at %d, the file at %d" % (
+                    base + end, cursor.end), "metadata_size", 6, check="bounds")
+            return layout, base
+        if cursor.end >= aligned + end:
+            return "aligned", aligned
+        if end == 0:
+            return "packed", me
+        ranges = sorted([(row[3], row[4]) for row in rows])
+        follow = ranges[0][0] == 0 and not [
+            i for i in range(1, len(ranges)) if ranges[i][0] != ranges[i - 1][1]]
+        if cursor.end != me + end or not follow:
+            raise cursor.error("file too short: the data end at %d, the file at %d" % (
+                aligned + end, cursor.end), "metadata_size", 6, check="bounds")
+        gap = cursor.fetch(me, min(aligned, cursor.end) - me)
+        if (not metadata.get("version", "").startswith("0.19.")
+                and not [1 for start, stop in ranges if start % 256 and stop > start]
+                and not any(gap)):
+            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
+                               "its padding; layout=\"packed\" or \"aligned\" settles it",
+                               "metadata_size", 6, check="bounds")
+        return "packed", me
+
+    # writing
+
+    @classmethod
+    def passes(cls, tensor: Tensor) -> bool:
+        return (tensor.format in (None, cls.NAME) and tensor.dtype in (None, "qfloat")
+                and "burn_dtype" in tensor.attrs)
+
+    @classmethod
+    def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+        return [(key, "Burnpack holds text to text") for key, value in metadata.items()
+                if not isinstance(key, str) or not isinstance(value, str)
+                or not _is_text(key) or not _is_text(value)]
+
+    @classmethod
+    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
+                attrs: "Any") -> int:
+        if before == "structure" and attrs["layout"] != "packed":
+            after = "data"  # DS is aligned also where no data follow
+        return super().padding(start, stop, before, after, zero, attrs)
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        order = options.get("tensor_order")
+        if order is not None:
+            known = Map(items)
+            if sorted(order) != sorted(known):
+                raise ValueError("tensor_order must list every tensor once")
+            items = [(name, known[name]) for name in order]
+        problems = cls.check_common(items, metadata, options)
+        check_names(problems, items)
+        entries, end = [], 0
+        for name, item in items:
+            own = cls.own_attrs(item)
+            code = own.get("burn_dtype")
+            implied = item.dtype if isinstance(item, Cast) else None
+            if code is None or implied is not None:
+                code = cls.DTYPES.get(item.dtype or "")
+            elif item.dtype is not None and not cls._consistent(item.dtype, code):
+                problems.append((name, "burn_dtype %s does not go with %s" % (
+                    shown(code), item.dtype)))
+            param_id = own.get("param_id")
+            if param_id is not None and not _all_u64([param_id]):
+                problems.append((name, "param_id %s is no integer 0 to 2**64-1" % shown(param_id)))
+            if not _all_u64(list(item.shape)):
+                problems.append((name, "a dimension over 2**64-1"))
+            start = round_up(end, 256)
+            end = start + item.nbytes
+            entries.append((encode_text(name) if _is_text(name) else b"", name, code, item.shape,
+                            start, end, param_id))
+        if len(items) > MAX_TENSORS:
+            raise ValueError("Burnpack holds %d tensors at most, not %d" % (
+                MAX_TENSORS, len(items)))
+        scalars = options.get("scalars")
+        scalars = attrs.get("scalars") if scalars is None else scalars
+        cls.refuse(problems)
+        data = cls._pack(entries, metadata, scalars)
+        if len(data) > MAX_METADATA_BYTES:
+            raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
+                len(data), MAX_METADATA_BYTES))
+        return cls._chunks(data, items, [row[4] for row in entries])
+
+    @classmethod
+    def _consistent(cls, dtype: str, code: "Any") -> bool:
+        """Return whether reading this CBOR dtype gives that dtype."""
+        try:
+            found = cls.NAMES.get(code) if type(code) is str else None
+            return (found or cls._dtype(code)[0]) == dtype
+        except _Breach:
+            return False
+
+    @classmethod
+    def _pack(cls, entries: "List[Any]", metadata: "Any", scalars: "Any") -> bytes:
+        """Return the CBOR: definite, shortest, everything sorted by the bytes of the names."""
+        parts = [_cbor_head(5, 1 + bool(metadata) + bool(scalars)), cbor_pack("tensors"),
+                 _cbor_head(5, len(entries))]
+        keys = [cbor_pack(key) for key in ("dtype", "shape", "data_offsets", "param_id")]
+        for raw, _, code, shape, start, end, param_id in sorted(
+                entries, key=lambda row: row[0]):
+            parts.append(b"".join([
+                _cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
+                keys[0], cbor_pack(code), keys[1], cbor_pack(shape), keys[2],
+                cbor_pack((start, end)),
+                b"" if param_id is None else keys[3] + cbor_pack(param_id)]))
+        for name, pairs in (("metadata", metadata), ("scalars", scalars)):
+            if pairs:
+                names = sorted([(encode_text(key), key) for key in pairs])
+                parts.append(cbor_pack(name) + _cbor_head(5, len(names)))
+                parts += [cbor_pack(key) + cbor_pack(pairs[key]) for _, key in names]
+        return b"".join(parts)
+
+    @classmethod
+    def _chunks(cls, data: bytes, items: "List[Tuple[str, Tensor]]",
+                starts: "List[int]") -> "Iterator[Any]":
+        yield cls.HEADER.pack(cls.MAGIC, 1, len(data)) + data + bytes(-(10 + len(data)) % 256)
+        at = 0
+        for (_, item), start in zip(items, starts):
+            yield bytes(start - at)
+            at = start + item.nbytes
+            for block in item._blocks() if item.dtype is not None else item._stored_blocks():
+                yield block
+
+
+class _Breach(Exception):
+    """One field of a descriptor is wrong; its text says how."""
+
+
+def _all_u64(numbers: "List[Any]") -> bool:
+    for n in numbers:
+        if type(n) is not int or not 0 <= n < 1 << 64:
+            return False
+    return True
+
+
+# -- [7e] tensorbuffers --------------------------------------------------------------------------
+
+
+class TensorBuffers(Format):
+    """TensorBuffers "TBS1" (russellwmy/tensorbuffers, both schemas: 7190fc4 and 2422de1).
+
+    0      magic "TBS1" 4
+    4      data of all tensors, back to back as written, no padding
+    M      metadata: one FlatBuffer of n bytes, positions in it count from M
+    end-8  n u32 | magic "TBS1" 4
+
+    The root has version, model, tensors and (in the newer schema) operations. Offsets of data are
+    absolute. tensorfmt sorts the vector of tensors by id, as its schema says; the real library
+    does not (sort=False). The id is the FNV-1a hash of the name and one byte ff. Metadata of
+    other builders is read as long as every offset stays inside.
+    """
+
+    NAME = "tensorbuffers"
+    TITLE = "TensorBuffers TBS1"
+    SUFFIXES = (".tbs", ".tensorbuffers")
+    MAGIC = b"TBS1"
+    DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+              "uint32", "uint64")  # numbers 1 to 10; 0 is a placeholder
+    HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
+    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
+               "operations": "list of dicts; True: the field, empty; False: no field"}
+    FILE_ATTRS = ("version", "operations")
+    TENSOR_ATTRS = ("id",)
+    CONTENT = ("operations",)
+    DATA_ORDER = True
+    CHECKS = ("magic", "index", "sizes", "bounds")
+
+    LEAD = Record(("magic", "4s", "TensorBuffers"))
+    TRAILER = Record(("metadata_size", "I", "bytes of the FlatBuffer before it"),
+                     ("end_magic", "4s", "TensorBuffers"))
+    ROOT = (("version", "string", None, "of the format"), ("model", "string", None, ""),
+            ("tensors", "[table]", None, ""), ("operations", "[table]", None, ""))
+    ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", None, ""),
+             ("shape", "[I]", None, ""), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+             ("data_offset", "I", 0, "from the start of the file"),
+             ("data_size", "I", 0, "bytes"))
+    OPERATION = (("id", "Q", 0, ""), ("operation", "b", 0, "number of the operation"),
+                 ("output", "Q", 0, "id of a tensor"), ("input_operations", "[Q]", None, ""))
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+        at = cursor.peek(4)
+        magic = bytes(cursor.data[at:at + 4])
+        if magic != cls.MAGIC[:len(magic)]:
+            raise cursor.error("not a TensorBuffers file: leading magic is %s" % quoted(magic),
+                               "magic", 0, check="magic")
+        if cursor.end < 12:
+            raise cursor.error("%d bytes, too short for a frame of 12" % cursor.end, "magic", 0,
+                               check="magic")
+        cursor.record(cls.LEAD)
+        cursor.seek(cursor.end - 8)
+        nbytes, magic = cursor.record(cls.TRAILER)
+        if magic != cls.MAGIC:
+            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
+                               quoted(magic), "end_magic", cursor.end - 4, check="magic")
+        if nbytes > cursor.end - 12:
+            raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
+                nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
+        start = cursor.end - 8 - nbytes
+        flat = FlatReader(cursor.fetch(start, nbytes), start, cursor.trace)
+        root = flat.target(0, "root")
+        flat.tell(0, 4, "root", root, "offset: root table at %d" % root)
+        version, model, tensors, operations = flat.fields(root, cls.ROOT)
+        if version is None:
+            raise flat.error("the required field version is missing", root, "table")
+        attrs = Map([("version", flat.string(version, "version"))])
+        metadata: "Dict[str, Any]" = Map()
+        if model is not None:
+            metadata["model"] = flat.string(model, "model")
+        places = [] if tensors is None else flat.offsets(tensors, "tensors")
+        if len(places) * 16 > nbytes:
+            raise flat.error("%d tensors are more than %d bytes can hold" % (len(places), nbytes),
+                             tensors or 0, "tensors")
+        budget = [nbytes]
+        rows = cls._tensors(cursor, flat, places, start, budget)
+        flat.prefix, flat.depth = "", 0
+        if operations is not None:
+            found = cls._operations(flat, flat.offsets(operations, "operations"), budget)
+            if found:
+                attrs["operations"] = found
+        return attrs, metadata, rows
+
+    @classmethod
+    def _tensors(cls, cursor: Cursor, flat: FlatReader, places: "List[int]", end: int,
+                 budget: "List[int]") -> "List[Tensor]":
+        tensors: "List[Tensor]" = []
+        seen: "Dict[str, int]" = {}
+        source, sizes, left = cursor.source, [ITEMSIZE[name] for name in cls.DTYPES], budget[0]
+        flat.depth = 1
+        for i, place in enumerate(places):
+            if flat.trace is not None:
+                flat.prefix = "tensors[%d]." % i
+            number, name_at, shape_at, code, offset, nbytes = flat.fields(place, cls.ENTRY)
+            if name_at is None:
+                raise flat.error("the required field name is missing", place, "table")
+            name = flat.string(name_at, "name")
+            shape: "Tuple[Any, ...]" = ()
+            if shape_at is not None:
+                if flat.vector(shape_at, 4, "shape") > MAX_FLAT_DIMS:
+                    raise cursor.error("more than MAX_FLAT_DIMS = %d dimensions" % MAX_FLAT_DIMS,
+                                       flat.prefix + "shape", end + shape_at, name,
+                                       kind=Unsupported)
+                shape = flat.scalars(shape_at, "I", "shape")
+            left -= len(name) + len(shape)
+            if left < 0:
+                raise cursor.error("names and shapes are longer in sum than the metadata: they "
+                                   "overlap", flat.prefix + "name", end + name_at, name,
+                                   kind=Unsupported)
+            if name in seen:
+                cursor.fault("two tensors have this name: %d and %d" % (seen[name], i),
+                             "tensors[%d].name" % i, name)
+                continue
+            seen[name] = i
+            if not code:
+                cursor.fault("data_type 0 (None) is no type", "tensors[%d].data_type" % i, name)
+                continue
+            if nbytes and (offset < 4 or offset + nbytes > end):
+                cursor.fault("data at %d to %d, but the data area is 4 to %d" % (
+                    offset, offset + nbytes, end), "tensors[%d].data_offset" % i, name, "bounds")
+                continue
+            dtype, problem = None, None
+            if 1 <= code <= 10:
+                dtype = cls.DTYPES[code - 1]
+                need = count_elements(shape) * sizes[code - 1]
+                if need != nbytes:
+                    cursor.fault("%d bytes stored, %s %s needs %d" % (
+                        nbytes, dtype, list(shape), need), "tensors[%d].data_size" % i, name,
+                        "sizes")
+                    continue
+            else:
+                problem = "data_type %d is not known" % code
+            tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
+                                  min(offset, end), nbytes, {"id": number}, "tensorbuffers", None,
+                                  "<", "raw", problem))
+        budget[0] = left
+        return tensors
+
+    @classmethod
+    def _operations(cls, flat: FlatReader, places: "List[int]",
+                    budget: "List[int]") -> "List[Any]":
+        found = []
+        flat.depth = 1
+        for i, place in enumerate(places):
+            flat.prefix = "operations[%d]." % i
+            number, operation, output, inputs_at = flat.fields(place, cls.OPERATION)
+            inputs: "Tuple[Any, ...]" = ()
+            if inputs_at is not None:
+                budget[0] -= flat.vector(inputs_at, 8, "input_operations")
+                if budget[0] < 0:
+                    error = flat.error("more inputs than the metadata has bytes: they overlap",
+                                       inputs_at, "input_operations")
+                    raise Unsupported(error.what, error.offset, error.field)
+                inputs = flat.scalars(inputs_at, "Q", "input_operations")
+            found.append(Map([("id", number), ("operation", operation), ("output", output),
+                              ("input_operations", list(inputs))]))
+        return found
+
+    @classmethod
+    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
+                attrs: "Any") -> int:
+        inside = before == after == "structure"  # alignment inside of the FlatBuffer
+        return stop - start if inside and zero and stop - start < 8 else 0
+
+    # writing
+
+    @staticmethod
+    def hash_name(raw: bytes) -> int:
+        """Return the id of a name: FNV-1a, 64 bits, over its UTF-8 bytes and one byte ff."""
+        h = 0xCBF29CE484222325
+        for byte in raw + b"\xff":
+            h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return h
+
+    @classmethod
+    def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+        return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
+                if key != "model" or not isinstance(value, str) or not _is_text(value)]
+
+    @classmethod
+    def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
+              options: "Dict[str, Any]") -> "Iterator[Any]":
+        problems = cls.check_common(items, metadata, options)
+        check_names(problems, items)
+        entries, at = [], 4
+        ids: "Dict[int, str]" = {}
+        for name, item in items:
+            if at >= 1 << 32 or item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
+                problems.append((name, "an offset, a size or a dimension over 2**32-1"))
+            if item.ndim > MAX_FLAT_DIMS:
+                problems.append((name, "%d dimensions, %d is the limit" % (
+                    item.ndim, MAX_FLAT_DIMS)))
+            number = cls.hash_name(encode_text(name)) if _is_text(name) else 0
+            if number in ids and ids[number] != name:
+                problems.append((name, "it has the same id as %s" % shown(ids[number])))
+            ids[number] = name
+            entries.append((number, name, item, at))
+            at += item.nbytes
+        operations = options.get("operations")
+        operations = attrs.get("operations", True) if operations is None else operations
+        sort = options.get("sort", True)
+        if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
+            raise ValueError("sort is a bool, operations a bool or a list of dicts")
+        cls.refuse(problems)
+        data = cls._pack(entries, metadata, operations, sort)
+        return cls._chunks(items, data)
+
+    @classmethod
+    def _pack(cls, entries: "List[Any]", metadata: "Any", operations: "Any", sort: bool) -> bytes:
+        """Return the FlatBuffer; the order of the calls is the order of its bytes, last first."""
+        flat = FlatBuilder()
+        places = []
+        for number, name, item, at in entries:
+            shape = flat.scalars("I", item.shape)
+            text = flat.string(name)
+            places.append((number, flat.table((
+                (0, "Q", number, 0), (5, "I", item.nbytes, 0), (4, "I", at, 0),
+                (2, "offset", shape, None), (1, "offset", text, None),
+                (3, "b", cls.DTYPES.index(item.dtype) + 1, 0)))))
+        steps = []
+        for operation in operations if not isinstance(operations, bool) else ():
+            steps.append(cls._pack_operation(flat, operation))
+        version = flat.string("1.0.0")
+        if sort:
+            places.sort()
+        tensors = flat.offsets([place for _, place in places])
+        listed = None if operations is False else flat.offsets(steps)
+        model = flat.string(metadata["model"]) if "model" in metadata else None
+        return flat.finish(flat.table((
+            (3, "offset", listed, None), (2, "offset", tensors, None), (1, "offset", model, None),
+            (0, "offset", version, None))))
+
+    @classmethod
+    def _pack_operation(cls, flat: FlatBuilder, operation: "Any") -> int:
+        known = [row[0] for row in cls.OPERATION]
+        wrong = [key for key in operation if key not in known]
+        values = [operation.get(key, 0) for key in known[:3]]
+        inputs = list(operation.get("input_operations", ()))
+        for value in [values[0], values[2]] + inputs:
+            if not _all_u64([value]):
+                wrong.append(value)
+        if type(values[1]) is not int or not -128 <= values[1] < 128:
+            wrong.append(values[1])
+        if wrong:
+            raise ValueError("an operation has the keys %s (integers); not %s" % (
+                ", ".join(known), shown(wrong)))
+        place = flat.scalars("Q", inputs)
+        return flat.table(((2, "Q", values[2], 0), (0, "Q", values[0], 0),
+                           (3, "offset", place, None), (1, "b", values[1], 0)))
+
+    @classmethod
+    def _chunks(cls, items: "List[Tuple[str, Tensor]]", data: bytes) -> "Iterator[Any]":
+        yield cls.MAGIC
+        for _, item in items:
+            for block in item._blocks():
+                yield block
+        yield data
+        yield cls.TRAILER.pack(len(data), cls.MAGIC)
+
+
+# -- [8] public functions ------------------------------------------------------------------------
+
+FORMATS: "Tuple[Type[Format], ...]" = (
+    Mag,
+    ZTensor,
+    Primitiv,
+    Burnpack,
+    TensorBuffers,
+)
+
+
+def find_format(name: str) -> "Type[Format]":
+    """Return the entry of FORMATS with this name; ValueError lists those there are."""
+    for kind in FORMATS:
+        if kind.NAME == name:
+            return kind
+    raise ValueError("no format %s; there are %s" % (
+        shown(name), ", ".join([kind.NAME for kind in FORMATS])))
+
+
+def _kind_of(source: "Any", name: "Optional[str]") -> "Type[Format]":
+    """Return the format by name, else by content: the leading bytes, never the suffix."""
+    if name is not None:
+        return find_format(name)
+    head = source.read(0, min(64, source.nbytes))
+    kinds = [kind for kind in FORMATS if kind.MAGIC] + [k for k in FORMATS if not k.MAGIC]
+    for kind in kinds:  # the one without a magic comes last
+        if kind.detect(head):
+            return kind
+    if not head:
+        raise FormatError("the file is empty", 0, "magic", None, source.path, "magic")
+    hint = "; a Git LFS pointer, fetch the file itself" if head[:8] == b"version " else ""
+    raise FormatError("not a tensor file known here (it begins with %s)%s" % (
+        " ".join(["%02x" % byte for byte in head[:8]]), hint), 0, "magic", None, source.path,
+        "magic")
+
+
+def detect(source: "Any") -> "Optional[str]":
+    """Return the name of the format that a source's leading bytes tell, or None.
+
+    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
+    'ztensor'
+    """
+    opened = open_source(source, False)
+    try:
+        return _kind_of(opened, None).NAME
+    except FormatError:
+        return None
+    finally:
+        opened.close()
+
+
+def _check_options(options: "Iterable[str]", known: "Dict[str, str]", what: str) -> None:
+    for key in options:
+        if key not in known:
+            raise TypeError("%s has no option %r; there are %s" % (
+                what, key, ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"))
+
+
+def _read(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]") -> File:
+    """Parse an index. Where that fails, parse it again with a trace that finds the offset."""
+    _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+    try:
+        attrs, metadata, tensors = kind.read(Cursor(source), **options)
+        return File(kind.NAME, source, attrs, metadata, tensors, options)
+    except FormatError as caught:
+        error = caught
+    except OverflowError:  # a device whose files end at 2 GiB
+        error = Unsupported("an offset in the file is too large for this device")
+    try:
+        kind.read(Cursor(source, Trace(error.field or "")), **options)
+    except FormatError as caught:
+        if caught.what == error.what:
+            error = caught
+    error.path = source.path
+    raise error
+
+
+def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, **options: "Any") -> File:
+    """Open a tensor file of any of the five formats. O(index): no tensor byte is touched.
+
+    `source`: a path, a bytes-like object, or a seekable binary stream (read from its start; not
+    closed). `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
+    verify=True also checks everything that verify() checks. Options: layout= for burnpack.
+
+    Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file,
+    TypeError for unknown options.
+
+    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
+    ('ztensor', ['w'], 'float64', [1.0, 2.0])
+    """
+    opened = open_source(source, mmap)
+    done = False
+    try:
+        kind = _kind_of(opened, format)
+        file = _read(kind, opened, options)
+        if verify:
+            report = _verify(opened, kind, options)
+            if report.errors:
+                raise report.errors[0]
+        done = True
+        return file
+    finally:
+        if not done:
+            opened.close()
+
+
+# saving
+
+
+def _as_items(tensors: "Any") -> "List[Tuple[str, Tensor]]":
+    """Return (name, Tensor) pairs of a mapping or an iterable of pairs; duplicates are refused."""
+    if isinstance(tensors, File):
+        pairs = _in_order(tensors)
+    else:
+        pairs = list(tensors.items() if hasattr(tensors, "items") else tensors)
+    items: "List[Tuple[str, Tensor]]" = []
+    seen = set()
+    for pair in pairs:
+        name, value = pair
+        if not isinstance(name, str):
+            raise TypeError("a tensor's name is a str, not %s" % shown(name))
+        if name in seen:
+            raise ValueError("two tensors are called %s" % shown(name))
+        seen.add(name)
+        if not isinstance(value, Tensor):
+            try:
+                value = tensor(value)
+            except (ValueError, TypeError) as error:
+                wrong: "Any" = type(error)("tensor %s: %s" % (quoted(name), error))
+            else:
+                wrong = None
+            if wrong is not None:
+                raise wrong
+        items.append((name, value))
+    return items
+
+
+def _in_order(file: File) -> "List[Tuple[str, Tensor]]":
+    """Return a File's items in the order its format keeps: of the data where the index is sorted."""
+    items = list(file.items())
+    if not find_format(file.format).DATA_ORDER:
+        return items
+    keys = [(item._offset, item._stored, i) for i, (_, item) in enumerate(items)]
+    return [items[key[2]] for key in sorted(keys)]
+
+
+def _check_stored(items: "List[Tuple[str, Tensor]]") -> None:
+    """Raise FormatError where stored bytes do not agree with their checksum: never copy rot."""
+    seen = set()
+    for name, item in items:
+        if item.format is None or not item.attrs.get("checksum"):
+            continue
+        key = (id(item._source), item._offset, item._stored, item.attrs["checksum"])
+        if key in seen:
+            continue
+        seen.add(key)
+        for status, check, text in find_format(item.format).check_stored(item):
+            if status == "FAIL":
+                raise FormatError(text, item.offset, "data", name, item._source.path, check)
+
+
+def _encode(kind: "Type[Format]", tensors: "Any", metadata: "Any", attrs: "Any",
+            options: "Dict[str, Any]") -> "Iterator[Any]":
+    """Check everything, then return an iterator over the bytes of the file."""
+    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+    same = isinstance(tensors, File) and tensors.format == kind.NAME
+    if metadata is None:
+        metadata = tensors.metadata if isinstance(tensors, File) else {}
+    if attrs is None:
+        attrs = tensors.attrs if same else {}
+    for key in attrs:
+        if key not in kind.FILE_ATTRS:
+            raise ValueError("%s knows no file attribute %s; there are %s" % (
+                kind.NAME, shown(key), ", ".join(kind.FILE_ATTRS)))
+    items = _as_items(tensors)
+    chunks = kind.write(items, metadata, attrs, options)
+    _check_stored(items)
+    return chunks
+
+
+def _target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "Type[Format]":
+    """Return the format to write: the argument, the suffix, then that of a File."""
+    if format is not None:
+        return find_format(format)
+    path = target if isinstance(target, str) else (
+        os.fspath(target) if hasattr(target, "__fspath__") else "")
+    if isinstance(path, str):
+        for kind in FORMATS:
+            for suffix in kind.SUFFIXES:
+                if path.lower().endswith(suffix):
+                    return kind
+    if path and isinstance(tensors, File):
+        return find_format(tensors.format)
+    raise ValueError("which format? give format= (%s) or a path with a suffix (%s)" % (
+        ", ".join([kind.NAME for kind in FORMATS]),
+        ", ".join([kind.SUFFIXES[0] for kind in FORMATS])))
+
+
+def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
+         metadata: "Any" = None, attrs: "Any" = None, **options: "Any") -> None:
+    """Write tensors to a path or a writable binary stream.
+
+    `tensors`: a File, any mapping of names to values, or an iterable of (name, value); values as
+    tensor() takes them. The format: `format`, else the suffix, else that of the File. `metadata`
+    None means that of the File; `attrs` are facts of the format, from a File of it unless given.
+    Options belong to the format (`tensorfmt formats` lists them).
+
+    A path is written beside the target, fsync'ed and renamed over it: a failure leaves the old
+    file as it was. What the format cannot hold is a ValueError, before the first byte, that
+    names each tensor. Memory is bounded by blocks, not by the model. FormatError if the bytes of
+    a source are damaged; OSError from the file system; TypeError for unknown options.
+    """
+    chunks = _encode(_target_format(format, target, tensors), tensors, metadata, attrs, options)
+    if hasattr(target, "write"):
+        _write_all(target, chunks)
+    else:
+        _write_path(os.fspath(target) if hasattr(target, "__fspath__") else target, chunks)
+
+
+def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" = None,
+          **options: "Any") -> bytes:
+    """Return what save() would write; load() takes it back.
+
+    >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
+    (24, '5a54454e30303031800100000000000000')
+    """
+    chunks = _encode(find_format(format), tensors, metadata, attrs, options)
+    return b"".join([bytes(chunk) for chunk in chunks])
+
+
+def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
+    """Write every chunk whole, also to a stream whose write() takes less than it is given."""
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        view = memoryview(chunk) if HAS_CAST else chunk
+        while len(view):
+            count = stream.write(view)
+            if count is None or count >= len(view):
+                break
+            view = view[count:]
+    return total
+
+
+def _write_path(path: "Any", chunks: "Iterator[Any]") -> int:
+    """Write a file beside the target, then rename it over the target. Return its bytes."""
+    if not HAS_CAST or not hasattr(os, "replace"):
+        return _write_simply(path, chunks)
+    from stat import S_IMODE, S_ISREG
+    path = os.path.realpath(path)
+    try:
+        mode: "Optional[int]" = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not S_ISREG(mode):  # a device, a pipe (or a folder: an OSError)
+        with open(path, "wb") as stream:
+            return _write_all(stream, chunks)
+    stream, temporary = _open_beside(path)
+    try:
+        with stream:
+            total = _write_all(stream, chunks)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if mode is not None:
+            os.chmod(temporary, S_IMODE(mode))
+        try:
+            os.replace(temporary, path)
+        except PermissionError as error:
+            if os.name != "nt":
+                raise
+            error.strerror = "%s (Windows cannot replace a file that is mapped: close() the File " \
+                             "and drop its views, or load with mmap=False)" % error.strerror
+            raise
+        temporary = None
+    finally:
+        if temporary is not None:
+            os.remove(temporary)
+    _sync_folder(os.path.dirname(path))
+    return total
+
+
+def _open_beside(path: str) -> "Tuple[Any, Any]":
+    """Return (stream, name) of a new file beside the target, by counting until a name is free."""
+    folder, name = os.path.split(path)
+    number = 0
+    while True:
+        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:80], number))
+        try:
+            return open(temporary, "xb"), temporary
+        except FileExistsError:
+            number += 1
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the rename durable where folders can be synced (not on Windows)."""
+    try:
+        number = os.open(folder or ".", os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(number)
+    except OSError:
+        pass
+    finally:
+        os.close(number)
+
+
+def _write_simply(path: str, chunks: "Iterator[Any]") -> int:
+    """Write beside the target and rename, where there is no os.replace (boards)."""
+    temporary = path + ".tmp"
+    with open(temporary, "wb") as stream:
+        total = _write_all(stream, chunks)
+    try:
+        os.rename(temporary, path)
+    except OSError:  # FAT does not rename over a file
+        os.remove(path)
+        os.rename(temporary, path)
+    return total
+
+
+# converting
+
+
+class Summary:
+    """What convert() did; str() of it is for a person.
+
+    `.copied` (names), `.cast` ((name, old dtype, new dtype, exact) ...), `.left_behind` (facts of
+    the old format that mean nothing in the new one), `.dropped` (content, only with drop=True),
+    `.renamed` ((old, new) ...), `.nbytes` (of the target).
+    """
+
+    def __init__(self) -> None:
+        self.copied: "List[str]" = []
+        self.cast: "List[Tuple[str, str, str, bool]]" = []
+        self.left_behind: "List[str]" = []
+        self.dropped: "List[str]" = []
+        self.renamed: "List[Tuple[str, str]]" = []
+        self.nbytes = 0
+
+    def __str__(self) -> str:
+        lines = ["%s as they are, %d cast" % (counted(len(self.copied), "tensor"),
+                                              len(self.cast))]
+        lines += ["cast: %s %s -> %s (%s)" % (quoted(name), old, new,
+                                              "exact" if exact else "rounded")
+                  for name, old, new, exact in self.cast]
+        lines += ["renamed: %s -> %s" % (quoted(old), quoted(new)) for old, new in self.renamed]
+        if self.left_behind:
+            lines.append("left behind: %s" % ", ".join(self.left_behind))
+        lines += ["dropped: %s" % text for text in self.dropped]
+        return "\n".join(lines + ["wrote %d bytes" % self.nbytes])
+
+
+def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cast: "Any" = None,
+            only: "Any" = None, dense: bool = False, drop: bool = False,
+            **options: "Any") -> Summary:
+    """Write the tensors of a source (or a File) in another format; return what was done.
+
+    Nothing is dropped, renamed, reshaped or cast silently: what the target cannot hold is a
+    ValueError that names it. `cast`: {"float16": "float32"}, or "float32" for whatever the target
+    cannot hold. `only`: names or shell patterns. `drop`: leave out content that has no place
+    (custom fields, scalars, metadata). `options` are those of save. Memory as in save().
+    """
+    file = source if isinstance(source, File) else load(source)
+    try:
+        return _convert(file, target, _target_format(format, target, None), cast, only, drop,
+                        options)
+    finally:
+        if file is not source:
+            file.close()
+
+
+def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only: "Any",
+             drop: bool, options: "Dict[str, Any]") -> Summary:
+    summary = Summary()
+    origin = find_format(file.format)
+    items = _select(_in_order(file), only)
+    raw = sum([item._stored for _, item in items if item._encoding == "raw"])
+    if raw > MAX_COPIES * file.nbytes:
+        raise ValueError("the tensors name the same bytes again and again: %d bytes of a file of "
+                         "%d, MAX_COPIES = %d" % (raw, file.nbytes, MAX_COPIES))
+    items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
+    metadata = Map(file.metadata.items())
+    content = ["metadata %s (%s)" % (shown(key), why)
+               for key, why in kind.misfit_metadata(metadata, options)]
+    for key, _ in kind.misfit_metadata(metadata, options):
+        del metadata[key]
+    attrs = file.attrs
+    if kind is not origin:
+        attrs = {}
+        content += _leave_behind(origin, file, items, summary)
+    if content and not drop:
+        raise ValueError("%s has no place for\n  %s\ndrop=True (--drop) leaves it out" % (
+            kind.TITLE, "\n  ".join(content)))
+    summary.dropped = content
+    for name, _ in items:
+        loaded = kind.loaded_name(name, options)
+        if loaded != name:
+            summary.renamed.append((name, loaded))
+    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+    chunks = kind.write(items, metadata, attrs, options)
+    _check_stored([(name, item._base if isinstance(item, Cast) else item)
+                   for name, item in items])
+    if hasattr(target, "write"):
+        summary.nbytes = _write_all(target, chunks)
+    else:
+        summary.nbytes = _write_path(
+            os.fspath(target) if hasattr(target, "__fspath__") else target, chunks)
+    return summary
+
+
+def _select(items: "List[Tuple[str, Tensor]]", only: "Any") -> "List[Tuple[str, Tensor]]":
+    """Return the items that `only` names: an exact name wins, else it is a shell pattern."""
+    if only is None:
+        return items
+    from fnmatch import fnmatchcase
+    names = [name for name, _ in items]
+    chosen = set()
+    for pattern in [only] if isinstance(only, str) else only:
+        found = [pattern] if pattern in names else [
+            name for name in names if fnmatchcase(name, pattern)]
+        if not found:
+            raise ValueError("no tensor is called %s" % shown(pattern))
+        chosen.update(found)
+    return [(name, item) for name, item in items if name in chosen]
+
+
+def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
+              summary: Summary) -> Tensor:
+    """Return the tensor with the dtype that `cast` asks for, and note it."""
+    old = item.dtype or ""
+    if isinstance(cast, str):
+        new = None if old in kind.DTYPES or old not in ITEMSIZE else cast
+    else:
+        new = (cast or {}).get(old)
+    if new is None or new == old:
+        summary.copied.append(name)
+        return item
+    made = item._cast(new)
+    try:
+        exact = cast_is_exact(old, new) or _round_trips(item, made, old, new)
+    except ValueError as error:
+        what = "tensor %s: cast to %s: %s" % (quoted(name), new, error)
+    else:
+        summary.cast.append((name, old, new, exact))
+        return made
+    raise ValueError(what)
+
+
+def _round_trips(item: Tensor, made: Tensor, old: str, new: str) -> bool:
+    """Return whether casting there and back gives the same numbers; all are cast, so all fit."""
+    same = True
+    for block in item._blocks():
+        for piece in pieces(block, BLOCK):
+            there = cast_block(piece, old, new)
+            if same:
+                try:
+                    same = bytes(cast_block(there, new, old)) == bytes(piece)
+                except ValueError:
+                    same = False
+    return same
+
+
+def _leave_behind(origin: "Type[Format]", file: File, items: "List[Tuple[str, Tensor]]",
+                  summary: Summary) -> "List[str]":
+    """List the attrs that another format has no place for; return those that are content."""
+    content = []
+    mechanics = set()
+    for key in file.attrs:
+        if origin.is_content(key) and file.attrs[key]:
+            content.append("file attribute %s" % shown(key))
+        else:
+            mechanics.add(key)
+    for name, item in items:
+        for key in item.attrs:
+            if origin.is_content(key):
+                content.append("tensor %s: attribute %s" % (quoted(name), shown(key)))
+            else:
+                mechanics.add(key)
+    summary.left_behind = sorted(mechanics)
+    return content
+
+
+# explaining and verifying: the parser again, with a trace
+
+
+def explain(source: "Any", *, format: "Optional[str]" = None,
+            **options: "Any") -> "Iterator[Field]":
+    """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
+
+    Fields tile the file; only tensor data may overlap, where the file shares them. Of a broken
+    file, all up to the offending field come first, then the FormatError is raised.
+
+    >>> [f.name for f in explain(dumps({}, format="ztensor"))]
+    ['magic', 'index', 'index_size']
+    """
+    opened = open_source(source, True)
+    try:
+        kind = _kind_of(opened, format)
+        _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+        fields, _, error = _dissect(kind, opened, options, None)
+        for field in fields:
+            yield field
+        if error is not None:
+            raise error
+    finally:
+        opened.close()
+
+
+def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
+             faults: "Optional[List[FormatError]]") -> "Tuple[List[Field], Any, Any]":
+    """Parse with a trace; return (fields, parsed or None, error or None)."""
+    trace = Trace()
+    try:
+        parsed = kind.read(Cursor(source, trace, faults), **options)
+    except FormatError as error:
+        error.path = source.path
+        return _fields_to(error, trace.fields, source.nbytes), None, error
+    attrs, _, tensors = parsed
+    fields = _without_overlap(sorted_fields(trace.fields))
+    _name_owners(kind, fields, tensors)
+    ends = [field.offset + field.nbytes for field in fields]
+    data = [Field(item._offset, item._stored, "data " + item.name, "%s %s" % (
+        item.dtype, shown(list(item.shape))), _data_doc(item), "data", 0, item.name)
+        for item in tensors]
+    fields = sorted_fields(fields + data)
+    return _with_gaps(kind, source, attrs, fields, source.nbytes, max(ends)), parsed, None
+
+
+def sorted_fields(fields: "List[Field]") -> "List[Field]":
+    """Return fields by offset, the order of parsing where that is equal (not all sorts keep it)."""
+    keys = [(field.offset, i) for i, field in enumerate(fields)]
+    return [fields[i] for _, i in sorted(keys)]
+
+
+def _data_doc(item: Tensor) -> str:
+    if item._problem is not None:
+        return item._problem
+    if item._encoding != "raw":
+        return "%s, %d bytes decoded" % (item._encoding, item.nbytes)
+    if item.itemsize is None:
+        return "stored bytes"
+    text = "%d x %s" % (item.size, counted(item.itemsize, "byte"))
+    if item.itemsize > 1:
+        text += ", LE" if item._order == "<" else ", BE"
+    return text + (", column-major" if item._strides is not None else "")
+
+
+def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
+    """Return the fields up to the offending one; what was not reached before it is named so."""
+    fields = _without_overlap(sorted_fields(fields))
+    offset = error.offset if error.offset is not None else nbytes
+    kept = [field for field in fields if field.offset <= offset]
+    if not kept or not [f for f in kept if f.offset == offset and f.name == error.field]:
+        kept = [field for field in kept if field.offset + field.nbytes <= offset]
+        later = [field.offset for field in fields if field.offset > offset]
+        stop = min(later) if later else nbytes
+        kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
+    out: "List[Field]" = []
+    at = 0
+    for field in kept:
+        if field.offset > at:
+            out.append(Field(at, field.offset - at, "not reached", None,
+                             "parsing stopped before it", "unused"))
+        out.append(field)
+        at = max(at, field.offset + field.nbytes)
+    return out
+
+
+def _without_overlap(fields: "List[Field]") -> "List[Field]":
+    """Return the structure's fields so that they do not overlap: what is shared is named once."""
+    out = []
+    at = 0
+    for field in fields:
+        end = field.offset + field.nbytes
+        if end <= at and field.nbytes:
+            continue
+        if field.offset < at:
+            field.offset, field.nbytes = at, end - at
+            field.doc += " (its beginning is shared)"
+        out.append(field)
+        at = max(at, end)
+    return out
+
+
+def _name_owners(kind: "Type[Format]", fields: "List[Field]", tensors: "List[Tensor]") -> None:
+    """Set .tensor of the fields that make up a tensor's entry in the index."""
+    owners = Map([(kind.place(i, item), item.name) for i, item in enumerate(tensors)])
+    for field in fields:
+        for at in range(len(field.name) + 1):
+            if at == len(field.name) or field.name[at] in ".[":
+                owner = owners.get(field.name[:at])
+                if owner is not None:
+                    field.tensor = owner
+                    break
+
+
+def _with_gaps(kind: "Type[Format]", source: "Any", attrs: "Any", fields: "List[Field]",
+               nbytes: int, structure_end: int) -> "List[Field]":
+    """Return the fields with those that are empty left out and the gaps between them named."""
+    out: "List[Field]" = []
+    at, before = 0, "structure"
+    for field in fields + [Field(nbytes, 0, "", None, "", "end")]:
+        if field.offset > at:
+            after = "data" if field.kind == "data" else (
+                "end" if field.kind == "end" else "structure")
+            out.extend(_gap(kind, source, attrs, at, field.offset, before, after))
+        if field.nbytes:
+            out.append(field)
+        if field.offset + field.nbytes >= at:
+            before = "data" if field.kind == "data" else "structure"
+        at = max(at, field.offset + field.nbytes)
+    return out
+
+
+def _gap(kind: "Type[Format]", source: "Any", attrs: "Any", start: int, stop: int, before: str,
+         after: str) -> "List[Field]":
+    zero = True
+    for at in range(start, stop, BLOCK):
+        block = source.read(at, min(BLOCK, stop - at))
+        zero = zero and block.count(b"\0") == len(block)
+    count = kind.padding(start, stop, before, after, zero, attrs)
+    fields = []
+    if count:
+        align = kind.align(attrs)
+        fields.append(Field(start, count, "padding", None if zero else "not zero",
+                            "to a multiple of %d" % align if align > 1 else "alignment",
+                            "padding"))
+    if start + count < stop:
+        fields.append(Field(start + count, stop - start - count, "unused", None,
+                            "%s that no field names" % counted(stop - start - count, "byte"),
+                            "unused"))
+    return fields
+
+
+class Report:
+    """What verify() found: true when nothing failed, str() of it is for a person.
+
+    `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
+    or "-" (not possible). `.errors`: the FormatErrors behind the FAILs. `.format`, `.path`.
+    """
+
+    def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
+        self.path = path
+        self.format = format
+        self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
+        self.errors: "List[FormatError]" = []
+
+    def __bool__(self) -> bool:
+        return not self.errors
+
+    def add(self, status: str, check: str, text: str, tensor: "Optional[str]" = None,
+            offset: "Optional[int]" = None) -> None:
+        self.rows.append((status, check, tensor, text, offset))
+
+    def fail(self, error: FormatError) -> None:
+        self.errors.append(error)
+        self.add("FAIL", error.check, error.what, error.tensor, error.offset)
+
+    def __str__(self) -> str:
+        lines = []
+        for status, check, name, text, offset in self.rows:
+            text = text if name is None else "tensor %s: %s" % (quoted(name), text)
+            lines.append("%-5s %-12s %s%s" % (status, check, text, "" if offset is None or
+                                              status == "ok" else " (at 0x%x)" % offset))
+        where = self.path or "the data"
+        if self.errors:
+            first = self.errors[0].offset
+            lines.append("%s: INVALID%s: %s%s" % (
+                where, " " + self.format if self.format else "",
+                counted(len(self.errors), "problem"),
+                "" if first is None else ", the first at 0x%x" % first))
+        else:
+            lines.append("%s: valid %s" % (where, self.format))
+        return "\n".join(lines)
+
+
+def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -> Report:
+    """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
+
+    The Report is true when nothing failed. It comes for unreadable files too; OSError passes.
+    """
+    opened = open_source(source, True)
+    try:
+        try:
+            kind = _kind_of(opened, format)
+        except FormatError as error:
+            report = Report(opened.path, None)
+            report.fail(error)
+            return report
+        _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+        return _verify(opened, kind, options)
+    finally:
+        opened.close()
+
+
+def _verify(source: "Any", kind: "Type[Format]", options: "Dict[str, Any]") -> Report:
+    report = Report(source.path, kind.TITLE)
+    faults: "List[FormatError]" = []
+    fields, parsed, error = _dissect(kind, source, options, faults)
+    if error is not None:
+        faults.append(error)
+    tensors = parsed[2] if parsed is not None else []
+    texts = {
+        "magic": "%s" % kind.TITLE, "checksum": "the header's checksum agrees",
+        "index": "%s, names unique, required fields present" % counted(len(tensors), "tensor"),
+        "bounds": "%s inside the file" % counted(len(tensors), "tensor"),
+        "sizes": "stored bytes = dtype x shape"}
+    reached = True
+    for check in kind.CHECKS:
+        found = [fault for fault in faults if fault.check == check]
+        for fault in found:
+            report.fail(fault)
+        if not found and check in texts:
+            report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
+        reached = reached and (error is None or error not in found)
+    for fault in faults:
+        if fault.check not in kind.CHECKS:
+            report.fail(fault)
+    if error is None:
+        _verify_padding(report, kind, source, fields, faults)
+        _verify_overlaps(report, tensors)
+        _verify_data(report, kind, source, tensors)
+    return report
+
+
+def _verify_padding(report: Report, kind: "Type[Format]", source: "Any", fields: "List[Field]",
+                    faults: "List[FormatError]") -> None:
+    odd = [field for field in fields if field.kind == "padding" and field.value is not None]
+    if odd:
+        report.add("note", "padding", "%s of padding not zero" % counted(len(odd), "range"), None,
+                   odd[0].offset)
+    unused = [field for field in fields if field.kind == "unused"]
+    if not unused or faults:  # a tensor that was left out leaves its bytes without a name
+        return
+    last = unused[-1]
+    if last.offset + last.nbytes == source.nbytes and not kind.MAGIC:
+        unused.pop()
+        report.fail(FormatError("%d bytes after the end of the data" % last.nbytes, last.offset,
+                                "unused", None, source.path, "index"))
+    if unused:
+        report.add("note", "padding", "%s in %s that no field names" % (
+            counted(sum([field.nbytes for field in unused]), "byte"),
+            counted(len(unused), "range")), None, unused[0].offset)
+
+
+def _verify_overlaps(report: Report, tensors: "List[Tensor]") -> None:
+    """Note ranges that overlap in part; the same range twice is tied weights, and common."""
+    ranges = sorted([(item._offset, item._offset + item._stored, i)
+                     for i, item in enumerate(tensors) if item._stored])
+    reach, owner = 0, -1
+    start_of = -1
+    for start, end, i in ranges:
+        if start < reach and (start, end) != (start_of, reach):
+            report.add("note", "bounds", "its bytes overlap those of %s in part" % quoted(
+                tensors[owner].name), tensors[i].name, start)
+        if end > reach:
+            reach, owner, start_of = end, i, start
+
+
+def _verify_data(report: Report, kind: "Type[Format]", source: "Any",
+                 tensors: "List[Tensor]") -> None:
+    """Check stored checksums and decode what is coded; the same range is read only once."""
+    agreed, stored, decoded, total = 0, 0, 0, 0
+    done: "Dict[Any, Any]" = {}
+    for item in tensors:
+        if item._problem is not None:
+            report.add("-", "contents", item._problem, item.name, item.offset)
+        key = (item._offset, item._stored, item.attrs.get("checksum"))
+        if key not in done and item.attrs.get("checksum"):
+            total += item._stored
+            done[key] = list(kind.check_stored(item)) if total <= MAX_COPIES * source.nbytes else [
+                ("-", "checksums", "over MAX_COPIES = %d file sizes to hash" % MAX_COPIES)]
+        for status, check, text in done.get(key, ()):
+            stored += 1
+            if status == "ok":
+                agreed += 1
+            elif status == "FAIL":
+                report.fail(FormatError(text, item.offset, "data", item.name, source.path, check))
+            else:
+                report.add(status, check, text, item.name, item.offset)
+        if item._encoding == "zstd" and item._problem is None:
+            decoded += _verify_coded(report, item)
+    if stored:
+        report.add("ok" if agreed else "-", "checksums", "%d of %d agree" % (agreed, stored))
+    else:
+        report.add("-", "checksums", "none stored")
+    if decoded:
+        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "compressed tensor"))
+
+
+def _verify_coded(report: Report, item: Tensor) -> int:
+    try:
+        for _ in item._blocks():
+            pass
+    except Unsupported as error:
+        report.add("-", "contents", error.what, item.name, item.offset)
+        return 0
+    except FormatError as error:
+        error.check = "contents"
+        report.fail(error)
+        return 0
+    return 1
+
