@@ -197,16 +197,16 @@ def count_elements(shape: "Iterable[int]") -> int:
 
 def row_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
     """Return the strides in bytes of a gap-free array whose last index runs fastest."""
-    strides = []
-    for n in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= n
-    return tuple(reversed(strides))
+    return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
 
 
 def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
     """Return the strides in bytes of a gap-free array whose first index runs fastest."""
-    return tuple(reversed(row_major(tuple(reversed(shape)), itemsize)))
+    strides = []
+    for n in shape:
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(strides)
 
 
 def swap(data: "Any", itemsize: int) -> "Any":
@@ -890,6 +890,7 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
     """
     end = len(data) if end is None else end
     texts: "Dict[bytes, str]" = {}  # short texts come again and again: field names, dtypes
+    value: "Any" = None
     stack: "List[Any]" = []
     root: "Any" = []
     box: "Any" = root
@@ -926,8 +927,22 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                 if major in (0, 1, 6):
                     what = "head %02x: this type has no indefinite length" % head
                     break
-        if major == 0:
-            value: "Any" = count
+        if major == 3 and 0 <= count < 24:
+            stop = pos + count
+            chunk = data[pos:stop]
+            value = texts.get(chunk)
+            if value is None:
+                if stop > end:
+                    what = "a string of %d bytes, %d left" % (count, end - pos)
+                    break
+                try:
+                    value = texts[chunk] = chunk.decode()
+                except UnicodeError:
+                    what = "text is not UTF-8"
+                    break
+            pos = stop
+        elif major == 0:
+            value = count
         elif major == 3 or major == 2:
             if count < 0:
                 value, pos, what = _cbor_chunks(data, pos, end, major, len(stack), token)
@@ -942,16 +957,11 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                 value = data[pos:stop]
                 pos = stop
                 if major == 3:
-                    text = texts.get(value) if count < 24 else None
-                    if text is None:
-                        try:
-                            text = value.decode()
-                        except UnicodeError:
-                            what = "text is not UTF-8"
-                            break
-                        if count < 24:
-                            texts[value] = text
-                    value = text
+                    try:
+                        value = value.decode()
+                    except UnicodeError:
+                        what = "text is not UTF-8"
+                        break
         elif major == 4 or major == 5:
             if keyed and key is _NOTHING:
                 what, error = "a map key is an array or a map", keys
@@ -1278,10 +1288,24 @@ _MSGPACK = (  # kind, struct code of what follows: the value, or the length; c7-
     ("ext", "B"), ("ext", "H"), ("ext", "I"), ("float", "f"), ("float", "d"),
     ("int", "B"), ("int", "H"), ("int", "I"), ("int", "Q"),
     ("int", "b"), ("int", "h"), ("int", "i"), ("int", "q"),
-    ("ext", "1"), ("ext", "2"), ("ext", "4"), ("ext", "8"), ("ext", "16"),
+    ("ext", ""), ("ext", ""), ("ext", ""), ("ext", ""), ("ext", ""),
     ("str", "B"), ("str", "H"), ("str", "I"), ("array", "H"), ("array", "I"),
     ("map", "H"), ("map", "I"))
 _WIDTH = {"": 0, "B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q": 8, "q": 8, "d": 8}
+
+
+def _msgpack_first() -> "Tuple[Any, ...]":
+    """Return, for each first byte, (kind, value or length if it is in the byte, code, width)."""
+    rows: "List[Any]" = [("int", byte, "", 0) for byte in range(128)]
+    rows += [("map", i, "", 0) for i in range(16)] + [("array", i, "", 0) for i in range(16)]
+    rows += [("str", i, "", 0) for i in range(32)]
+    fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+    for i, (kind, code) in enumerate(_MSGPACK):
+        rows.append((kind, fixed.get(0xC0 + i), ">" + code if code else "", _WIDTH[code]))
+    return tuple(rows + [("int", byte, "", 0) for byte in range(-32, 0)])
+
+
+_MSGPACK_FIRST = _msgpack_first()
 
 
 def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
@@ -1291,27 +1315,14 @@ def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
     """
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    byte = data[pos]
-    pos += 1
-    if byte < 0x80:
-        return "int", byte, pos
-    if byte >= 0xE0:
-        return "int", byte - 256, pos
-    if byte < 0xC0:
-        if byte >= 0xA0:
-            return "str", byte & 31, pos
-        return "map" if byte < 0x90 else "array", byte & 15, pos
-    kind, code = _MSGPACK[byte - 0xC0]
-    if kind == "ext" and code.isdigit():
-        return kind, int(code), pos
-    if kind == "c1":
-        raise FormatError("byte c1 is never used in MessagePack", pos - 1)
-    width = _WIDTH[code]
-    if pos + width > end:
-        raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos), pos - 1)
-    if not width:
-        return kind, None if kind == "nil" else byte == 0xC3, pos
-    return kind, unpack_from(">" + code, data, pos)[0], pos + width
+    kind, value, code, width = _MSGPACK_FIRST[data[pos]]
+    if width:
+        if pos + width >= end:
+            raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos - 1), pos)
+        value, = unpack_from(code, data, pos + 1)
+    elif kind == "c1":
+        raise FormatError("byte c1 is never used in MessagePack", pos)
+    return kind, value, pos + 1 + width
 
 
 def msgpack_text(data: bytes) -> str:
@@ -1406,13 +1417,39 @@ def msgpack_read(data: "Any", pos: int = 0, end: "Optional[int]" = None) -> "Tup
             key = _NOTHING
 
 
+def msgpack_uint32s(data: bytes, at: int, count: int) -> "Optional[List[int]]":
+    """Return `count` integers at once if all have the form ce + uint32 and are there, else None."""
+    if at + 5 * count > len(data):
+        return None
+    pairs = unpack_from(">" + "BI" * count, data, at)
+    for i in range(0, 2 * count, 2):
+        if pairs[i] != 0xCE:
+            return None
+    return [pairs[i] for i in range(1, 2 * count, 2)]
+
+
+def msgpack_strs(data: bytes, at: int, count: int) -> "Tuple[Optional[List[Any]], int]":
+    """Return (the bytes of `count` strs at once, position behind them), or (None, _).
+
+    None unless all are short (a0 to bf) and lie in the data.
+    """
+    parts = []
+    end = len(data)
+    while count and at < end and 0xA0 <= data[at] < 0xC0:
+        stop = at + data[at] - 0x9F
+        parts.append(data[at + 1:stop])
+        at = stop
+        count -= 1
+    return None if count or at > end else parts, at
+
+
 def msgpack_size(kind: str, count: int) -> bytes:
     """Return the shortest head of a str, bin, array or map of `count` bytes or items."""
     short = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32)}.get(kind)
     if short is not None and count < short[1]:
         return pack(">B", short[0] | count)
     for i, row in enumerate(_MSGPACK):
-        if row[0] == kind and count < 1 << 8 * _WIDTH[row[1]]:
+        if row[0] == kind and row[1] and count < 1 << 8 * _WIDTH[row[1]]:
             return pack(">B" + row[1], 0xC0 + i, count)
     raise ValueError("a %s of %d does not fit 32 bits" % (kind, count))
 
@@ -1543,23 +1580,27 @@ class FlatReader:
                   "the place of each slot" % (nbytes, table_bytes))
         return slots
 
-    def _plan(self, table: int, vtable: int, rows: "Tuple[Any, ...]") -> "Any":
-        """Return how to read these slots of tables with this vtable by one unpack."""
+    def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
+        """Return how to read these slots of tables with this vtable by one unpack, or None.
+
+        (struct format, bytes, defaults, for each slot its place in the values + the defaults,
+        (slot, distance) of the offsets).
+        """
         slots = self.slots(table)
         found = sorted([(slots[i], i) for i in range(min(len(rows), len(slots))) if slots[i]])
-        text, at, order, offsets = "<", 4, [], []
-        for distance, slot in found:
+        text, at, offsets = "<", 4, []
+        order = [len(found) + i for i in range(len(rows))]
+        for place, (distance, slot) in enumerate(found):
             code = rows[slot][1]
-            wide = _WIDTH.get(code, 4)
             if distance < at:  # fields that overlap: legal for a reader, but one by one
                 return None
             text += "%dx" % (distance - at) if distance > at else ""
             text += code if code in _WIDTH else "I"
-            at = distance + wide
-            order.append(slot)
+            at = distance + _WIDTH.get(code, 4)
+            order[slot] = place
             if code not in _WIDTH:
                 offsets.append((slot, distance))
-        return text, at, tuple(order), tuple(offsets)
+        return text, at, tuple([row[2] for row in rows]), order, offsets
 
     def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
@@ -1567,23 +1608,24 @@ class FlatReader:
         Type: a struct code, or "string", "[I]", "[table]", "table": these give the position that
         the offset leads to, None where absent.
         """
-        if table + 4 > self.end:
+        data, end = self.data, self.end
+        if table + 4 > end:
             raise self.error("table out of bounds", table, "table")
-        vtable = table - unpack_from("<i", self.data, table)[0]
+        vtable = table - unpack_from("<i", data, table)[0]
         plan = self._plans.get((vtable, id(rows)), _NOTHING)
         if plan is _NOTHING:
-            plan = self._plans[(vtable, id(rows))] = self._plan(table, vtable, rows)
-        if plan is None or self.trace is not None or table + plan[1] > self.end:
+            plan = self._plans[(vtable, id(rows))] = self._plan(table, rows)
+        if plan is None or self.trace is not None or table + plan[1] > end:
             return self._fields_one_by_one(table, rows)
-        text, _, order, offsets = plan
-        out = [row[2] for row in rows]
-        for slot, value in zip(order, unpack_from(text, self.data, table + 4)):
-            out[slot] = value
+        text, _, defaults, order, offsets = plan
+        pool = unpack_from(text, data, table + 4) + defaults
+        out = [pool[i] for i in order]
         for slot, distance in offsets:
             step = out[slot]
-            if step == 0 or table + distance + step + 4 > self.end:
-                self.target(table + distance, rows[slot][0])
-            out[slot] = table + distance + step
+            distance += table
+            if step == 0 or distance + step + 4 > end:
+                self.target(distance, rows[slot][0])
+            out[slot] = distance + step
         return out
 
     def _fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
@@ -1637,12 +1679,16 @@ class FlatReader:
                              pos, field)
         return int(count)
 
-    def scalars(self, pos: int, code: str, field: str) -> "Tuple[Any, ...]":
-        """Return the numbers of the vector at a position."""
-        count = self.vector(pos, struct.calcsize("<" + code), field)
+    def scalars(self, pos: int, code: str, field: str, limit: int = 0) -> "Tuple[Any, ...]":
+        """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
+        itemsize = _WIDTH[code] if code in _WIDTH else struct.calcsize("<" + code)
+        count = self.vector(pos, itemsize, field)
+        if limit and count > limit:
+            raise Unsupported("FlatBuffers: %d elements, %d is the limit" % (count, limit),
+                              self.base + pos, self.prefix + field)
         values = unpack_from("<%d%s" % (count, code), self.data, pos + 4)
         if self.trace is not None:
-            self.tell(pos, 4 + count * struct.calcsize("<" + code), field, list(values),
+            self.tell(pos, 4 + count * itemsize, field, list(values),
                       "vector of %s" % counted(count, "number"))
         return values
 
@@ -2035,18 +2081,18 @@ class Tensor:
     or ValueError (the File was closed). numpy.asarray(t) works, zero-copy where `.zero_copy`.
     """
 
-    __slots__ = ("name", "dtype", "shape", "attrs", "format", "_source", "_offset", "_stored",
+    __slots__ = ("name", "dtype", "shape", "format", "_attrs", "_source", "_offset", "_stored",
                  "_strides", "_order", "_encoding", "_problem")
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: "Tuple[int, ...]",
                  source: "Any", offset: int, stored: int,
-                 attrs: "Optional[Dict[str, Any]]" = None, format: "Optional[str]" = None,
+                 attrs: "Any" = (), format: "Optional[str]" = None,
                  strides: "Optional[Tuple[int, ...]]" = None, order: str = "<",
                  encoding: str = "raw", problem: "Optional[str]" = None) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
-        self.attrs: "Dict[str, Any]" = Map() if attrs is None else attrs
+        self._attrs = attrs  # a dict, or pairs that become one when somebody asks
         self.format = format
         self._source = source
         self._offset = offset  # of the first element in the source (of the stored bytes if coded)
@@ -2057,6 +2103,14 @@ class Tensor:
         self._problem = problem  # why the values cannot be read; None: they can
 
     # what it is
+
+    @property
+    def attrs(self) -> "Dict[str, Any]":
+        """Facts of the format that the tensor came from (or for the one it will be saved to)."""
+        if type(self._attrs) is tuple:
+            self._attrs = Map(self._attrs)
+        attrs: "Dict[str, Any]" = self._attrs
+        return attrs
 
     @property
     def ndim(self) -> int:
@@ -2213,7 +2267,7 @@ class Tensor:
     def _copy(self, **changes: "Any") -> "Tensor":
         """Return the same tensor with some of the constructor's arguments changed."""
         args = dict(name=self.name, dtype=self.dtype, shape=self.shape, source=self._source,
-                    offset=self._offset, stored=self._stored, attrs=self.attrs,
+                    offset=self._offset, stored=self._stored, attrs=self._attrs,
                     format=self.format, strides=self._strides, order=self._order,
                     encoding=self._encoding, problem=self._problem)
         args.update(changes)
@@ -2338,7 +2392,7 @@ class Tensor:
                     raise IndexError("index %s is out of range for dimension %d of shape %s" % (
                         shown(index), len(shape), shown(list(self.shape))))
                 offset += (index + n if index < 0 else index) * stride
-        part = base._copy(offset=offset, shape=tuple(shape), strides=tuple(strides), attrs=None)
+        part = base._copy(offset=offset, shape=tuple(shape), strides=tuple(strides), attrs=())
         if part._strides == row_major(part.shape, itemsize) or 0 in shape:
             part._strides = None
             part._stored = part.size * itemsize
@@ -3022,7 +3076,10 @@ class Mag(Format):
         seen: "Dict[str, int]" = {}
         size, source, total = ITEMSIZE, cursor.source, cursor.end
         for i, (raw, values) in enumerate(rows):
-            name = decode_strict(raw)
+            try:
+                name = raw.decode()
+            except UnicodeError:
+                name = None
             if name is None or name in seen:
                 cursor.fault("the key is not UTF-8" if name is None else
                              "two tensors have this name: records %d and %d" % (seen[name], i),
@@ -3058,12 +3115,16 @@ class Mag(Format):
             else:
                 tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
                                       min(offset, total), nbytes,
-                                      Map([("aux", aux)]) if aux else None, cls.NAME))
+                                      (("aux", aux),) if aux else (), "mag"))
         return tensors
 
     @staticmethod
     def _shape_of(places: "Tuple[int, ...]", nbytes: int) -> "Tuple[Any, Any]":
         """Return (shape, None), or (_, (field, error)): the six places end at -1, or 0 with data."""
+        if nbytes and min(places) == 0:  # the usual form, in three calls
+            rank = places.index(0)
+            if places.count(0) == 6 - rank:
+                return places[:rank], None
         rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
@@ -3618,7 +3679,14 @@ class Primitiv(Format):
     def _head(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str, want: str,
               doc: str = "") -> "Any":
         """Return the value, or the length, of the next head, which must be of the wanted kind."""
-        at = cursor.peek(9)
+        at = cursor.pos - cursor.base
+        if at + 9 > len(cursor.data):
+            at = cursor.peek(9)
+        elif cursor.trace is None:  # the usual case, in short
+            row = _MSGPACK_FIRST[cursor.data[at]]
+            if row[0] == want:
+                cursor.pos += 1 + row[3]
+                return unpack_from(row[2], cursor.data, at + 1)[0] if row[3] else row[1]
         try:
             kind, value, end = msgpack_head(cursor.data, at, len(cursor.data))
         except FormatError as error:
@@ -3690,14 +3758,13 @@ class Primitiv(Format):
         if count > MAX_PRIMITIV_DIMS:
             raise cls._error(cursor, "%d dimensions, MAX_PRIMITIV_DIMS = %d is the limit" % (
                 count, MAX_PRIMITIV_DIMS), where, "dims", start, kind=Unsupported)
-        values = None
-        if cursor.trace is None and cursor.end - cursor.pos >= 5 * count + 5:
+        values: "Any" = None
+        if cursor.trace is None:
             at = cursor.peek(5 * count + 5)
-            pairs = unpack_from(">" + "BI" * (count + 1), cursor.data, at)
-            if [pairs[i] for i in range(0, 2 * count + 2, 2)] == [0xCE] * (count + 1):
-                values = [pairs[i] for i in range(1, 2 * count + 2, 2)]  # the form that is written
-                cursor.pos += 5 * count + 5
-        if values is None:
+            values = msgpack_uint32s(cursor.data, at, count + 1)
+        if values is not None:
+            cursor.pos += 5 * count + 5
+        else:
             values = [cls._uint32(cursor, where, "dims[%d]" % i) for i in range(count)]
             values.append(cls._uint32(cursor, where, "batch", "samples"))
         if not values[count]:
@@ -3719,7 +3786,7 @@ class Primitiv(Format):
             raise cls._error(cursor, "data says %d bytes, %d are left" % (
                 nbytes, cursor.end - cursor.pos), where, "data", start, name)
         made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
-                      Map([("batch", batch)]), cls.NAME,
+                      (("batch", batch),), "primitiv",
                       column_major(shape, 4) if len(shape) > 1 and nbytes else None)
         cursor.pos += nbytes
         return made
@@ -3744,14 +3811,25 @@ class Primitiv(Format):
     def _model(cls, cursor: Cursor, tensors: "List[Tensor]") -> None:
         count = cls._count(cursor, ("",), "N", "int", 8, "parameters")
         seen = set()
+        short: "Dict[bytes, str]" = {}  # escaped key parts, which come again and again
         for i in range(count):
             where = ("params[%d].", i)
             start = cursor.pos
-            parts = [cls._str(cursor, where, "key[%d]" % j)
-                     for j in range(cls._count(cursor, where, "key", "array", 1))]
+            parts = cls._count(cursor, where, "key", "array", 1)
             if not parts:
                 raise cls._error(cursor, "key has no components", where, "key", start)
-            name = ".".join([cls._escape(part) for part in parts])
+            raws, end = msgpack_strs(cursor.data, cursor.pos - cursor.base, parts)
+            if raws is None or cursor.trace is not None:
+                raws = [cls._escape(cls._str(cursor, where, "key[%d]" % j))
+                        for j in range(parts)]
+            else:
+                cursor.pos = cursor.base + end
+                for j, raw in enumerate(raws):
+                    text = short.get(raw)
+                    if text is None:
+                        text = short[raw] = cls._escape(msgpack_text(raw))
+                    raws[j] = text
+            name = ".".join(raws)
             if name in seen:
                 raise cls._error(cursor, "two parameters have this name", where, "key", start,
                                  name)
@@ -4115,7 +4193,7 @@ class Burnpack(Format):
             key = "dtype"
             code = entry[key]
             dtype = cls.NAMES.get(code) if type(code) is str else None
-            attrs: "Any" = None
+            attrs: "Any" = ()
             problem = None
             if dtype is None:
                 dtype, attrs, problem = cls._dtype(code)
@@ -4136,7 +4214,7 @@ class Burnpack(Format):
             if param_id is not None:
                 if not _all_u64([param_id]):
                     raise _Breach("param_id is %s, no integer 0 to 2**64-1" % shown(param_id))
-                attrs = Map() if attrs is None else attrs
+                attrs = Map(attrs)
                 attrs["param_id"] = param_id
         except _Breach as breach:
             path = child("tensors", name)
@@ -4156,13 +4234,13 @@ class Burnpack(Format):
     def _dtype(cls, code: "Any") -> "Tuple[Any, Any, Any]":
         """Return (dtype, attrs, problem) of a CBOR dtype that is none of the plain texts."""
         if code == "Bool":  # burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
-            return "bool", None, None
+            return "bool", (), None
         if isinstance(code, Map):
             keys = list(code)
             if len(keys) != 1 or type(keys[0]) is not str:
                 raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
             if code == cls.DTYPES["bool"]:
-                return "bool", None, None
+                return "bool", (), None
             if keys[0] == "QFloat":
                 if not isinstance(code["QFloat"], Map):
                     raise _Breach("dtype: the scheme of QFloat is no map")
@@ -4422,11 +4500,7 @@ class TensorBuffers(Format):
             name = flat.string(name_at, "name")
             shape: "Tuple[Any, ...]" = ()
             if shape_at is not None:
-                if flat.vector(shape_at, 4, "shape") > MAX_FLAT_DIMS:
-                    raise cursor.error("more than MAX_FLAT_DIMS = %d dimensions" % MAX_FLAT_DIMS,
-                                       flat.prefix + "shape", end + shape_at, name,
-                                       kind=Unsupported)
-                shape = flat.scalars(shape_at, "I", "shape")
+                shape = flat.scalars(shape_at, "I", "shape", MAX_FLAT_DIMS)
             left -= len(name) + len(shape)
             if left < 0:
                 raise cursor.error("names and shapes are longer in sum than the metadata: they "
@@ -4456,7 +4530,7 @@ class TensorBuffers(Format):
             else:
                 problem = "data_type %d is not known" % code
             tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
-                                  min(offset, end), nbytes, {"id": number}, "tensorbuffers", None,
+                                  min(offset, end), nbytes, (("id", number),), "tensorbuffers", None,
                                   "<", "raw", problem))
         budget[0] = left
         return tensors
@@ -4958,7 +5032,7 @@ def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cas
 
 
 def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only: "Any",
-             drop: bool, options: "Dict[str, Any]") -> Summary:
+             drop: bool, options: "Dict[str, Any]", watch: "Any" = None) -> Summary:
     summary = Summary()
     origin = find_format(file.format)
     items = _select(_in_order(file), only)
@@ -4988,6 +5062,8 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
     chunks = kind.write(items, metadata, attrs, options)
     _check_stored([(name, item._base if isinstance(item, Cast) else item)
                    for name, item in items])
+    if watch is not None:
+        chunks = watch(chunks)
     if hasattr(target, "write"):
         summary.nbytes = _write_all(target, chunks)
     else:
@@ -5389,3 +5465,383 @@ def _verify_coded(report: Report, item: Tensor) -> int:
         return 0
     return 1
 
+
+# == The cut line: all above is the whole module for small devices; below is the command line ====
+
+# -- [9] command line ----------------------------------------------------------------------------
+
+USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
+
+usage: python3 tensorfmt.py COMMAND ...
+
+  ls FILE ...            list the tensors of each file
+  get FILE NAME          print one tensor's values; --raw writes its bytes to stdout
+  explain FILE           name every byte of the file, in order
+  verify FILE ...        check structure, bounds, sizes and checksums
+  convert FROM TO        write FROM's tensors in the format named by TO's suffix
+  formats                list the formats and what each can hold
+  demo [FOLDER]          write, list, verify and explain one small file of each format
+
+formats: %s        COMMAND -h lists its options
+"""
+
+
+def plain(text: str) -> str:
+    """Return a name for a listing: as it is if printable ASCII without blanks at its ends."""
+    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
+    return text if fine else quoted(text)
+
+
+def headline(file: File, path: str) -> str:
+    """Return what a file is in one line."""
+    kind = find_format(file.format)
+    facts = ["%s: %s" % (path, kind.TITLE), counted(file.nbytes, "byte"),
+             counted(len(file), "tensor")]
+    facts += ["%s %s" % (key, shown(value)) for key, value in file.attrs.items()
+              if key not in ("version", "scalars", "operations")]
+    codings = sorted(set([item._encoding for item in file.values()]))
+    if len(codings) == 1 and len(file):
+        facts.append("all " + codings[0])
+    return ", ".join(facts)
+
+
+def show_ls(args: "Any") -> int:
+    for i, path in enumerate(args.file):
+        with load(path, **load_options(args)) as file:
+            if args.json:
+                print_json(file, path)
+            else:
+                if i:
+                    print()
+                print_listing(file, path, args)
+    return 0
+
+
+def sorted_items(file: File, key: "Optional[str]") -> "List[Tuple[str, Tensor]]":
+    items = list(file.items())
+    if key == "bytes":
+        items.sort(key=lambda pair: -pair[1]._stored)
+    elif key == "name":
+        items.sort(key=lambda pair: pair[0])
+    elif key == "offset":
+        items.sort(key=lambda pair: pair[1]._offset)
+    return items
+
+
+def print_listing(file: File, path: str, args: "Any") -> None:
+    print(headline(file, path))
+    for title, pairs in (("metadata", file.metadata), ("scalar", file.attrs.get("scalars") or {})):
+        for key, value in list(pairs.items())[:20]:
+            print("%s %s = %s" % (title, plain(key), shown(value)))
+        if len(pairs) > 20:
+            print("%d more %s entries" % (len(pairs) - 20, title))
+    if file.attrs.get("operations"):
+        print(counted(len(file.attrs["operations"]), "operation"))
+    if not len(file):
+        return
+    coded = len(set([item._encoding for item in file.values()])) > 1
+    items = sorted_items(file, args.sort)
+    rows = items if args.limit is None else items[:args.limit]
+    row = "%10s  %10s  %-8s" + ("  %-8s" if coded else "%s") + "  %-16s  %s"
+    print("\n" + row % ("bytes", "offset", "dtype", "encoding" if coded else "", "shape", "name"))
+    for name, item in rows:
+        print(row % (item._stored, item.offset, item.dtype or "?", item._encoding if coded else "",
+                     shown(list(item.shape)), plain(name)))
+    if len(rows) < len(items):
+        print(row % ("", "", "", "", "%d more" % (len(items) - len(rows)), ""))
+    print(row % (sum([item._stored for _, item in items]), "", counted(len(items), "tensor"), "",
+                 counted(sum([item.size for _, item in items]), "element"), ""))
+
+
+def print_json(file: File, path: str) -> None:
+    import json
+    head = {"file": path, "format": file.format, "bytes": file.nbytes, "attrs": file.attrs,
+            "metadata": file.metadata}
+    rows = [{"name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
+             "bytes": item._stored, "attrs": item.attrs} for name, item in file.items()]
+    text = json.dumps(head, default=json_value)
+    print(text[:-1] + ', "tensors": [' + "".join(
+        ["%s\n %s" % ("," if i else "", json.dumps(row, default=json_value))
+         for i, row in enumerate(rows)]) + "]}")
+
+
+def json_value(value: "Any") -> "Any":
+    """Return what JSON lacks as an object or text."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"bytes_hex": bytes(value).hex()}
+    return repr(value)
+
+
+def show_get(args: "Any") -> int:
+    with load(args.file, **load_options(args)) as file:
+        if args.name not in file:
+            raise ValueError("%s: %s" % (args.file, file._missing(args.name)))
+        item = file[args.name]
+        if args.rows:
+            parts = args.rows.split(":")
+            item = item[slice(*[int(part) if part else None for part in parts])
+                        if len(parts) > 1 else slice(int(parts[0]), int(parts[0]) + 1 or None)]
+        if args.raw:
+            _write_all(sys.stdout.buffer, item._blocks())
+            return 0
+        print_values(item)
+    return 0
+
+
+def print_values(item: Tensor) -> None:
+    """Print nested lists of any size in constant memory."""
+    widths = [count_elements(item.shape[axis:]) for axis in range(item.ndim)]
+    if not item.size:
+        print(item.tolist())
+        return
+    parts: "List[str]" = []
+    for i, value in enumerate(item.flat):
+        starts = len([1 for width in widths if i % width == 0])
+        if i:
+            parts.append("]" * starts + ", ")
+        parts.append("[" * starts + repr(value))
+        if len(parts) > 5000:
+            sys.stdout.write("".join(parts))
+            parts = []
+    print("".join(parts) + "]" * item.ndim)
+
+
+def show_explain(args: "Any") -> int:
+    with open(args.file, "rb") as stream:
+        fields = explain(args.file, **load_options(args))
+        sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
+        error: "Optional[FormatError]" = None
+        path: "List[str]" = [""]
+        print("offset    bytes                    %-22s %-20s %s" % ("field", "value", "meaning"))
+        count = 0
+        while True:
+            try:
+                field = next(fields)
+            except StopIteration:
+                break
+            except FormatError as caught:
+                error = caught
+                break
+            sums[field.kind] += field.nbytes
+            if args.tensor is not None and field.tensor != args.tensor:
+                continue
+            count += 1
+            if args.limit is None or count <= args.limit:
+                stream.seek(field.offset)
+                print(explain_row(field, stream.read(min(field.nbytes, 9)), path))
+    if error is not None:
+        raise error
+    print("\n%d bytes explained: %s" % (sum(sums.values()), ", ".join(
+        ["%d %s" % (sums[kind], kind) for kind in sums if sums[kind] or kind != "unused"])))
+    return 0
+
+
+def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
+    """Return one line; `path` holds the names of the fields around it, by depth."""
+    digits = " ".join(["%02x" % byte for byte in head[:8]])
+    if field.nbytes > 8:
+        digits = digits[:21] + " .."
+    del path[field.depth + 1:]
+    parent = path[-1] if len(path) > field.depth else ""
+    name = field.name
+    if field.depth and parent and name.startswith(parent) and name != parent:
+        name = name[len(parent):]
+    path.extend([""] * (field.depth - len(path) + 1))
+    path.append(field.name)
+    value = "" if field.value is None else shown(field.value, 40)
+    if field.kind in ("padding", "unused"):
+        value = counted(field.nbytes, "byte")
+    elif field.kind == "data":
+        value = field.value
+    return ("%08x  %-23s  %-22s %-20s %s" % (
+        field.offset, digits, "  " * field.depth + plain(name), value, field.doc)).rstrip()
+
+
+def show_verify(args: "Any") -> int:
+    bad = 0
+    for path in args.file:
+        report = verify(path, **load_options(args))
+        bad += not report
+        if not args.quiet:
+            print(report)
+        elif not report:
+            print(str(report.errors[0]))
+    return 1 if bad else 0
+
+
+def show_convert(args: "Any") -> int:
+    cast: "Any" = None
+    if args.cast:
+        pairs = [text.partition("=") for text in args.cast.split(",")]
+        cast = dict([(old, new) for old, _, new in pairs]) if "=" in args.cast else args.cast
+    options = dict([parse_setting(text) for text in args.set or ()])
+    with load(args.source, **load_options(args)) as file:
+        kind = _target_format(args.format, args.target, None)
+        print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
+                                      kind.TITLE))
+        try:
+            summary = _convert(file, args.target, kind, cast, args.only, args.drop, options,
+                               progress if sys.stderr.isatty() else None)
+        except (ValueError, TypeError):
+            sys.stdout.flush()
+            sys.stderr.write("nothing written\n")
+            raise
+    lines = str(summary).split("\n")
+    print("\n".join(["  " + line for line in lines[:-1]]))
+    print("wrote %s, %s" % (args.target, counted(summary.nbytes, "byte")))
+    return 0
+
+
+def parse_setting(text: str) -> "Tuple[str, Any]":
+    """Return (key, value) of --set KEY=VALUE: a Python literal, else text."""
+    from ast import literal_eval
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError("--set takes KEY=VALUE, not %s" % quoted(text))
+    try:
+        return key, literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value
+
+
+def progress(chunks: "Iterator[Any]") -> "Iterator[Any]":
+    """Yield chunks; once a second has gone by, tell on stderr how far it is."""
+    from time import time
+    last, total, told = time(), 0, False
+    for chunk in chunks:
+        for start in range(0, len(chunk), 16 << 20):
+            piece = memoryview(chunk)[start:start + (16 << 20)]
+            total += len(piece)
+            if time() - last > 1:
+                sys.stderr.write("\r%d MB " % (total >> 20))
+                last, told = time(), True
+            yield piece
+    if told:
+        sys.stderr.write("\r            \r")
+
+
+def show_formats(args: "Any") -> int:
+    for kind in FORMATS:
+        print("%-14s %s (%s)" % (kind.NAME, kind.TITLE, " ".join(kind.SUFFIXES)))
+        print("  dtypes       %s" % " ".join(kind.DTYPES))
+        print("  besides      %s" % kind.HOLDS)
+        for key, text in kind.OPTIONS.items():
+            print("  save option  %s: %s" % (key, text))
+        for key, text in kind.READ_OPTIONS.items():
+            print("  load option  %s: %s" % (key, text))
+    return 0
+
+
+def show_demo(args: "Any") -> int:
+    """Write, list, verify and explain one small file of each format."""
+    from shutil import rmtree
+    from tempfile import mkdtemp
+    folder = args.folder or mkdtemp(prefix="tensorfmt-")
+    if not os.path.isdir(folder):
+        os.makedirs(folder)
+    try:
+        for kind in FORMATS:
+            demo_one(kind, os.path.join(folder, "demo" + kind.SUFFIXES[0]))
+    finally:
+        if not args.folder:
+            rmtree(folder)
+    print("all %d formats written, listed, verified, explained and read back" % len(FORMATS))
+    print("files are in %s" % folder if args.folder else
+          "the files were temporary; `demo FOLDER` keeps them")
+    return 0
+
+
+def demo_one(kind: "Type[Format]", path: str) -> None:
+    weight, bias = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [0.5, -0.5]
+    dtype = "float32"
+    wanted = {"layer.weight": tensor(weight, dtype), "layer.bias": tensor(bias, dtype)}
+    if "int32" in kind.DTYPES:
+        wanted["steps"] = tensor(7, "int32")
+    save(path, wanted, format=kind.NAME)
+    print("== %s: save(%s, {...})\n" % (kind.TITLE, quoted(os.path.basename(path))))
+    main(["ls", path])
+    print()
+    main(["verify", path])
+    print()
+    main(["explain", path])
+    print()
+    with load(path) as file:
+        for name, item in wanted.items():
+            if file[name].tolist() != item.tolist() or file[name].shape != item.shape:
+                raise FormatError("%s does not come back as it was saved" % name)
+
+
+def load_options(args: "Any") -> "Dict[str, Any]":
+    return {} if args.layout is None else {"layout": args.layout}
+
+
+def make_parser() -> "Any":
+    from argparse import ArgumentParser
+    parser = ArgumentParser("tensorfmt", add_help=False)
+    commands = parser.add_subparsers()
+
+    def command(name: str, call: "Any", *arguments: "Any") -> None:
+        sub = commands.add_parser(name)
+        sub.set_defaults(call=call)
+        for names, settings in arguments:
+            sub.add_argument(*names, **settings)
+        sub.add_argument("--layout", help="of an ambiguous Burnpack file: aligned or packed")
+
+    def option(*names: str, **settings: "Any") -> "Any":
+        return names, settings
+    files = option("file", nargs="+")
+    limit = option("--limit", type=int, help="print that many rows at most")
+    command("ls", show_ls, files, limit, option("--json", action="store_true"),
+            option("--sort", choices=["bytes", "name", "offset"]))
+    command("get", show_get, option("file"), option("name"),
+            option("--rows", help="START:STOP of the first dimension"),
+            option("--raw", action="store_true", help="row-major little-endian bytes to stdout"))
+    command("explain", show_explain, option("file"), limit,
+            option("--tensor", help="only the rows of this tensor"))
+    command("verify", show_verify, files,
+            option("--quiet", action="store_true", help="one line for each bad file, only"))
+    command("convert", show_convert, option("source"), option("target"),
+            option("--format", choices=[kind.NAME for kind in FORMATS]),
+            option("--cast", metavar="DTYPE | OLD=NEW,...",
+                   help="dtype for what the target cannot hold, or of each dtype"),
+            option("--only", action="append", metavar="NAME", help="name or shell pattern"),
+            option("--drop", action="store_true", help="leave out what has no place"),
+            option("--set", action="append", metavar="KEY=VALUE", help="option of the format"))
+    command("formats", show_formats)
+    command("demo", show_demo, option("folder", nargs="?"))
+    return parser
+
+
+def main(argv: "Optional[List[str]]" = None) -> int:
+    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
+        return 0
+    if argv[0] == "--version":
+        from hashlib import sha256
+        with open(__file__, "rb") as stream:
+            print("tensorfmt %s, sha256 %s" % (__version__, sha256(stream.read()).hexdigest()))
+        return 0
+    try:
+        args = make_parser().parse_args(argv)
+        code: int = args.call(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        message = "%s%s" % ("%s: " % error.filename if error.filename else "",
+                            error.strerror or error)
+    except (ValueError, TypeError) as error:
+        message = str(error)
+    sys.stdout.flush()
+    sys.stderr.write("error: %s\n" % message)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
