@@ -106,6 +106,7 @@ MAX_MSGPACK_DEPTH = 64  # MessagePack: arrays and maps around an item
 MAX_PRIMITIV_DIMS = 32  # primitiv: dimensions read (8 are written)
 MAX_FLAT_DIMS = 64  # TensorBuffers: dimensions
 MAX_EXPANSION = 32768  # zstd: decoded bytes per stored byte (128 KiB from a block of 4 bytes)
+MAX_DENSE = 1 << 30  # sparse: bytes of the dense form
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
 BLOCK = 1 << 20 if HAS_CAST else 1 << 10  # bytes decoded, swapped, transposed or cast at a time
 WINDOW = 1 << 12  # bytes of index read first; doubled while reading goes on in a row
@@ -2065,13 +2066,17 @@ def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]"
     target = typed(out, code)
     low = first % itemsize
     source = typed(view[low:low + (len(view) - low) // itemsize * itemsize], code)
-    place, step, last = place // itemsize, step // itemsize, (n - 1) * step // itemsize
-    for to, at in starts:
-        to, at = to // itemsize, (at - low) // itemsize
-        stop: "Optional[int]" = at + last + (1 if step > 0 else -1)
-        if stop is not None and stop < 0:
-            stop = None
-        target[to:to + (n - 1) * place + 1:place] = source[at:stop:step]
+    place, step = place // itemsize, step // itemsize
+    starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
+    tile = n if -128 < step < 128 else 512  # far steps: so few that their pages stay in the cache
+    for i in range(0, n, tile):
+        last = min(tile, n - i) - 1
+        for to, at in starts:
+            to, at = to + i * place, at + i * step
+            stop: "Optional[int]" = at + last * step + (1 if step > 0 else -1)
+            if stop is not None and stop < 0:
+                stop = None
+            target[to:to + last * place + 1:place] = source[at:stop:step]
     return out
 
 
@@ -2148,8 +2153,35 @@ class Tensor:
 
     @property
     def components(self) -> "Optional[Dict[str, Tensor]]":
-        """The parts of a sparse tensor; None for a dense one."""
+        """The parts of a sparse tensor: values, and indptr and indices (csr) or coords (coo)."""
         return None
+
+    def todense(self) -> "Tensor":
+        """Return a sparse tensor with its zeros, in memory; a dense one as it is."""
+        return self
+
+    @property
+    def scheme(self) -> "Optional[Dict[str, Any]]":
+        """How a quantized tensor is stored; None for others."""
+        return None
+
+    @property
+    def values(self) -> "Tensor":
+        """The stored numbers of a quantized tensor, before scaling."""
+        raise self._error("not a quantized tensor", Unsupported)
+
+    @property
+    def scales(self) -> "Tensor":
+        """The scales of a quantized tensor: one, or one per block."""
+        raise self._error("not a quantized tensor", Unsupported)
+
+    def dequantize(self) -> "Tensor":
+        """Return values x scales of a quantized tensor as float32, in memory."""
+        raise self._error("not a quantized tensor", Unsupported)
+
+    def _ranges(self) -> "List[Tuple[int, int, str]]":
+        """Return (offset, nbytes, label) of what it takes in the file."""
+        return [(self._offset, self._stored, self.name)]
 
     def __repr__(self) -> str:
         return "<Tensor %s %s %s%s>" % (
@@ -2269,10 +2301,11 @@ class Tensor:
 
     def _copy(self, **changes: "Any") -> "Tensor":
         """Return the same tensor with some of the constructor's arguments changed."""
-        args: "Dict[str, Any]" = dict(name=self.name, dtype=self.dtype, shape=self.shape, source=self._source,
-                    offset=self._offset, stored=self._stored, attrs=self._attrs,
-                    format=self.format, strides=self._strides, order=self._order,
-                    encoding=self._encoding, problem=self._problem)
+        args: "Dict[str, Any]" = {
+            "name": self.name, "dtype": self.dtype, "shape": self.shape, "source": self._source,
+            "offset": self._offset, "stored": self._stored, "attrs": self._attrs,
+            "format": self.format, "strides": self._strides, "order": self._order,
+            "encoding": self._encoding, "problem": self._problem}
         args.update(changes)
         return Tensor(**args)
 
@@ -2483,6 +2516,148 @@ def _slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
     return ends[0], ends[1], step
 
 
+class Sparse(Tensor):
+    """A tensor of which some elements are stored, the others are 0: csr (rank 2) or coo.
+
+    Its bytes, values and sub-tensors are those of the dense form, made anew at each call. The
+    parts are read, and checked, when they are first asked for.
+    """
+
+    __slots__ = ("_parts", "_read_parts")
+
+    def __init__(self, *args: "Any", parts: "Any" = None, read: "Any" = None) -> None:
+        super().__init__(*args)
+        self._encoding = "sparse"
+        self._parts = parts
+        self._read_parts = read
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        if self._parts is None:
+            parts = self._read_parts()
+            breach = sparse_breach(self.shape, parts)
+            if breach is not None:
+                raise self._error(breach)
+            self._parts = parts
+        parts = self._parts
+        return Map(parts.items())
+
+    def _ranges(self) -> "List[Tuple[int, int, str]]":
+        ranges = super()._ranges()
+        try:
+            for key, part in self.components.items():
+                if key != "values" and part.offset is not None and part._source is self._source:
+                    ranges.append((part._offset, part._stored, "%s.%s" % (self.name, key)))
+        except FormatError:  # told at access, and by verify
+            pass
+        low, nbytes, _ = ranges[0]  # a legacy layout has all in one blob
+        return ranges[:1] + [row for row in ranges[1:] if not low <= row[0] < low + nbytes]
+
+    def todense(self) -> Tensor:
+        parts = self.components
+        if self.nbytes > MAX_DENSE:
+            raise self._error("%d bytes in its dense form, MAX_DENSE = %d" % (
+                self.nbytes, MAX_DENSE), Unsupported)
+        out = bytearray(self.nbytes)
+        size = self._check()
+        values = parts["values"].tobytes()
+        at = 0
+        for place in sparse_places(self.shape, parts):
+            out[place * size:place * size + size] = values[at:at + size]
+            at += size
+        return self._held(out)
+
+    def _blocks(self) -> "Iterator[Any]":
+        return self.todense()._blocks()
+
+    def _copy(self, **changes: "Any") -> Tensor:
+        if "source" in changes:
+            return super()._copy(**changes)
+        args = [changes.get(key, getattr(self, key)) for key in ("name", "dtype", "shape")]
+        args += [self._source, self._offset, self._stored, changes.get("attrs", self._attrs),
+                 self.format]
+        return Sparse(*args, parts=self._parts, read=self._read_parts)
+
+    def _rising(self) -> "Dict[str, Tensor]":
+        """Return the parts with the columns of each row of a csr tensor in rising order."""
+        parts = self.components
+        if "coords" in parts:
+            return parts
+        indices, indptr = parts["indices"].data, parts["indptr"].data
+        order: "List[int]" = []
+        for i in range(len(indptr) - 1):
+            row = range(indptr[i], indptr[i + 1])
+            order.extend(sorted(row, key=lambda k: indices[k]))
+        if order == list(range(len(order))):
+            return parts
+        for key in ("values", "indices"):
+            part = parts[key]
+            size, raw = part.itemsize or 1, part.tobytes()
+            parts[key] = part._held(b"".join([raw[k * size:k * size + size] for k in order]))
+        return parts
+
+    def __reduce__(self) -> "Any":
+        return _unpickle_sparse, (self.name, self.dtype, self.shape, self.attrs, self.format,
+                                  self.components)
+
+
+def _unpickle_sparse(name: str, dtype: str, shape: "Tuple[int, ...]", attrs: "Any",
+                     format: "Optional[str]", parts: "Any") -> Sparse:
+    values = parts["values"]
+    return Sparse(name, dtype, shape, values._source, values._offset, values._stored, attrs,
+                  format, parts=parts)
+
+
+def sparse_breach(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Optional[str]":
+    """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
+    nnz = parts["values"].size
+    if "coords" in parts:
+        coords = parts["coords"].data
+        if len(coords) != len(shape) * nnz:
+            return "%d coordinates for %d values of rank %d" % (len(coords), nnz, len(shape))
+        for axis, n in enumerate(shape):
+            for coord in coords[axis * nnz:axis * nnz + nnz]:
+                if coord >= n:
+                    return "a coordinate is outside the shape: %d of %d" % (coord, n)
+        if len(set(sparse_places(shape, parts))) != nnz:
+            return "a coordinate occurs twice"
+        return None
+    if len(shape) != 2:
+        return "csr needs rank 2, this is rank %d" % len(shape)
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    if len(indptr) != shape[0] + 1 or len(indices) != nnz:
+        return "%d row pointers and %d columns for %d rows and %d values" % (
+            len(indptr), len(indices), shape[0], nnz)
+    if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
+        return "indptr does not go from 0 to the number of values"
+    for i in range(len(indptr) - 1):
+        if indptr[i] > indptr[i + 1]:
+            return "indptr falls in row %d" % i
+        row = set(indices[indptr[i]:indptr[i + 1]])
+        if len(row) != indptr[i + 1] - indptr[i]:
+            return "a column occurs twice in row %d" % i
+        if row and max(row) >= shape[1]:
+            return "a column index is outside the shape: %d of %d" % (max(row), shape[1])
+    return None
+
+
+def sparse_places(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Iterator[int]":
+    """Yield, for each stored value, its place among the elements of the dense form."""
+    if "coords" in parts:
+        coords, nnz = parts["coords"].data, parts["values"].size
+        strides = row_major(shape, 1)
+        for k in range(nnz):
+            place = 0
+            for axis, stride in enumerate(strides):
+                place += coords[axis * nnz + k] * stride
+            yield place
+        return
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    for i in range(len(indptr) - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            yield i * shape[1] + indices[k]
+
+
 class Cast(Tensor):
     """A tensor with another dtype, cast block by block when its bytes are asked for."""
 
@@ -2612,7 +2787,7 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
     ((2, 2), 3.0, '0000803f')
     """
     if components is not None:
-        raise Unsupported("sparse tensors cannot be made yet")
+        return _from_components(dtype, shape, components, attrs)
     if data is None:
         raise TypeError("tensor() needs data")
     if dtype is not None and dtype not in ITEMSIZE:
@@ -2633,6 +2808,31 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
     for key, value in attrs.items():
         made.attrs[key] = value
     return made
+
+
+def _from_components(dtype: "Optional[str]", shape: "Any", components: "Any",
+                     attrs: "Dict[str, Any]") -> Tensor:
+    """Return a sparse Tensor of its parts, each as tensor() takes it."""
+    keys = sorted(components)
+    if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
+        raise ValueError("a sparse tensor needs shape= and components {values, indptr, indices} "
+                         "or {values, coords}")
+    parts: "Dict[str, Tensor]" = Map()
+    for key in ("values", "indptr", "indices", "coords"):
+        if key in components:
+            part = tensor(components[key], dtype if key == "values" else None)
+            if key != "values" and part.dtype not in ("uint32", "uint64"):
+                part = tensor([], "uint64") if not part.size else part.astype("uint64")
+            parts[key] = part.contiguous()._copy(shape=(part.size,), name=key)
+    shape = tuple(shape)
+    breach = sparse_breach(shape, parts)
+    if breach is not None:
+        raise ValueError(breach)
+    values = parts["values"]
+    if "coords" in parts:
+        parts["coords"] = parts["coords"]._copy(shape=(len(shape), values.size))
+    return Sparse("", values.dtype, shape, values._source, 0, values._stored,
+                  Map(attrs.items()), parts=parts)
 
 
 def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
@@ -2740,6 +2940,7 @@ class Format:
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows; CONTENT ones are no mechanics
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop silently
+    SPARSE = False  # holds sparse tensors as such
     DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
     ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
     PAD_END = False  # the last tensor is padded too
@@ -2810,6 +3011,8 @@ class Format:
         problems: "List[Any]" = []
         for name, item in items:
             attrs = cls.own_attrs(item)
+            if item.components is not None and not cls.SPARSE:
+                problems.append((name, "sparse; .todense() or convert(dense=True)"))
             if item._problem is not None and item.dtype != "qfloat" and not cls.passes(item):
                 problems.append((name, item._problem))
             elif item.dtype not in cls.DTYPES and not cls.passes(item):
@@ -2881,6 +3084,9 @@ def decode_strict(data: bytes) -> "Optional[str]":
 
 def round_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
+
+
+SPARSE_ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3263,7 +3469,9 @@ class ZTensor(Format):
     A map has name, offset, size, dtype, layout, shape, encoding ("raw" or "zstd"), data_endianness
     (only for raw), checksum ("crc32c:0x..." or "sha256:...", over the stored bytes) and custom
     fields. Real maps are of indefinite length; real zstd frames do not state their content size.
-    Layouts other than "dense", unknown dtypes and encodings stay listed, with their bytes.
+    Layout "sparse" has more blobs, named by component maps among the custom fields; the real
+    library has "sparsecsr" and "sparsecoo", one blob each, read and not written. Other layouts,
+    unknown dtypes and encodings stay listed, with their bytes.
     zTensor 1.x and 2.x are other formats, refused by name.
     """
 
@@ -3277,6 +3485,7 @@ class ZTensor(Format):
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
+    SPARSE = True
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
 
@@ -3287,6 +3496,8 @@ class ZTensor(Format):
         ("name", str), ("offset", int), ("size", int), ("dtype", str), ("shape", list),
         ("encoding", str))
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
+    ORDER = ("name", "offset", "size", "dtype", "layout", "shape", "encoding", "data_endianness",
+             "checksum")  # of the keys as written, before the custom fields
     MAGIC_2 = b"\x89ZT2\r\n\x1a\n"
 
     @classmethod
@@ -3391,11 +3602,19 @@ class ZTensor(Format):
             problem = "dtype %s is not known" % shown(dtype)
         elif encoding not in ("raw", "zstd"):
             problem = "encoding %s is not known" % shown(encoding)
+        elif layout in ("sparse", "sparsecsr", "sparsecoo"):
+            problem = "sparse"
         elif layout != "dense":
             problem = "layout %s is not known" % shown(layout)
         for key in cls.KEYS:
             del entry[key]
         order = ">" if big and encoding == "raw" and itemsize != 1 else "<"
+        if problem == "sparse":
+            base = Tensor(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME, None,
+                          order, encoding)
+            reader = cls._parts if layout == "sparse" else cls._legacy_parts
+            return Sparse(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME,
+                          read=lambda: reader(base, layout, end))
         return Tensor(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME, None,
                       order, encoding, problem)
 
@@ -3426,10 +3645,142 @@ class ZTensor(Format):
                 entry["data_endianness"])
         return None
 
+    # sparse tensors: everything is checked when the parts are first asked for
+
+    @classmethod
+    def _parts(cls, base: Tensor, layout: str, end: int) -> "Dict[str, Tensor]":
+        """Return the components that the custom fields of a sparse entry describe."""
+        attrs, shape = base.attrs, base.shape
+        kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
+        if type(kind) is not str:
+            raise base._error("sparse_format is %s, not text" % shown(kind))
+        if kind not in ("csr", "coo"):
+            raise base._error("sparse_format %s is not known" % shown(kind), Unsupported)
+        for key in ("indptr", "indices") if kind == "csr" else ("coords",):
+            if key not in attrs:
+                raise base._error("sparse tensor without the field %r" % key, Unsupported)
+        if nnz is not None and (type(nnz) is not int or nnz < 0):
+            raise base._error("nnz is %s, not an unsigned integer" % shown(nnz))
+        parts: "Dict[str, Tensor]" = Map()
+        if kind == "csr":
+            if len(shape) != 2:
+                raise base._error("csr needs rank 2, this is rank %d" % len(shape))
+            indptr = cls._part(base, "indptr", (shape[0] + 1,), end)
+            last = indptr[shape[0]]
+            if nnz not in (None, last):
+                raise base._error("the last number of indptr is %d, nnz is %d" % (last, nnz))
+            parts["values"] = cls._values(base, last)
+            parts["indptr"], parts["indices"] = indptr, cls._part(base, "indices", (last,), end)
+            return parts
+        if nnz is None:
+            if base._encoding == "zstd":
+                raise base._error("nnz is missing and the values are compressed")
+            nnz = base._stored // (base.itemsize or 1)
+        parts["values"] = cls._values(base, nnz)
+        parts["coords"] = cls._part(base, "coords", (len(shape), nnz), end)
+        return parts
+
+    @classmethod
+    def _values(cls, base: Tensor, nnz: int) -> Tensor:
+        cls._check_part(base, base._copy(shape=(nnz,)))
+        return base._copy(shape=(nnz,), attrs=())
+
+    @classmethod
+    def _check_part(cls, base: Tensor, part: Tensor) -> None:
+        """Raise where the stored bytes of a component cannot be those of its shape."""
+        need = part.nbytes
+        if part._encoding == "raw" and part._stored != need:
+            raise base._error("%d bytes stored, %s %s needs %d" % (
+                part._stored, part.dtype, shown(list(part.shape)), need))
+        if part._encoding == "zstd" and not 0 < need + 1 <= MAX_EXPANSION * part._stored + 1:
+            raise base._error("zstd cannot expand %d bytes to %d" % (part._stored, need))
+
+    @classmethod
+    def _part(cls, base: Tensor, key: str, shape: "Tuple[int, ...]", end: int) -> Tensor:
+        """Return the component under this key: a map that places a blob, or an inline array."""
+        entry = base.attrs[key]
+        count = count_elements(shape)
+        if isinstance(entry, list):
+            if not _all_u64(entry):
+                raise base._error("%r holds something that is not an unsigned integer" % key)
+            if len(entry) != count:
+                raise base._error("%r has %d numbers, not %d" % (key, len(entry), count))
+            raw = bytes(pack_values("uint64", entry))
+            return Tensor(key, "uint64", shape, Held(raw), 0, len(raw))
+        if not isinstance(entry, Map):
+            raise base._error("%r is %s, no map" % (key, shown(entry)))
+        offset: "Any" = entry.get("offset")
+        nbytes: "Any" = entry.get("size")
+        dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
+        endian = entry.get("data_endianness")
+        if not _all_u64([offset, nbytes]):
+            raise base._error("%r lacks 'offset' or 'size'" % key)
+        if offset < 64 or offset % 64 or offset + nbytes > end:
+            raise base._error("%r: data at %d to %d; a multiple of 64, at least 64, and before "
+                              "the index at %d" % (key, offset, offset + nbytes, end))
+        if endian not in (None, "little", "big"):
+            raise base._error("data_endianness of %r is neither little nor big" % key)
+        if dtype not in ("uint64", "uint32") or encoding not in ("raw", "zstd"):
+            raise base._error("%r has dtype %s, encoding %s" % (key, shown(dtype), shown(encoding)),
+                              Unsupported)
+        part = Tensor(key, dtype, shape, base._source, offset, nbytes,
+                      tuple([(k, v) for k, v in entry.items() if k == "checksum"]), cls.NAME, None,
+                      ">" if endian == "big" and encoding == "raw" else "<", encoding)
+        cls._check_part(base, part)
+        return part
+
+    @classmethod
+    def _legacy_parts(cls, base: Tensor, layout: str, end: int) -> "Dict[str, Tensor]":
+        """Return the components of the real library's layouts: indices and values in one blob."""
+        size, rank, shape = base.itemsize or 1, base.ndim, base.shape
+        source, at, data = base._source, base._offset, base
+        if base._encoding == "zstd":
+            data = base.contiguous()
+        elif base._order == ">":  # the whole blob is swapped in groups of the item size
+            if base._stored % size:
+                raise base._error("%d bytes are no whole groups of %d" % (base._stored, size))
+            data = base._held(swap(base.raw, size))
+        if data is not base:
+            source, at = data._source, 0
+        nbytes = data._stored
+
+        def part(key: str, dtype: str, shape: "Tuple[int, ...]", start: int) -> Tensor:
+            return Tensor(key, dtype, shape, source, at + start,
+                          count_elements(shape) * ITEMSIZE[dtype], (), cls.NAME)
+        parts: "Dict[str, Tensor]" = Map()
+        if layout == "sparsecsr":
+            head = 8 * (shape[0] + 1) if rank == 2 else nbytes + 1
+            if head > nbytes:
+                raise base._error("sparsecsr of rank 2 needs 8 bytes per row and 8 more, it has %d"
+                                  % nbytes)
+            nnz = part("indptr", "uint64", (shape[0] + 1,), 0)[shape[0]]
+            if nbytes != head + nnz * (8 + size):
+                raise base._error("%d bytes, %d stored elements need %d" % (
+                    nbytes, nnz, head + nnz * (8 + size)))
+            parts["values"] = part("values", base.dtype or "", (nnz,), head + 8 * nnz)
+            parts["indptr"] = part("indptr", "uint64", (shape[0] + 1,), 0)
+            parts["indices"] = part("indices", "uint64", (nnz,), head)
+            return parts
+        step = 8 * rank + size  # per element: its coordinates, then its value
+        nnz = nbytes // step
+        if nbytes % step:
+            raise base._error("%d bytes are no whole elements of %d" % (nbytes, step))
+        blob = bytes(source.view(at, nbytes))
+        values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
+        coords = b"".join([blob[i:i + 8] for axis in range(rank)
+                           for i in range(8 * axis, nbytes, step)])
+        parts["values"] = Tensor("values", base.dtype, (nnz,), Held(values), 0, len(values))
+        parts["coords"] = Tensor("coords", "uint64", (rank, nnz), Held(coords), 0, len(coords))
+        return parts
+
     # checksums
 
     @classmethod
     def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
+        if tensor.components is not None and tensor.attrs.get("layout") == "sparse":
+            for part in tensor.components.values():
+                for row in cls.check_stored(part):
+                    yield row
         text = tensor.attrs.get("checksum")
         if not text or isinstance(tensor._source, Held):
             return
@@ -3472,7 +3823,7 @@ class ZTensor(Format):
     @classmethod
     def passes(cls, tensor: Tensor) -> bool:
         return (tensor._problem is not None and tensor.format == cls.NAME
-                and tensor.attrs.get("layout") != "sparse" and tensor.dtype is not None)
+                and tensor.attrs.get("layout") != "sparse")
 
     @classmethod
     def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
@@ -3503,7 +3854,7 @@ class ZTensor(Format):
         """Return how one tensor is stored; "copy": its stored bytes as they are."""
         attrs = cls.own_attrs(item)
         problems: "List[str]" = []
-        plan: "Dict[str, Any]" = {"problems": problems, "copy": False, "custom": b""}
+        plan: "Dict[str, Any]" = {"problems": problems, "copy": False}
         unknown = cls.passes(item)
         for key, known in (("encoding", ("raw", "zstd")), ("data_endianness", ("little", "big"))):
             value = options.get(key)
@@ -3528,20 +3879,20 @@ class ZTensor(Format):
                 options.get("data_endianness") or attrs.get("data_endianness")
         ) != attrs.get("data_endianness")):
             problems.append("%s; it can only be copied as it is stored" % item._problem)
-        plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
-        custom = []
+        plan["layout"] = "sparse" if item.components is not None else (
+            attrs.get("layout", "dense") if unknown else "dense")
+        custom: "Dict[bytes, bytes]" = {}
         for key, value in attrs.items():
-            if key in cls.MECHANICS:
+            if key in cls.MECHANICS or (item.components is not None and key in SPARSE_ATTRS):
                 continue
             if key in cls.KEYS:
                 problems.append("%r is no custom field" % key)
                 continue
             try:
-                custom.append((encode_text(key), cbor_pack(value, sort=True)))
+                custom[encode_text(key)] = cbor_pack(value, sort=True)
             except (ValueError, TypeError) as error:
                 problems.append("attribute %s: %s" % (shown(key), error))
-        plan["custom"] = b"".join([cbor_pack(key.decode()) + value
-                                   for key, value in sorted(custom)])
+        plan["custom"] = custom
         return plan
 
     @classmethod
@@ -3551,51 +3902,66 @@ class ZTensor(Format):
         at = 8
         index = [_cbor_head(4, len(items))]
         for (name, item), plan in zip(items, plans):
-            yield bytes(-at % 64)
-            at += -at % 64
-            start = at
-            digest = None if plan["checksum"] == "none" else Digest(plan["checksum"])
-            for block in cls._blob(item, plan):
-                at += len(block)
-                if digest is not None:
-                    for piece in pieces(memoryview(block), BLOCK):
-                        digest.update(piece)
-                yield block
-            pairs = [("name", name), ("offset", start), ("size", at - start),
-                     ("dtype", item.dtype), ("layout", plan["layout"]), ("shape", item.shape),
-                     ("encoding", plan["encoding"])]  # type: List[Tuple[str, Any]]
-            if plan["copy"] and item._problem is not None:
-                if item.attrs.get("data_endianness") is not None:
-                    pairs.append(("data_endianness", item.attrs["data_endianness"]))
-            elif plan["encoding"] == "raw" and item.itemsize != 1:
-                pairs.append(("data_endianness", plan["data_endianness"]))
-            if digest is not None:
-                pairs.append(("checksum", digest.text()))
-            index.append(b"\xbf" + b"".join([cbor_pack(key) + cbor_pack(value)
-                                             for key, value in pairs]) + plan["custom"] + b"\xff")
+            custom = plan["custom"]
+            parts = [("", item)]
+            if isinstance(item, Sparse):
+                found = item._rising()
+                parts = [("", found["values"])] + [(key, found[key]) for key in sorted(found)
+                                                   if key != "values"]
+                custom[b"nnz"] = cbor_pack(found["values"].size)
+                custom[b"sparse_format"] = cbor_pack("coo" if "coords" in found else "csr")
+            top: "Dict[str, Any]" = {}
+            for key, part in parts:
+                facts: "Dict[str, Any]" = {"dtype": part.dtype, "encoding": plan["encoding"]}
+                for block in cls._blob(part, plan, at, facts):
+                    at += len(block)
+                    yield block
+                if key:
+                    custom[encode_text(key)] = cbor_pack(facts, sort=True)
+                else:
+                    top = facts
+            top["name"], top["layout"], top["shape"] = name, plan["layout"], item.shape
+            if item._problem is not None and item.attrs.get("data_endianness") is not None:
+                top["data_endianness"] = item.attrs["data_endianness"]
+            index.append(b"\xbf" + b"".join(
+                [cbor_pack(key) + cbor_pack(top[key]) for key in cls.ORDER if key in top]
+                + [cbor_pack(raw.decode()) + custom[raw] for raw in sorted(custom)]) + b"\xff")
         data = b"".join(index)
         yield data
         yield cls.TRAILER.pack(len(data))
 
     @classmethod
-    def _blob(cls, item: Tensor, plan: "Dict[str, Any]") -> "Iterator[Any]":
-        """Yield the bytes of a tensor as they will be stored."""
-        if plan["copy"]:
-            for block in item._stored_blocks():
-                yield block
-        elif plan["encoding"] == "zstd":
-            for block in zstd_compress((piece for whole in item._blocks()
-                                        for piece in pieces(whole, BLOCK)),
-                                       item.nbytes, plan["level"]):
-                yield block
-        else:
-            big = plan["data_endianness"] == "big" and item.itemsize != 1
-            for block in item._blocks():
-                if not big:
-                    yield block
-                    continue
-                for piece in pieces(block, BLOCK):
-                    yield swap(piece, item.itemsize or 1)
+    def _blob(cls, item: Tensor, plan: "Dict[str, Any]", at: int,
+              facts: "Dict[str, Any]") -> "Iterator[Any]":
+        """Yield padding and the bytes of a tensor as they are stored; note the rest in facts."""
+        yield bytes(-at % 64)
+        facts["offset"], nbytes = round_up(at, 64), 0
+        if plan["encoding"] == "raw" and item._problem is None and item.itemsize != 1:
+            facts["data_endianness"] = plan["data_endianness"]
+        digest = None if plan["checksum"] == "none" else Digest(plan["checksum"])
+        for block in cls._coded(item, plan):
+            nbytes += len(block)
+            if digest is not None:
+                for piece in pieces(memoryview(block), BLOCK):
+                    digest.update(piece)
+            yield block
+        facts["size"] = nbytes
+        if digest is not None:
+            facts["checksum"] = digest.text()
+
+    @classmethod
+    def _coded(cls, item: Tensor, plan: "Dict[str, Any]") -> "Iterator[Any]":
+        """Return the blocks of a tensor in the encoding and byte order of the plan."""
+        if plan["copy"] and item._encoding != "sparse":
+            return item._stored_blocks()
+        blocks = item._blocks()
+        if plan["encoding"] == "zstd":
+            return zstd_compress((piece for whole in blocks for piece in pieces(whole, BLOCK)),
+                                 item.nbytes, plan["level"])
+        if plan["data_endianness"] == "big" and item.itemsize != 1:
+            return (swap(piece, item.itemsize or 1) for whole in blocks
+                    for piece in pieces(whole, BLOCK))
+        return blocks
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
@@ -4074,8 +4440,8 @@ class Burnpack(Format):
 
     The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
     the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
-    told apart by the length of the file), never written. Quantized tensors ("qfloat") come as
-    their stored bytes; unknown dtypes stay listed and raise at access.
+    told apart by the length of the file), never written. Quantized tensors ("qfloat") keep
+    their stored bytes, see Quantized; unknown dtypes stay listed and raise at access.
     """
 
     NAME = "burnpack"
@@ -4142,9 +4508,10 @@ class Burnpack(Format):
         attrs = Map([("version", version), ("layout", layout)])
         if scalars is not None:
             attrs["scalars"] = scalars
-        source, new = cursor.source, Tensor
+        source = cursor.source
         return attrs, metadata, [
-            new(name, dtype, shape, source, base + start, end - start, extra, "burnpack", None,
+            (Quantized if dtype == "qfloat" else Tensor)(
+                name, dtype, shape, source, base + start, end - start, extra, "burnpack", None,
                 "<", "raw", problem)
             for name, dtype, shape, start, end, extra, problem in rows]
 
@@ -4400,6 +4767,141 @@ class Burnpack(Format):
             at = start + item.nbytes
             for block in item._blocks() if item.dtype is not None else item._stored_blocks():
                 yield block
+
+
+class Quantized(Tensor):
+    """A tensor of Burn in a quantization scheme of 0.20, 0.21 or 0.22-pre.2; others are opaque.
+
+    values | zeros to a multiple of 4 bytes | scales. Value i takes bits [i*b, i*b + b) of the
+    little-endian words; one scale per tensor, or per block of k elements of the last dimension.
+    """
+
+    __slots__ = ()
+
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": 4, "F16": 2, "BF16": 2, "UE8M0": 1, "UE4M3": 1}  # bytes
+
+    @property
+    def scheme(self) -> "Dict[str, Any]":
+        scheme: "Dict[str, Any]" = self.attrs["burn_dtype"]["QFloat"]
+        return scheme
+
+    def _plan(self) -> "Tuple[str, int, int, str, int, Any]":
+        """Return (value type, bits, bytes of values, scale type, scales, block shape or None)."""
+        scheme = self.scheme
+        kind: "Any" = scheme.get("value")
+        param: "Any" = scheme.get("param")
+        store = scheme.get("store")
+        known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
+                 and type(kind) is type(param) is str and kind in self.VALUES
+                 and param in self.SCALES and scheme["mode"] == "Symmetric")
+        where = list(store)[0] if isinstance(store, Map) and len(store) == 1 else store
+        block = self._block(scheme.get("level"))
+        if not known or where not in ("Native", "PackedNative", "PackedU32", "U32") or (
+                block is False):
+            raise self._error("the quantization scheme %s is not known" % shown(scheme, 200),
+                              Unsupported)
+        bits = self.VALUES[kind]
+        unit = 32 if where in ("PackedU32", "U32") else (
+            8 if where == "PackedNative" and kind == "E2M1" else bits)
+        per = unit // bits
+        nbytes = (-(-self.size // per) * unit + 7) // 8
+        count = 1
+        for n, k in zip(reversed(self.shape), reversed(block or ())):
+            count *= -(-n // k)
+        if block:
+            count *= count_elements(self.shape[:self.ndim - len(block)])
+        if round_up(nbytes, 4) + count * self.SCALES[param] != self._stored:
+            raise self._error("%d bytes stored, the scheme needs %d" % (
+                self._stored, round_up(nbytes, 4) + count * self.SCALES[param]), Unsupported)
+        return kind, bits, nbytes, param, count, block
+
+    def _block(self, level: "Any") -> "Any":
+        """Return the block shape, None for one scale in all, False for a level unknown here."""
+        if level == "Tensor":
+            return None
+        block = level.get("Block") if isinstance(level, Map) and len(level) == 1 else None
+        if not isinstance(block, Map) or sorted(map(str, block)) != ["len", "storage"]:
+            return False
+        sizes, count = block["storage"], block["len"]
+        if not isinstance(sizes, list) or not _all_u64(sizes + [count]) or not (
+                1 <= count <= min(len(sizes), self.ndim)) or 0 in sizes[:count]:
+            return False
+        return sizes[:count]
+
+    def _made(self, dtype: str, shape: "Tuple[int, ...]", numbers: "Any") -> Tensor:
+        return self._held(pack_values(dtype, numbers), dtype)._copy(shape=shape, attrs=())
+
+    @property
+    def values(self) -> Tensor:
+        kind, bits, _, _, _, _ = self._plan()
+        raw, mask, numbers = self.raw, (1 << bits) - 1, []
+        for i in range(self.size):
+            number = raw[i * bits >> 3] >> (i * bits & 7) & mask
+            if kind[0] == "Q":
+                number -= (mask + 1) if number > mask >> 1 else 0
+            else:
+                number = minifloat(kind, number)
+            numbers.append(number)
+        return self._made("int8" if kind[0] == "Q" else "float32", self.shape, numbers)
+
+    @property
+    def scales(self) -> Tensor:
+        _, _, nbytes, param, count, _ = self._plan()
+        raw = bytes(self.raw)[round_up(nbytes, 4):]
+        if self.SCALES[param] == 1:
+            numbers: "Any" = [minifloat(param[1:], byte) for byte in raw]
+        else:
+            dtype = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[param]
+            numbers = unpack_values(dtype, raw)
+        return self._made("float32", (count,), numbers)
+
+    def dequantize(self) -> Tensor:
+        block = self._plan()[5]
+        step = self.size
+        if block is not None:
+            step = block[-1]
+            if [k for k in block[:-1] if k != 1] or self.shape[-1] % step:
+                raise self._error("the block shape %s has two meanings among Burn's backends; "
+                                  "only blocks along the last dimension, which they divide, are "
+                                  "dequantized" % shown(block), Unsupported)
+        scales = list(self.scales.flat)
+        return self._made("float32", self.shape, [
+            value * scales[i // step] for i, value in enumerate(self.values.flat)])
+
+    def _copy(self, **changes: "Any") -> Tensor:
+        made = super()._copy(**changes)
+        if changes.get("dtype", "qfloat") == "qfloat":
+            made = Quantized(made.name, made.dtype, made.shape, made._source, made._offset,
+                             made._stored, made._attrs, made.format)
+        return made
+
+    def __reduce__(self) -> "Any":
+        call, args = super().__reduce__()
+        return _unpickle_quantized, args
+
+
+def _unpickle_quantized(*args: "Any") -> Tensor:
+    made = _unpickle(*args)
+    return Quantized(made.name, made.dtype, made.shape, made._source, made._offset, made._stored,
+                     made._attrs, made.format)
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
+    if kind == "E8M0":
+        return float("nan") if code == 255 else 2.0 ** (code - 127)
+    if kind == "E5M2":  # the upper half of a float16
+        return float(unpack_from("<e", bytes([0, code]), 0)[0])
+    if kind == "E4M3":
+        sign, exponent, fraction = code >> 7, code >> 3 & 15, code & 7
+        if exponent == 15 and fraction == 7:
+            return float("nan")
+        value = fraction * 2.0 ** -9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
+    else:
+        sign, value = code >> 3, (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)[code & 7]
+    return -value if sign else value
 
 
 class _Breach(Exception):
@@ -4826,9 +5328,9 @@ def _check_stored(items: "List[Tuple[str, Tensor]]") -> None:
     """Raise FormatError where stored bytes do not agree with their checksum: never copy rot."""
     seen = set()
     for name, item in items:
-        if item.format is None or not item.attrs.get("checksum"):
+        if item.format is None:
             continue
-        key = (id(item._source), item._offset, item._stored, item.attrs["checksum"])
+        key = (id(item._source), item._offset, item._stored, item.attrs.get("checksum"))
         if key in seen:
             continue
         seen.add(key)
@@ -5035,20 +5537,22 @@ def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cas
 
     Nothing is dropped, renamed, reshaped or cast silently: what the target cannot hold is a
     ValueError that names it. `cast`: {"float16": "float32"}, or "float32" for whatever the target
-    cannot hold. `only`: names or shell patterns. `drop`: leave out content that has no place
+    cannot hold (it dequantizes too). `dense`: sparse tensors as dense ones where the target has
+    none. `only`: names or shell patterns. `drop`: leave out content that has no place
     (custom fields, scalars, metadata). `options` are those of save. Memory as in save().
     """
     file = source if isinstance(source, File) else load(source)
     try:
-        return _convert(file, target, _target_format(format, target, None), cast, only, drop,
-                        options)
+        return _convert(file, target, _target_format(format, target, None), cast, only, dense,
+                        drop, options)
     finally:
         if file is not source:
             file.close()
 
 
 def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only: "Any",
-             drop: bool, options: "Dict[str, Any]", watch: "Any" = None) -> Summary:
+             dense: bool, drop: bool, options: "Dict[str, Any]",
+             watch: "Any" = None) -> Summary:
     summary = Summary()
     origin = find_format(file.format)
     items = _select(_in_order(file), only)
@@ -5056,6 +5560,7 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
     if raw > MAX_COPIES * file.nbytes:
         raise ValueError("the tensors name the same bytes again and again: %d bytes of a file of "
                          "%d, MAX_COPIES = %d" % (raw, file.nbytes, MAX_COPIES))
+    items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in items]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
     content = ["metadata %s (%s)" % (shown(key), why)
@@ -5104,6 +5609,20 @@ def _select(items: "List[Tuple[str, Tensor]]", only: "Any") -> "List[Tuple[str, 
     return [(name, item) for name, item in items if name in chosen]
 
 
+def _dense_for(kind: "Type[Format]", name: str, item: Tensor, dense: bool,
+               summary: Summary) -> Tensor:
+    """Return a sparse tensor with its zeros where the target has no sparse ones, if allowed."""
+    if item.components is None or kind.SPARSE:
+        return item
+    if not dense:
+        raise ValueError("%s has no sparse tensors: %s; dense=True (--dense) writes the zeros" % (
+            kind.TITLE, quoted(name)))
+    summary.cast.append((name, "sparse", "dense", True))
+    made = item.todense()
+    return made._copy(attrs=Map([(key, value) for key, value in made.attrs.items()
+                                 if key not in SPARSE_ATTRS]))
+
+
 def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
               summary: Summary) -> Tensor:
     """Return the tensor with the dtype that `cast` asks for, and note it."""
@@ -5112,6 +5631,11 @@ def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
         new = None if old in kind.DTYPES or old not in ITEMSIZE else cast
     else:
         new = (cast or {}).get(old)
+    if old == "qfloat" and not kind.passes(item):
+        new = cast if isinstance(cast, str) else new
+        if new is not None:
+            summary.cast.append((name, old, new, False))
+            return item.dequantize()._cast(new)
     if new is None or new == old:
         summary.copied.append(name)
         return item
@@ -5199,9 +5723,9 @@ def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
     fields = _without_overlap(sorted_fields(trace.fields))
     _name_owners(kind, fields, tensors)
     ends = [field.offset + field.nbytes for field in fields]
-    data = [Field(item._offset, item._stored, "data " + item.name, "%s %s" % (
+    data = [Field(offset, nbytes, "data " + label, "%s %s" % (
         item.dtype, shown(list(item.shape))), _data_doc(item), "data", 0, item.name)
-        for item in tensors]
+        for item in tensors for offset, nbytes, label in item._ranges()]
     fields = sorted_fields(fields + data)
     return _with_gaps(kind, source, attrs, fields, source.nbytes, max(ends)), parsed, None
 
@@ -5446,7 +5970,17 @@ def _verify_data(report: Report, kind: "Type[Format]", source: "Any",
         if item._problem is not None:
             report.add("-", "contents", item._problem, item.name, item.offset)
         key = (item._offset, item._stored, item.attrs.get("checksum"))
-        if key not in done and item.attrs.get("checksum"):
+        if isinstance(item, Sparse):
+            try:
+                decoded += len(item.components) > 0
+            except Unsupported as error:
+                report.add("-", "contents", error.what, item.name, item.offset)
+                continue
+            except FormatError as error:
+                error.check = "contents"
+                report.fail(error)
+                continue
+        if key not in done and (item.attrs.get("checksum") or isinstance(item, Sparse)):
             total += item._stored
             done[key] = list(kind.check_stored(item)) if total <= MAX_COPIES * source.nbytes else [
                 ("-", "checksums", "over MAX_COPIES = %d file sizes to hash" % MAX_COPIES)]
@@ -5465,7 +5999,7 @@ def _verify_data(report: Report, kind: "Type[Format]", source: "Any",
     else:
         report.add("-", "checksums", "none stored")
     if decoded:
-        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "compressed tensor"))
+        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "coded tensor"))
 
 
 def _verify_coded(report: Report, item: Tensor) -> int:
@@ -5696,8 +6230,8 @@ def show_convert(args: "Any") -> int:
         print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
                                       kind.TITLE))
         try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.drop, options,
-                               progress if sys.stderr.isatty() else None)
+            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+                               options, progress if sys.stderr.isatty() else None)
         except (ValueError, TypeError):
             sys.stdout.flush()
             sys.stderr.write("nothing written\n")
@@ -5821,6 +6355,7 @@ def make_parser() -> "Any":
             option("--cast", metavar="DTYPE | OLD=NEW,...",
                    help="dtype for what the target cannot hold, or of each dtype"),
             option("--only", action="append", metavar="NAME", help="name or shell pattern"),
+            option("--dense", action="store_true", help="write sparse tensors with their zeros"),
             option("--drop", action="store_true", help="leave out what has no place"),
             option("--set", action="append", metavar="KEY=VALUE", help="option of the format"))
     command("formats", show_formats)
