@@ -559,13 +559,15 @@ class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
     Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` (of nesting, for
-    indentation) and `.tensor` (the name of the tensor that it belongs to, or None).
+    indentation), `.tensor` (the name of the tensor that it belongs to, or None) and `.lead` (bytes
+    of it before its value: the map key and tags).
     """
 
-    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor")
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: "Any", doc: str,
-                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None) -> None:
+                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
+                 lead: int = 0) -> None:
         self.offset = offset
         self.nbytes = nbytes
         self.name = name
@@ -574,6 +576,7 @@ class Field:
         self.kind = kind
         self.depth = depth
         self.tensor = tensor
+        self.lead = lead
 
     def __iter__(self) -> "Iterator[Any]":
         return iter((self.offset, self.nbytes, self.name, self.value, self.doc))
@@ -598,9 +601,9 @@ class Trace:
         self.wanted = wanted
 
     def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
-            kind: str = "structure") -> None:
+            kind: str = "structure", lead: int = 0) -> None:
         if self.wanted is None:
-            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth))
+            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, None, lead))
         if self.wanted in (None, name):
             self.offsets[name] = offset
 
@@ -1131,49 +1134,52 @@ class CborFields:
             self.flush()
         path = self.paths[0] if depth == 0 else child(self.paths[depth], key)
         if what not in ("array", "map"):
-            self.add(begin, stop, depth, path, value, what)
+            self.add(begin, stop, depth, path, value, what, start - begin)
             return
         del self.paths[depth + 1:]
         self.paths.append(path)
         doc = "%s, %s" % (what, "indefinite length" if value < 0 else counted(value, "item"))
         if what == "array" and value:
-            self.rows = [(begin, stop, depth, path, value, doc)]
+            self.rows = [(begin, stop, depth, path, value, doc, start - begin)]
             self.room = value
         else:
-            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc)
+            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc, start - begin)
 
-    def add(self, start: int, stop: int, depth: int, path: str, value: "Any", what: str) -> None:
+    def add(self, *row: "Any") -> None:
+        """Emit a plain value (start, stop, depth, path, value, what, lead), or keep it in rows."""
         if not self.rows:
-            self.emit(start, stop, depth, path, value, what)
+            self.emit(*row)
             return
-        self.rows.append((start, stop, depth, path, value, what))
+        stop = row[1]
+        self.rows.append(row)
         self.room -= 1
         if self.room == 0:
             self.fold(stop)
 
     def fold(self, stop: int) -> None:
         """Emit the open list of plain values as one field."""
-        begin, _, depth, path, _, doc = self.rows[0]
+        begin, _, depth, path, _, doc, lead = self.rows[0]
         values = [row[4] for row in self.rows[1:]]
         self.rows = []
-        self.emit(begin, stop, depth, path, values, doc)
+        self.emit(begin, stop, depth, path, values, doc, lead)
 
     def flush(self) -> None:
         """Emit the open list as it is: its head and its items one by one."""
         rows, self.rows = self.rows, []
-        for start, stop, depth, path, value, doc in rows:
-            self.emit(start, stop, depth, path, value, doc)
+        for row in rows:
+            self.emit(*row)
 
     def close(self, start: int, stop: int, depth: int) -> None:
         if self.rows and depth == self.rows[0][2] + 1:
             self.fold(stop)
         else:
             self.flush()
-            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it")
+            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it", 0)
 
-    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str) -> None:
+    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str,
+             lead: int) -> None:
         offset = self.trace.offsets.get(path)
-        self.trace.add(self.base + start, stop - start, path, value, doc, depth)
+        self.trace.add(self.base + start, stop - start, path, value, doc, depth, "structure", lead)
         if offset is not None and doc.startswith("break"):
             self.trace.offsets[path] = offset  # a container is where it begins, not its break
 
@@ -1645,6 +1651,8 @@ class FlatReader:
                 else:
                     value = self.target(pos, name)
                     self.tell(pos, 4, name, value - pos, "offset: %s at %d" % (code, value))
+            elif self.trace is not None:  # an error in what is absent is one of the table
+                self.trace.offsets[self.prefix + name] = self.base + table
             out.append(value)
         return out
 
@@ -4014,7 +4022,7 @@ class Primitiv(Format):
         if values[2] not in cls.KINDS:
             return False
         return values[:2] == [0, 1] or (
-            None not in values and head[0] == head[5] == head[10] == 0xCE)
+            None not in values and pos == 15 and head[0] == head[5] == head[10] == 0xCE)
 
     @classmethod
     def place(cls, index: int, tensor: Tensor) -> str:
@@ -5572,7 +5580,7 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
         attrs = {}
         content += _leave_behind(origin, file, items, summary)
     if content and not drop:
-        raise ValueError("%s has no place for\n  %s\ndrop=True (--drop) leaves it out" % (
+        raise ValueError("%s has no place for\n  %s\n  drop=True (--drop) leaves it out" % (
             kind.TITLE, "\n  ".join(content)))
     summary.dropped = content
     for name, _ in items:
@@ -6047,7 +6055,8 @@ def headline(file: File, path: str) -> str:
     kind = find_format(file.format)
     facts = ["%s: %s" % (path, kind.TITLE), counted(file.nbytes, "byte"),
              counted(len(file), "tensor")]
-    facts += ["%s %s" % (key, shown(value)) for key, value in file.attrs.items()
+    facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else shown(value))
+              for key, value in file.attrs.items()
               if key not in ("version", "scalars", "operations")]
     codings = sorted(set([item._encoding for item in file.values()]))
     if len(codings) == 1 and len(file):
@@ -6092,15 +6101,19 @@ def print_listing(file: File, path: str, args: "Any") -> None:
     coded = len(set([item._encoding for item in file.values()])) > 1
     items = sorted_items(file, args.sort)
     rows = items if args.limit is None else items[:args.limit]
-    row = "%10s  %10s  %-8s" + ("  %-8s" if coded else "%s") + "  %-16s  %s"
-    print("\n" + row % ("bytes", "offset", "dtype", "encoding" if coded else "", "shape", "name"))
+    line = "%10s  %10s  %-8s" + ("  %-8s" if coded else "%s") + "  %-16s  %s"
+
+    def row(*cells: "Any") -> None:
+        print((line % cells).rstrip())
+    print()
+    row("bytes", "offset", "dtype", "encoding" if coded else "", "shape", "name")
     for name, item in rows:
-        print(row % (item._stored, item.offset, item.dtype or "?", item._encoding if coded else "",
-                     shown(list(item.shape)), plain(name)))
+        row(item._stored, item.offset, item.dtype or "?", item._encoding if coded else "",
+            shown(list(item.shape)), plain(name))
     if len(rows) < len(items):
-        print(row % ("", "", "", "", "%d more" % (len(items) - len(rows)), ""))
-    print(row % (sum([item._stored for _, item in items]), "", counted(len(items), "tensor"), "",
-                 counted(sum([item.size for _, item in items]), "element"), ""))
+        row("", "", "", "", "%d more" % (len(items) - len(rows)), "")
+    row(sum([item._stored for _, item in items]), "", counted(len(items), "tensor"), "",
+        counted(sum([item.size for _, item in items]), "element"), "")
 
 
 def print_json(file: File, path: str) -> None:
@@ -6177,10 +6190,12 @@ def show_explain(args: "Any") -> int:
                 continue
             count += 1
             if args.limit is None or count <= args.limit:
-                stream.seek(field.offset)
-                print(explain_row(field, stream.read(min(field.nbytes, 9)), path))
+                stream.seek(field.offset + field.lead)
+                print(explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path))
     if error is not None:
         raise error
+    if args.limit is not None and count > args.limit:
+        print("... %d more rows" % (count - args.limit))
     print("\n%d bytes explained: %s" % (sum(sums.values()), ", ".join(
         ["%d %s" % (sums[kind], kind) for kind in sums if sums[kind] or kind != "unused"])))
     return 0
@@ -6188,8 +6203,9 @@ def show_explain(args: "Any") -> int:
 
 def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
     """Return one line; `path` holds the names of the fields around it, by depth."""
-    digits = " ".join(["%02x" % byte for byte in head[:8]])
-    if field.nbytes > 8:
+    digits = " ".join(["%02x" % byte for byte in head])
+    digits = ".. " + digits if field.lead else digits
+    if field.nbytes - field.lead > 8 or len(digits) > 23:
         digits = digits[:20] + " .."
     del path[field.depth + 1:]
     parent = path[-1] if len(path) > field.depth else ""
@@ -6229,13 +6245,8 @@ def show_convert(args: "Any") -> int:
         kind = _target_format(args.format, args.target, None)
         print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
                                       kind.TITLE))
-        try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                               options, progress if sys.stderr.isatty() else None)
-        except (ValueError, TypeError):
-            sys.stdout.flush()
-            sys.stderr.write("nothing written\n")
-            raise
+        summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+                           options, progress if sys.stderr.isatty() else None)
     lines = str(summary).split("\n")
     print("\n".join(["  " + line for line in lines[:-1]]))
     print("wrote %s, %s" % (args.target, counted(summary.nbytes, "byte")))
@@ -6289,10 +6300,13 @@ def show_demo(args: "Any") -> int:
     folder = args.folder or mkdtemp(prefix="tensorfmt-")
     if not os.path.isdir(folder):
         os.makedirs(folder)
+    here = os.getcwd()
+    os.chdir(folder)
     try:
         for kind in FORMATS:
-            demo_one(kind, os.path.join(folder, "demo" + kind.SUFFIXES[0]))
+            demo_one(kind, "demo" + kind.SUFFIXES[0])
     finally:
+        os.chdir(here)
         if not args.folder:
             rmtree(folder)
     print("all %d formats written, listed, verified, explained and read back" % len(FORMATS))
@@ -6308,13 +6322,11 @@ def demo_one(kind: "Type[Format]", path: str) -> None:
     if "int32" in kind.DTYPES:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
-    print("== %s: save(%s, {...})\n" % (kind.TITLE, quoted(os.path.basename(path))))
-    main(["ls", path])
-    print()
-    main(["verify", path])
-    print()
-    main(["explain", path])
-    print()
+    print("== %s: save(%s, {...})\n" % (kind.TITLE, quoted(path)))
+    for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
+        if main(command):
+            raise FormatError("%s failed" % " ".join(command))
+        print()
     with load(path) as file:
         for name, item in wanted.items():
             if file[name].tolist() != item.tolist() or file[name].shape != item.shape:
@@ -6390,7 +6402,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except (ValueError, TypeError) as error:
         message = str(error)
     sys.stdout.flush()
-    sys.stderr.write("error: %s\n" % message)
+    sys.stderr.write("error: %s\n%s" % (message, "nothing written\n" * (argv[0] == "convert")))
     return 1
 
 
