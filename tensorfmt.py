@@ -47,7 +47,7 @@ Contents (each line is the banner of a room below; search for its number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [8] public functions   load, save, dumps, tensor, convert, verify, explain, detect
-    [9] command line       ls, get, explain, verify, convert, formats, demo
+    [9] command line       ls, get, explain, verify, convert, diff, formats, demo
 
 Units and conventions. `nbytes` counts bytes, `size` and `count` count elements, `offset` is in
 bytes from the start of the file. Shapes are tuples, outermost dimension first, `()` is a scalar.
@@ -595,10 +595,15 @@ class Field:
 class Trace:
     """Collects the fields of one parse, or (with `wanted`) only the offset of the one so named."""
 
-    def __init__(self, wanted: "Optional[str]" = None) -> None:
+    def __init__(self, wanted: "Optional[str]" = None, wire: bool = False) -> None:
         self.fields: "List[Field]" = []
         self.offsets: "Dict[str, int]" = {}
         self.wanted = wanted
+        self.wire = wire
+
+    def cbor(self, base: int, name: str) -> "Any":
+        """Return what cbor_read tells its tokens to: `base` is the offset of its first byte."""
+        return (CborTokens if self.wire else CborFields)(self, base, name)
 
     def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0) -> None:
@@ -1182,6 +1187,46 @@ class CborFields:
         self.trace.add(self.base + start, stop - start, path, value, doc, depth, "structure", lead)
         if offset is not None and doc.startswith("break"):
             self.trace.offsets[path] = offset  # a container is where it begins, not its break
+
+
+class CborTokens:
+    """Tells each token of cbor_read as a field of its own: what `explain --wire` shows."""
+
+    def __init__(self, trace: Trace, base: int, name: str) -> None:
+        self.trace = trace
+        self.base = base
+        self.name = name
+        self.chunks: "List[Tuple[int, int, Any]]" = []
+
+    def path(self, depth: int, key: "Any") -> str:
+        return self.name
+
+    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
+                 key: "Any") -> None:
+        if what == "chunk":
+            self.chunks.append((start, stop, value))
+            return
+        if self.chunks:  # the string that they make up: its head, each of them, its break
+            chunks, self.chunks = self.chunks, []
+            self.trace.add(self.base + start, 1, what + "(*)", None, "until the break ff", depth)
+            for first, last, part in chunks:
+                self(first, last, depth + 1, what, part, None)
+            self(stop - 1, stop, depth + 1, "break", None, None)
+            return
+        if what == "key":
+            what = "text" if isinstance(value, str) else "key"
+        nbytes = stop - start
+        body = value.encode() if what == "text" and isinstance(value, str) else value
+        if what in ("array", "map"):
+            what += "(*)" if value < 0 else "(%d)" % value
+            doc, value = "until the break ff" if value < 0 else counted(value, "item"), None
+        elif isinstance(body, bytes) and nbytes > len(body):
+            doc = "head of %s, then %s" % (counted(nbytes - len(body), "byte"),
+                                           counted(len(body), "byte"))
+            what += "(%d)" % len(body)
+        else:
+            doc = "in the head" if nbytes == 1 else "head, then %s" % counted(nbytes - 1, "byte")
+        self.trace.add(self.base + start, nbytes, what, value, doc, depth)
 
 
 def _cbor_head(major: int, count: int) -> bytes:
@@ -2991,20 +3036,27 @@ class Format:
         return name
 
     @classmethod
-    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
-                attrs: "Any") -> int:
-        """Return how many bytes of a gap are padding by the format's rule, from its start on.
+    def padding(cls, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
+        """Return (nbytes, byte, doc) of each piece of a gap that is padding by the format's rule.
 
         `before` and `after`: "structure", "data" or "end" (of the file), what the gap lies
-        between; `zero`: all its bytes are 0.
+        between; filled(start, stop, byte) tells whether the bytes there are all that byte.
         """
-        if after == "data" or (after == "end" and cls.PAD_END):
-            return min(stop, round_up(start, cls.align(attrs))) - start
-        return 0
+        align = cls.align(attrs)
+        if align > 1 and (after == "data" or (after == "end" and cls.PAD_END)):
+            return [(min(stop, round_up(start, align)) - start, 0, "to a multiple of %d" % align)]
+        return []
 
     @classmethod
     def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
         """Yield (status, check, text) of what the format stores to verify a tensor's bytes."""
+        return iter(())
+
+    @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        """Yield what the real libraries are known to make of such a file, other than we do."""
         return iter(())
 
     @classmethod
@@ -3169,6 +3221,17 @@ class Mag(Format):
         metadata = cls._metadata(cursor, meta)
         tensors = cls._tensors(cursor, layout, records, end)
         return Map([("version", 1), ("layout", layout)]), metadata, tensors
+
+    @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
+            yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
+        keys = [f.value for f in fields if f.name.endswith("].key")]
+        if [key for key in keys if "\0" in str(key)]:
+            yield "magnetron 0.1.2 aborts its process: a key holds NUL"
+        if attrs["layout"] == cls.SPEC_LAYOUT and tensors:
+            yield "magnetron 0.1.2 shows the metadata of this layout, but none of its tensors"
 
     @classmethod
     def _header(cls, cursor: Cursor) -> "Tuple[Any, ...]":
@@ -3398,13 +3461,18 @@ class Mag(Format):
         return misfits
 
     @classmethod
-    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
-                attrs: "Any") -> int:
-        if after == "end" and attrs["layout"] == cls.M012_LAYOUT and zero:
-            return stop - start  # its writer estimates the size of the file and does not trim it
+    def padding(cls, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
+        if attrs["layout"] == cls.SPEC_LAYOUT:
+            none = before == "structure" and after == "end"  # no tensors: the file ends there
+            return [] if none else super().padding(start, stop, before, after, filled, attrs)
+        aligned = min(stop, round_up(start, 64))
         if before == "structure" and after == "end":
-            return 0
-        return super().padding(start, stop, before, after, zero, attrs)
+            aligned = start
+        rows = [(aligned - start, 255, "to a multiple of 64")]
+        if after == "end" and filled(aligned, stop, 0):
+            rows.append((stop - aligned, 0, "the writer's estimate of the size, not trimmed"))
+        return rows
 
     @classmethod
     def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
@@ -3535,7 +3603,7 @@ class ZTensor(Format):
             raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
                 nbytes, MAX_INDEX_BYTES), "index_size", cursor.end - 8, kind=Unsupported)
         start = cursor.end - 8 - nbytes
-        token = None if cursor.trace is None else CborFields(cursor.trace, start, "index")
+        token = None if cursor.trace is None else cursor.trace.cbor(start, "index")
         data = cursor.fetch(start, nbytes)
         index, end = cbor_read(data, 0, nbytes, start, False, False, Unsupported, token)
         if end != nbytes:
@@ -3556,6 +3624,23 @@ class ZTensor(Format):
             seen[made.name] = i
             tensors.append(made)
         return Map([("version", "0.1.0")]), Map(), tensors
+
+    @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        why = ""
+        for item in tensors:
+            layout = item.attrs.get("layout")
+            if item._problem is not None or layout in (None, "sparse"):
+                why = item._problem or "layout %s" % shown(layout)
+        if why:
+            yield "ztensor 0.1.x refuses the whole file: %s" % why
+        if [item for item in tensors if "\0" in item.name]:
+            yield "ztensor 0.1.4 aborts its process: a name holds NUL"
+        if [item for item in tensors if item._order == ">"]:
+            yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
+        if tensors:
+            yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
 
     @classmethod
     def _magic(cls, cursor: Cursor) -> None:
@@ -4031,12 +4116,14 @@ class Primitiv(Format):
     @classmethod
     def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
         where = ("",)
-        major, minor = [cls._uint32(cursor, where, name) for name in ("ver_major", "ver_minor")]
+        major = cls._uint32(cursor, where, "ver_major", "of format 0.1")
+        minor = cls._uint32(cursor, where, "ver_minor")
         if (major, minor) != (0, 1):
             raise cursor.error("format version %d.%d; only 0.1 is known" % (major, minor),
                                "ver_major", 0, kind=Unsupported)
         start = cursor.pos
-        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type"))
+        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type", "%s" % ", ".join(
+            ["%d %s" % pair for pair in sorted(cls.KINDS.items())])))
         attrs: "Dict[str, Any]" = Map([("version", "0.1"), ("kind", kind)])
         metadata: "Dict[str, Any]" = Map()
         tensors: "List[Tensor]" = []
@@ -4055,6 +4142,25 @@ class Primitiv(Format):
         else:
             cls._configs(cursor, metadata)
         return attrs, metadata, tensors
+
+    @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        short = [f for f in fields if isinstance(f.value, (int, float)) and f.nbytes != 5
+                 and f.name.split(".")[-1].split("[")[0] in (
+                     "ver_major", "ver_minor", "data_type", "batch", "N", "value", "dims")
+                 and not f.doc.startswith("array")]
+        if short:
+            yield "primitiv refuses it: %s is no ce + uint32, ca + float32" % short[0].name
+        for item in tensors:
+            batch = item.attrs["batch"]
+            rank = item.ndim - (batch > 1)
+            if rank > 8 or 0 in item.shape or (batch > 1 and ":" not in item.name
+                                               and attrs["kind"] != "tensor"):
+                yield "primitiv refuses it: %s has %s" % (quoted(item.name), (
+                    "%d dimensions" % rank if rank > 8 else
+                    "no elements" if 0 in item.shape else "a batch"))
+                break
 
     # one value: where is (prefix, indices ...), formatted only for a trace or an error
 
@@ -4174,6 +4280,9 @@ class Primitiv(Format):
         made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
                       (("batch", batch),), "primitiv",
                       column_major(shape, 4) if len(shape) > 1 and nbytes else None)
+        if cursor.trace is not None:  # so that a file that breaks off later shows them too
+            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % shown(list(shape)),
+                             "column-major", kind="data")
         cursor.pos += nbytes
         return made
 
@@ -4495,7 +4604,7 @@ class Burnpack(Format):
         if layout not in (None, "aligned", "packed"):
             raise ValueError("layout is aligned or packed, not %r" % (layout,))
         magic, version, nbytes = cls._header(cursor)
-        token = None if cursor.trace is None else CborFields(cursor.trace, 10, "")
+        token = None if cursor.trace is None else cursor.trace.cbor(10, "")
         data = cursor.fetch(10, nbytes)
         top, end = cbor_read(data, 0, nbytes, 10, token=token)
         if cursor.trace is not None and end < nbytes:
@@ -4522,6 +4631,17 @@ class Burnpack(Format):
                 name, dtype, shape, source, base + start, end - start, extra, "burnpack", None,
                 "<", "raw", problem)
             for name, dtype, shape, start, end, extra, problem in rows]
+
+    @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        if attrs["layout"] == "packed" and [item for item in tensors if item._stored]:
+            yield "burn 0.20 and newer misread this layout of 0.19"
+        if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
+            yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
+        unknown = [item for item in tensors if item._problem is not None]
+        if unknown:
+            yield "burn refuses the whole file: %s" % unknown[0]._problem
 
     @classmethod
     def _header(cls, cursor: Cursor) -> "Tuple[Any, ...]":
@@ -4688,11 +4808,11 @@ class Burnpack(Format):
                 or not _is_text(key) or not _is_text(value)]
 
     @classmethod
-    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
-                attrs: "Any") -> int:
+    def padding(cls, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
         if before == "structure" and attrs["layout"] != "packed":
             after = "data"  # DS is aligned also where no data follow
-        return super().padding(start, stop, before, after, zero, attrs)
+        return super().padding(start, stop, before, after, filled, attrs)
 
     @classmethod
     def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
@@ -5011,6 +5131,15 @@ class TensorBuffers(Format):
         return attrs, metadata, rows
 
     @classmethod
+    def remarks(cls, fields: "List[Field]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
+        if [item for item in tensors if item.name not in shaped]:
+            yield "the real library refuses it: a tensor without a shape"
+        if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+            yield "the index is not sorted by id: the real library's own look-up misses tensors"
+
+    @classmethod
     def _tensors(cls, cursor: Cursor, flat: FlatReader, places: "List[int]", end: int,
                  budget: "List[int]") -> "List[Tensor]":
         tensors: "List[Tensor]" = []
@@ -5082,10 +5211,12 @@ class TensorBuffers(Format):
         return found
 
     @classmethod
-    def padding(cls, start: int, stop: int, before: str, after: str, zero: bool,
-                attrs: "Any") -> int:
+    def padding(cls, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
         inside = before == after == "structure"  # alignment inside of the FlatBuffer
-        return stop - start if inside and zero and stop - start < 8 else 0
+        if inside and stop - start < 8 and filled(start, stop, 0):
+            return [(stop - start, 0, "alignment")]
+        return []
 
     # writing
 
@@ -5695,12 +5826,13 @@ def _leave_behind(origin: "Type[Format]", file: File, items: "List[Tuple[str, Te
 # explaining and verifying: the parser again, with a trace
 
 
-def explain(source: "Any", *, format: "Optional[str]" = None,
+def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False,
             **options: "Any") -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Fields tile the file; only tensor data may overlap, where the file shares them. Of a broken
-    file, all up to the offending field come first, then the FormatError is raised.
+    file, all up to the offending field come first, then the FormatError is raised. `wire`: CBOR
+    token by token instead of by the format's fields.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -5709,7 +5841,7 @@ def explain(source: "Any", *, format: "Optional[str]" = None,
     try:
         kind = _kind_of(opened, format)
         _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
-        fields, _, error = _dissect(kind, opened, options, None)
+        fields, _, error = _dissect(kind, opened, options, None, wire)
         for field in fields:
             yield field
         if error is not None:
@@ -5719,16 +5851,17 @@ def explain(source: "Any", *, format: "Optional[str]" = None,
 
 
 def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
-             faults: "Optional[List[FormatError]]") -> "Tuple[List[Field], Any, Any]":
+             faults: "Optional[List[FormatError]]",
+             wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
-    trace = Trace()
+    trace = Trace(None, wire)
     try:
         parsed = kind.read(Cursor(source, trace, faults), **options)
     except FormatError as error:
         error.path = source.path
         return _fields_to(error, trace.fields, source.nbytes), None, error
     attrs, _, tensors = parsed
-    fields = _without_overlap(sorted_fields(trace.fields))
+    fields = _without_overlap(sorted_fields([f for f in trace.fields if f.kind != "data"]))
     _name_owners(kind, fields, tensors)
     ends = [field.offset + field.nbytes for field in fields]
     data = [Field(offset, nbytes, "data " + label, "%s %s" % (
@@ -5739,9 +5872,9 @@ def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
 
 
 def sorted_fields(fields: "List[Field]") -> "List[Field]":
-    """Return fields by offset, the order of parsing where that is equal (not all sorts keep it)."""
-    keys = [(field.offset, i) for i, field in enumerate(fields)]
-    return [fields[i] for _, i in sorted(keys)]
+    """Return fields by offset; where that is equal, empty ones first, then as they were parsed."""
+    keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
+    return [fields[key[2]] for key in sorted(keys)]
 
 
 def _data_doc(item: Tensor) -> str:
@@ -5754,7 +5887,10 @@ def _data_doc(item: Tensor) -> str:
     text = "%d x %s" % (item.size, counted(item.itemsize, "byte"))
     if item.itemsize > 1:
         text += ", LE" if item._order == "<" else ", BE"
-    return text + (", column-major" if item._strides is not None else "")
+    text += ", column-major" if item._strides is not None else ""
+    head = item._source.view(item._offset, min(item._stored, 4 * item.itemsize))
+    values = [repr(value) for value in unpack_values(item.dtype or "", head, item._order)]
+    return "%s: %s%s" % (text, " ".join(values), " ..." if item.size > 4 else "")
 
 
 def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
@@ -5826,21 +5962,21 @@ def _with_gaps(kind: "Type[Format]", source: "Any", attrs: "Any", fields: "List[
 
 def _gap(kind: "Type[Format]", source: "Any", attrs: "Any", start: int, stop: int, before: str,
          after: str) -> "List[Field]":
-    zero = True
-    for at in range(start, stop, BLOCK):
-        block = source.read(at, min(BLOCK, stop - at))
-        zero = zero and block.count(b"\0") == len(block)
-    count = kind.padding(start, stop, before, after, zero, attrs)
+    def filled(start: int, stop: int, byte: int) -> bool:
+        for at in range(start, stop, BLOCK):
+            block = source.read(at, min(BLOCK, stop - at))
+            if block.count(bytes([byte])) != len(block):
+                return False
+        return True
     fields = []
-    if count:
-        align = kind.align(attrs)
-        fields.append(Field(start, count, "padding", None if zero else "not zero",
-                            "to a multiple of %d" % align if align > 1 else "alignment",
-                            "padding"))
-    if start + count < stop:
-        fields.append(Field(start + count, stop - start - count, "unused", None,
-                            "%s that no field names" % counted(stop - start - count, "byte"),
-                            "unused"))
+    for nbytes, byte, doc in kind.padding(start, stop, before, after, filled, attrs):
+        if nbytes:
+            value = None if filled(start, start + nbytes, byte) else "not all %02x" % byte
+            fields.append(Field(start, nbytes, "padding", value, doc, "padding"))
+        start += nbytes
+    if start < stop:
+        fields.append(Field(start, stop - start, "unused", None,
+                            "%s that no field names" % counted(stop - start, "byte"), "unused"))
     return fields
 
 
@@ -5912,11 +6048,13 @@ def _verify(source: "Any", kind: "Type[Format]", options: "Dict[str, Any]") -> R
     if error is not None:
         faults.append(error)
     tensors = parsed[2] if parsed is not None else []
+    count = counted(len(tensors), "tensor")
+    structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     texts = {
-        "magic": "%s" % kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": "%s, names unique, required fields present" % counted(len(tensors), "tensor"),
-        "bounds": "%s inside the file" % counted(len(tensors), "tensor"),
-        "sizes": "stored bytes = dtype x shape"}
+        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
+        "index": "%d bytes of structure, %s, names unique, required fields present" % (
+            structure, count),
+        "bounds": "%s inside the file" % count, "sizes": "stored bytes = dtype x shape"}
     reached = True
     for check in kind.CHECKS:
         found = [fault for fault in faults if fault.check == check]
@@ -5930,17 +6068,44 @@ def _verify(source: "Any", kind: "Type[Format]", options: "Dict[str, Any]") -> R
             report.fail(fault)
     if error is None:
         _verify_padding(report, kind, source, fields, faults)
-        _verify_overlaps(report, tensors)
+        _verify_layout(report, kind, parsed[0], tensors)
         _verify_data(report, kind, source, tensors)
+        for text in kind.remarks(fields, parsed[0], tensors):
+            report.add("note", "upstream", text)
+    if not faults:
+        _verify_canonical(report, kind, source, File(kind.NAME, source, *parsed))
     return report
+
+
+def _verify_canonical(report: Report, kind: "Type[Format]", source: "Any", file: File) -> None:
+    """Tell whether saving the file again, in the order of its data, gives the same bytes."""
+    at = 0
+    try:
+        for chunk in kind.write(_in_order(file), file.metadata, file.attrs, {}):
+            for piece in pieces(memoryview(chunk), BLOCK):
+                stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
+                if stored != bytes(piece):
+                    while at < source.nbytes and stored and stored[0] == piece[0]:
+                        stored, piece, at = stored[1:], piece[1:], at + 1
+                    report.add("note", "canonical", "saved again, it differs from here on", None,
+                               at)
+                    return
+                at += len(piece)
+    except (ValueError, TypeError) as error:
+        report.add("-", "canonical", "it cannot be saved again: %s" % str(error).split("\n")[0])
+        return
+    if at < source.nbytes:
+        report.add("note", "canonical", "saved again, it ends here", None, at)
+    else:
+        report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
 def _verify_padding(report: Report, kind: "Type[Format]", source: "Any", fields: "List[Field]",
                     faults: "List[FormatError]") -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
-        report.add("note", "padding", "%s of padding not zero" % counted(len(odd), "range"), None,
-                   odd[0].offset)
+        report.add("note", "padding", "%s of padding %s" % (
+            counted(len(odd), "range"), odd[0].value), None, odd[0].offset)
     unused = [field for field in fields if field.kind == "unused"]
     if not unused or faults:  # a tensor that was left out leaves its bytes without a name
         return
@@ -5955,8 +6120,18 @@ def _verify_padding(report: Report, kind: "Type[Format]", source: "Any", fields:
             counted(len(unused), "range")), None, unused[0].offset)
 
 
-def _verify_overlaps(report: Report, tensors: "List[Tensor]") -> None:
-    """Note ranges that overlap in part; the same range twice is tied weights, and common."""
+def _verify_layout(report: Report, kind: "Type[Format]", attrs: "Any",
+                   tensors: "List[Tensor]") -> None:
+    """Note unaligned data, and ranges that overlap; the same twice is tied weights, and common."""
+    align = kind.align(attrs)
+    odd = [item for item in tensors if item._stored and item._offset % align]
+    for item in odd[:5]:
+        report.add("note", "alignment", "its data are not at a multiple of %d" % align, item.name,
+                   item._offset)
+    if len(odd) > 5:
+        report.add("note", "alignment", "%d more" % (len(odd) - 5))
+    elif align > 1 and not odd and tensors:
+        report.add("ok", "alignment", "all data at multiples of %d" % align)
     ranges = sorted([(item._offset, item._offset + item._stored, i)
                      for i, item in enumerate(tensors) if item._stored])
     reach, owner = 0, -1
@@ -6034,9 +6209,10 @@ usage: python3 tensorfmt.py COMMAND ...
 
   ls FILE ...            list the tensors of each file
   get FILE NAME          print one tensor's values; --raw writes its bytes to stdout
-  explain FILE           name every byte of the file, in order
+  explain FILE           name every byte of the file, in order (--html OUT for a page to look at)
   verify FILE ...        check structure, bounds, sizes and checksums
   convert FROM TO        write FROM's tensors in the format named by TO's suffix
+  diff A B               compare two files tensor by tensor, whatever their formats
   formats                list the formats and what each can hold
   demo [FOLDER]          write, list, verify and explain one small file of each format
 
@@ -6146,9 +6322,30 @@ def show_get(args: "Any") -> int:
                         if len(parts) > 1 else slice(int(parts[0]), int(parts[0]) + 1 or None)]
         if args.raw:
             _write_all(sys.stdout.buffer, item._blocks())
-            return 0
-        print_values(item)
+        elif args.stats:
+            print_stats(item)
+        else:
+            print_values(item)
     return 0
+
+
+def print_stats(item: Tensor) -> None:
+    """Print what the finite values are like, in constant memory."""
+    count, total, nans, infs = 0, 0.0, 0, 0
+    low = high = None
+    for value in item.flat:
+        if value != value:
+            nans += 1
+        elif abs(value) == INFINITY:
+            infs += 1
+        else:
+            count += 1
+            total += value
+            low = value if low is None or value < low else low
+            high = value if high is None or value > high else high
+    print("dtype %s, shape %s, %s" % (item.dtype, list(item.shape), counted(item.size, "element")))
+    print("min %s, max %s, mean %s, %d NaN, %d infinite" % (
+        low, high, total / count if count else None, nans, infs))
 
 
 def print_values(item: Tensor) -> None:
@@ -6170,35 +6367,71 @@ def print_values(item: Tensor) -> None:
 
 
 def show_explain(args: "Any") -> int:
+    if args.html:
+        return write_page(args)
+    rows = Explained(args.file, args)
+    if args.json:
+        import json
+        for field in rows:
+            print(json.dumps([field.offset, field.nbytes, field.name, field.value, field.doc],
+                             default=json_value))
+        return rows.finish()
+    wire = ("token", "value", "meaning") if args.wire else ("field", "value", "meaning")
+    print("offset    bytes                    %-22s %-20s %s" % wire)
+    shown_rows, path, last = 0, [""], ""
     with open(args.file, "rb") as stream:
-        fields = explain(args.file, **load_options(args))
-        sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
-        error: "Optional[FormatError]" = None
-        path: "List[str]" = [""]
-        print("offset    bytes                    %-22s %-20s %s" % ("field", "value", "meaning"))
-        count = 0
-        while True:
-            try:
-                field = next(fields)
-            except StopIteration:
-                break
-            except FormatError as caught:
-                error = caught
-                break
-            sums[field.kind] += field.nbytes
-            if args.tensor is not None and field.tensor != args.tensor:
-                continue
-            count += 1
-            if args.limit is None or count <= args.limit:
+        for field in rows:
+            if last:
+                print(last)
+            shown_rows += 1
+            last = ""
+            if args.limit is None or shown_rows <= args.limit:
                 stream.seek(field.offset + field.lead)
-                print(explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path))
-    if error is not None:
-        raise error
-    if args.limit is not None and count > args.limit:
-        print("... %d more rows" % (count - args.limit))
-    print("\n%d bytes explained: %s" % (sum(sums.values()), ", ".join(
-        ["%d %s" % (sums[kind], kind) for kind in sums if sums[kind] or kind != "unused"])))
-    return 0
+                last = explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path)
+    if rows.error is not None and last:
+        last += "      <- here"
+    if last:
+        print(last)
+    if args.limit is not None and shown_rows > args.limit:
+        print("... %d more rows" % (shown_rows - args.limit))
+    if rows.error is None:
+        print("\n%s" % rows.totals())
+    return rows.finish()
+
+
+class Explained:
+    """The fields of a file that the options ask for; keeps the sums, and the error at the end."""
+
+    def __init__(self, path: str, args: "Any") -> None:
+        self.args = args
+        self.sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
+        self.error: "Optional[FormatError]" = None
+        self.nbytes = os.stat(path).st_size
+        self._fields = explain(path, wire=args.wire, **load_options(args))
+        self._reach = 0
+
+    def __iter__(self) -> "Iterator[Field]":
+        try:
+            for field in self._fields:
+                fresh = field.offset + field.nbytes - max(field.offset, self._reach)
+                self._reach = max(self._reach, field.offset + field.nbytes)
+                self.sums[field.kind] += max(0, fresh)  # shared tensor bytes count once
+                if self.args.tensor is None or field.tensor == self.args.tensor:
+                    yield field
+        except FormatError as caught:
+            self.error = caught
+
+    def totals(self) -> str:
+        sums = ["%d %s" % (count, kind) for kind, count in self.sums.items()
+                if count or kind != "unused"]
+        return "%d of %s explained: %s" % (sum(self.sums.values()), counted(self.nbytes, "byte"),
+                                           ", ".join(sums))
+
+    def finish(self) -> int:
+        """Raise the error that ended the rows, if any; else return the exit code."""
+        if self.error is not None:
+            raise self.error
+        return 0
 
 
 def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
@@ -6207,20 +6440,247 @@ def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
     digits = ".. " + digits if field.lead else digits
     if field.nbytes - field.lead > 8 or len(digits) > 23:
         digits = digits[:20] + " .."
+    return ("%08x  %-23s  %-22s %-20s %s" % (
+        field.offset, digits, "  " * field.depth + short_name(field, path), shown_value(field),
+        field.doc)).rstrip()
+
+
+def short_name(field: Field, path: "List[str]") -> str:
+    """Return a field's name without that of the field around it, which stands above it."""
+    parent = path[field.depth] if len(path) > field.depth else ""
     del path[field.depth + 1:]
-    parent = path[-1] if len(path) > field.depth else ""
+    path.extend([""] * (field.depth + 1 - len(path)))
+    path.append(field.name)
     name = field.name
     if field.depth and parent and name.startswith(parent) and name != parent:
-        name = name[len(parent):]
-    path.extend([""] * (field.depth - len(path) + 1))
-    path.append(field.name)
-    value = "" if field.value is None else shown(field.value, 40)
+        return plain(name[len(parent):])
+    if field.depth and "[" in name:
+        return plain(name[name.index("["):])  # tensors[0].shape -> [0].shape
+    return plain(name)
+
+
+def shown_value(field: Field) -> str:
     if field.kind in ("padding", "unused"):
-        value = counted(field.nbytes, "byte")
-    elif field.kind == "data":
-        value = field.value
-    return ("%08x  %-23s  %-22s %-20s %s" % (
-        field.offset, digits, "  " * field.depth + plain(name), value, field.doc)).rstrip()
+        return counted(field.nbytes, "byte")
+    if field.kind == "data":
+        return str(field.value)
+    return "" if field.value is None else shown(field.value, 40)
+
+
+# The page of `explain --html`: hex on one side, the tree of fields on the other, linked by number
+
+PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
+PAGE_BYTES = 64  # bytes of one field shown in hex
+PAGE_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>%s</title><style>
+:root{--bg:#fff;--ink:#1a1a1a;--dim:#666;--line:#ddd;--s0:#dbe9ff;--s1:#ffe9cc;--data:#d8f3dc;
+--padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000}
+@media (prefers-color-scheme:dark){:root{--bg:#16181c;--ink:#e6e6e6;--dim:#9aa0a6;--line:#333;
+--s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626;--on:#ffd43b}}
+*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:14px system-ui,
+sans-serif}header{padding:.6em 1em;border-bottom:1px solid var(--line)}h1{font-size:1.1em;margin:0}
+p{margin:.3em 0;color:var(--dim)}main{display:grid;grid-template-columns:auto 1fr;
+height:calc(100vh - 5.5em)}section{overflow:auto;padding:.5em 1em;font:12.5px/1.5 ui-monospace,
+monospace}#hex{border-right:1px solid var(--line);white-space:pre}#hex i{color:var(--dim);
+font-style:normal}.structure0{background:var(--s0)}.structure1{background:var(--s1)}
+.data0,.data1{background:var(--data)}.padding0,.padding1{background:var(--padding)}
+.unused0,.unused1{background:var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}
+td,th{padding:.05em .7em .05em 0;text-align:left;white-space:nowrap;vertical-align:top}
+td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
+.on,.on td{background:var(--on)!important;color:var(--onink)!important}.here td{font-weight:bold}
+.swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px}
+@media print{main{display:block;height:auto}section{overflow:visible}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
+</style></head><body><header><h1>%s</h1><p>%s</p></header><main>
+"""
+PAGE_SCRIPT = """</main><script>
+"use strict";
+let rows = document.querySelectorAll("tr[data-f]"), fixed = null;
+function mark(id, scrollHex, scrollRow) {
+  document.querySelectorAll(".on").forEach(e => e.classList.remove("on"));
+  if (id === null) return;
+  let all = document.querySelectorAll('[data-f="' + id + '"]');
+  all.forEach(e => e.classList.add("on"));
+  let hex = document.querySelector('#hex [data-f="' + id + '"]');
+  let row = document.querySelector('tr[data-f="' + id + '"]');
+  if (scrollHex && hex) hex.scrollIntoView({block: "nearest"});
+  if (scrollRow && row) row.scrollIntoView({block: "nearest"});
+}
+function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
+document.addEventListener("mouseover", e => {
+  let id = owner(e);
+  if (id !== null) mark(id, false, false); else mark(fixed, false, false);
+});
+function choose(id, focus) {
+  fixed = id;
+  mark(id, true, true);
+  let row = document.querySelector('tr[data-f="' + id + '"]');
+  if (focus && row) row.focus({preventScroll: true});
+}
+document.addEventListener("click", e => { let id = owner(e); if (id) choose(id, true); });
+document.addEventListener("focusin", e => { let id = owner(e); if (id) choose(id, false); });
+document.addEventListener("keydown", e => {
+  let step = {ArrowDown: 1, ArrowUp: -1}[e.key];
+  if (!step || !rows.length) return;
+  let at = Array.prototype.findIndex.call(rows, r => r.dataset.f === fixed);
+  let next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
+  e.preventDefault();
+  choose(next.dataset.f, true);
+});
+</script></body></html>
+"""
+
+
+def escape(text: str) -> str:
+    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"),
+                       ("'", "&#39;")):
+        text = text.replace(char, name)
+    return text
+
+
+def write_page(args: "Any") -> int:
+    """Write the page as save() writes a file; a broken file gets one too."""
+    rows = Explained(args.file, args)
+    fields = list(rows)
+    left_out = max(0, len(fields) - 2 * PAGE_ROWS)
+    picked = list(enumerate(fields))
+    if left_out:
+        picked = picked[:PAGE_ROWS] + picked[-PAGE_ROWS:]
+    title = plain(os.path.basename(args.file))
+    with open(args.file, "rb") as stream:
+        parts = page_parts(title, rows, picked, left_out, stream)
+        count = _write_path(args.html, (part.encode("ascii", "xmlcharrefreplace")
+                                        for part in parts))
+    print("wrote %s, %s, %s%s" % (args.html, counted(count, "byte"), counted(len(picked), "field"),
+                                  ", %d left out" % left_out if left_out else ""))
+    return rows.finish()
+
+
+def page_parts(title: str, rows: Explained, picked: "List[Any]", left_out: int,
+               stream: "Any") -> "Iterator[str]":
+    note = rows.totals() if rows.error is None else "error: %s" % rows.error
+    legend = " ".join(['<span class="swatch %s0"></span>%s' % (kind, kind)
+                       for kind in ("structure", "data", "padding", "unused")])
+    yield PAGE_HEAD % (escape(title), escape(title), "%s<br>%s%s" % (
+        escape(note), legend, "<br>%d fields in the middle are left out" % left_out
+        if left_out else ""))
+    yield '<section id="hex" aria-label="bytes">'
+    for number, field in picked:
+        for part in hex_lines(number, field, stream):
+            yield part
+    yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
+          '<th>field</th><th>value</th><th>meaning</th></tr>'
+    path = [""]
+    last = picked[-1][0] if picked else -1
+    for number, field in picked:
+        here = ' class="here"' if rows.error is not None and number == last else ""
+        yield ('<tr data-f="%d" tabindex="0"%s><td>%08x</td><td style="padding-left:%dem">%s</td>'
+               "<td>%s</td><td>%s</td></tr>\n" % (
+                   number, here, field.offset, field.depth, escape(short_name(field, path)),
+                   escape(shown_value(field)), escape(field.doc)))
+    yield "</table></section>" + PAGE_SCRIPT
+
+
+def hex_lines(number: int, field: Field, stream: "Any") -> "Iterator[str]":
+    """Yield the bytes of a field, 16 a line, each line with its offset; long ones are folded."""
+    stream.seek(field.offset)
+    data = stream.read(min(field.nbytes, PAGE_BYTES))
+    for start in range(0, len(data), 16):
+        line = data[start:start + 16]
+        text = "".join([chr(byte) if 32 <= byte < 127 else "." for byte in line])
+        yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
+            field.offset + start, number, field.kind, number % 2,
+            " ".join(["%02x" % byte for byte in line]), escape(text))
+    if field.nbytes > len(data):
+        yield '<i>          ... %d more bytes</i>\n' % (field.nbytes - len(data))
+
+
+# diff
+
+
+def show_diff(args: "Any") -> int:
+    """Compare two files tensor by tensor, whatever their formats; 1 if they differ."""
+    with load(args.a) as a, load(args.b) as b:
+        different = 0
+        for name in list(a) + [name for name in b if name not in a]:
+            line = diff_tensor(name, a.get(name), b.get(name))
+            if line:
+                different += 1
+                print(line)
+        keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
+        pairs = [(key, a.metadata.get(key, _NOTHING), b.metadata.get(key, _NOTHING))
+                 for key in keys]
+        for key, one, other in pairs:
+            if repr(one) != repr(other):
+                different += 1
+                print("%s metadata %s: %s" % (
+                    "-" if other is _NOTHING else "+" if one is _NOTHING else "~", plain(key),
+                    " -> ".join([shown(v) for v in (one, other) if v is not _NOTHING])))
+        total = len(a) + len([name for name in b if name not in a])
+    if different:
+        print("%s, %s" % (counted(different, "difference"), counted(total, "tensor")))
+    elif not args.quiet:
+        print("the same %s, %s" % (counted(total, "tensor"), "same metadata" if keys else
+                                   "no metadata"))
+    return 1 if different else 0
+
+
+def diff_tensor(name: str, a: "Optional[Tensor]", b: "Optional[Tensor]") -> str:
+    """Return what differs between two tensors of one name, or an empty text."""
+    if a is None or b is None:
+        only: "Any" = a or b
+        return "%s %-10s %s %s" % ("-" if b is None else "+", plain(name), only.dtype,
+                                   shown(list(only.shape)))
+    changes = []
+    if a.shape != b.shape:
+        changes.append("shape %s -> %s" % (shown(list(a.shape)), shown(list(b.shape))))
+    if a.dtype != b.dtype:
+        changes.append("dtype %s -> %s" % (a.dtype, b.dtype))
+    if a.shape == b.shape:
+        changes += diff_values(a, b)
+    return "~ %-10s %s" % (plain(name), ", ".join(changes)) if changes else ""
+
+
+def diff_values(a: Tensor, b: Tensor) -> "List[str]":
+    """Compare elements in constant memory: bytes first, numbers where the bytes differ."""
+    try:
+        if a.dtype == b.dtype and same_bytes(a, b):
+            return []
+        if a.dtype == b.dtype == "qfloat":
+            return ["stored bytes differ"]
+        count, largest, numbers = 0, 0.0, True
+        for x, y in zip(a.flat, b.flat):
+            if x != y and not (x != x and y != y):
+                count += 1
+                gap = abs(float(x) - float(y))
+                largest = gap if gap > largest else largest
+                numbers = numbers and gap == gap
+    except Unsupported:  # unknown to us: only the stored bytes can tell
+        return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
+    if count:
+        return ["%s differ, by %s at most%s" % (counted(count, "value"), repr(largest),
+                                               "" if numbers else " (and NaN)")]
+    return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+
+
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors have the same row-major bytes, block by block."""
+    left, right = _small_blocks(a), _small_blocks(b)
+    one = other = b""
+    while True:
+        one = one or next(left, b"")
+        other = other or next(right, b"")
+        count = min(len(one), len(other))
+        if one[:count] != other[:count] or not count:
+            return not one and not other
+        one, other = one[count:], other[count:]
+
+
+def _small_blocks(item: Tensor) -> "Iterator[bytes]":
+    for block in item._blocks():
+        for piece in pieces(block, BLOCK):
+            yield bytes(piece)
 
 
 def show_verify(args: "Any") -> int:
@@ -6228,7 +6688,11 @@ def show_verify(args: "Any") -> int:
     for path in args.file:
         report = verify(path, **load_options(args))
         bad += not report
-        if not args.quiet:
+        if args.json:
+            import json
+            print(json.dumps({"file": path, "format": report.format, "valid": bool(report),
+                              "rows": report.rows}))
+        elif not args.quiet:
             print(report)
         elif not report:
             print(str(report.errors[0]))
@@ -6357,11 +6821,16 @@ def make_parser() -> "Any":
             option("--sort", choices=["bytes", "name", "offset"]))
     command("get", show_get, option("file"), option("name"),
             option("--rows", help="START:STOP of the first dimension"),
-            option("--raw", action="store_true", help="row-major little-endian bytes to stdout"))
+            option("--raw", action="store_true", help="row-major little-endian bytes to stdout"),
+            option("--stats", action="store_true", help="min, max, mean, NaN and infinities"))
     command("explain", show_explain, option("file"), limit,
-            option("--tensor", help="only the rows of this tensor"))
-    command("verify", show_verify, files,
+            option("--tensor", help="only the rows of this tensor"),
+            option("--wire", action="store_true", help="CBOR token by token"),
+            option("--json", action="store_true", help="one JSON array a row"),
+            option("--html", metavar="OUT", help="write a page to look at instead"))
+    command("verify", show_verify, files, option("--json", action="store_true"),
             option("--quiet", action="store_true", help="one line for each bad file, only"))
+    command("diff", show_diff, option("a"), option("b"), option("--quiet", action="store_true"))
     command("convert", show_convert, option("source"), option("target"),
             option("--format", choices=[kind.NAME for kind in FORMATS]),
             option("--cast", metavar="DTYPE | OLD=NEW,...",

@@ -2535,8 +2535,9 @@ class BadFileTest(TestCase):
             "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]},
             "c": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}}, bytes(7)))
         self.assertTrue(bool(notes))
-        self.assertEqual([row[:3] for row in notes.rows if row[0] == "note"],
-                         [("note", "padding", None), ("note", "bounds", "b")])
+        self.assertEqual([row[1:3] for row in notes.rows if row[0] == "note" and row[2] == "b"][-1:],
+                         [("bounds", "b")])
+        self.assertIn(("note", "padding"), [row[:2] for row in notes.rows])  # a byte at the end
 
     def test_hostile_sizes_are_refused_at_once(self):
         for name, data in (
@@ -2553,6 +2554,790 @@ class BadFileTest(TestCase):
 
 
 # Sparse tensors (zTensor) and quantized ones (Burnpack): their tests go here.
+
+
+# -- [10] the file itself ------------------------------------------------------------------------
+
+PUBLIC = [
+    "load", "save", "dumps", "tensor", "convert", "verify", "explain", "detect",
+    "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
+    "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "FlatTable", "FlatBuilder",
+    "crc32c"]
+LAZY = """argparse array base64 binascii bz2 collections copy ctypes dataclasses datetime decimal
+    difflib email enum fnmatch fractions functools gzip hashlib heapq inspect itertools json locale
+    logging lzma mmap numpy operator pathlib pickle random re shutil socket ssl string subprocess
+    tempfile threading time traceback typing unittest urllib warnings weakref zipfile zlib
+    compression backports zstandard pyzstd""".split()
+
+
+def text_of(name):
+    with open(os.path.join(HERE, name), encoding="ascii") as stream:  # ASCII, or an error
+        return stream.read()
+
+
+def module_of(text):
+    """Return a module made of source text."""
+    from types import ModuleType
+    module = ModuleType("cut")
+    exec(compile(text, "cut.py", "exec"), module.__dict__)
+    return module
+
+
+@full
+class ModuleTest(TestCase):
+    def test_public_names(self):
+        self.assertEqual(tensorfmt.__all__, PUBLIC)
+        self.assertEqual([name for name in PUBLIC if not hasattr(tensorfmt, name)], [])
+        self.assertEqual(tuple([kind.NAME for kind in tensorfmt.FORMATS]), FORMATS)
+
+    def test_contents_are_the_banners(self):
+        import re
+        for name in ("tensorfmt.py", "test_tensorfmt.py"):
+            text = text_of(name)
+            listed = re.findall(r"^    \[(\w+)\] (\S+(?: \S+)*)", text.split('"""')[1], re.M)
+            banners = re.findall(r"^# -- \[(\w+)\] (.+?) -+$", text, re.M)
+            with self.subTest(file=name):
+                self.assertTrue(len(banners) > 10)
+                self.assertEqual(banners, listed)
+                self.assertEqual([line for line in text.split("\n") if line.startswith("# --")
+                                  and not re.match(r"# -- \[\w+\] .* -+$", line)], [])
+
+    def test_form_of_the_text(self):
+        for name in ("tensorfmt.py", "test_tensorfmt.py"):
+            for number, line in enumerate(text_of(name).split("\n"), 1):
+                if len(line) > 100 or line != line.rstrip() or "\t" in line:
+                    self.fail("%s:%d: %r" % (name, number, line))
+        self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
+
+    def test_public_things_have_docstrings(self):
+        import ast
+        nodes = dict([(node.name, node) for node in ast.parse(text_of("tensorfmt.py")).body
+                      if isinstance(node, (ast.FunctionDef, ast.ClassDef))])
+        kinds = [kind.__name__ for kind in tensorfmt.FORMATS]
+        for name in [name for name in PUBLIC if name != "FORMATS"] + kinds:
+            text = ast.get_docstring(nodes[name])
+            with self.subTest(name=name):
+                self.assertTrue(text and text.split("\n")[0].endswith((".", ":", ",")))
+
+    def test_doctests(self):
+        import doctest
+        result = doctest.testmod(tensorfmt)
+        self.assertEqual(result.failed, 0)
+        self.assertEqual(result.attempted > 15, sys.flags.optimize < 2)
+
+    def test_import_loads_no_optional_module(self):
+        code = "import sys; sys.path.insert(0, %r); %%s; print(*sorted(sys.modules))" % HERE
+        bare = python("-I", "-S", "-c", code % "pass")[1].split()
+        with_us = python("-I", "-S", "-c", code % "import tensorfmt")[1].split()
+        self.assertIn("tensorfmt", with_us)
+        tops = set([name.split(".")[0] for name in with_us if name not in bare])
+        self.assertEqual(tops & set(LAZY), set())
+        self.assertTrue(len(tops) < 30, tops)
+
+    def test_any_one_format_can_be_cut_out(self):
+        text = text_of("tensorfmt.py")
+        for kind in tensorfmt.FORMATS:
+            room = text.index("# -- [7%s]" % "abcde"[FORMATS.index(kind.NAME)])
+            end = text.index("\n# -- [", room) + 1
+            rest = (text[:room] + text[end:]).replace("    %s,\n" % kind.__name__, "", 1)
+            with self.subTest(without=kind.NAME):
+                self.works_with(module_of(rest), [name for name in FORMATS if name != kind.NAME])
+
+    def test_all_above_the_cut_line_works_alone(self):
+        text = text_of("tensorfmt.py")
+        above = text[:text.index("\n# == The cut line") + 1]
+        self.assertTrue(len(above) > 10000)
+        module = module_of(above)
+        self.works_with(module, FORMATS)
+        self.assertFalse(hasattr(module, "main"))
+
+    def works_with(self, module, formats):
+        """Read, explain, write and convert every golden with what is left of a module."""
+        for kind, title, _, _, wanted in GOLDENS:
+            data = golden(title)
+            if kind not in formats:
+                error_of(module.FormatError, module.load, data)
+                continue
+            file = module.load(data)
+            self.assertEqual(list(file), list(wanted))
+            self.assertTrue(bool(module.verify(data)))
+            self.assertTrue(len(list(module.explain(data))) > 0)
+            if title in AGAIN:
+                self.assertEqual(module.dumps(file, format=kind, **AGAIN[title]), data)
+        made = {"w": module.tensor([[1.0, 2.0]], "float32")}
+        for kind in formats:
+            stream = io.BytesIO()
+            module.convert(module.dumps(made, format=kind), stream, format=formats[0])
+            self.assertEqual(load(stream.getvalue())["w"].tolist(), [[1.0, 2.0]])
+            error_of(ValueError, module.dumps, made, format=kind, metadata={5: 5})
+
+
+# -- [11] command line ---------------------------------------------------------------------------
+
+
+def python(*args, **options):
+    """Return (exit code, stdout, stderr) of a Python process."""
+    from subprocess import PIPE, Popen
+    env = dict(os.environ, PYTHONIOENCODING="utf-8", COLUMNS="80", PYTHON_COLORS="0")
+    process = Popen([sys.executable] + list(args), stdout=PIPE, stderr=PIPE, env=env, **options)
+    out, err = process.communicate()
+    return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
+
+
+def command(*args):
+    """Return (exit code, stdout, stderr) of the command line, called in this process."""
+    usual = sys.stdout, sys.stderr
+    out, err = io.BytesIO(), io.StringIO()
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
+    sys.stderr = err
+    try:
+        try:
+            code = tensorfmt.main(list(args))
+        except SystemExit as stop:
+            code = stop.code
+        sys.stdout.flush()
+        sys.stdout.detach()
+    finally:
+        sys.stdout, sys.stderr = usual
+    return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
+
+
+@full
+class CommandTest(TestCase):
+    def setUp(self):
+        self.folder = folder_for(self)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        for _, title, _, _, _ in GOLDENS:
+            write_file(title, golden(title))
+        write_file("broken.zt", ztensor(shape=[5]))
+
+    def test_in_a_process_of_its_own(self):
+        script = os.path.join(HERE, "tensorfmt.py")
+        code, out, err = python(script)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("usage: python3 tensorfmt.py COMMAND", out)
+        self.assertIn("formats: mag ztensor primitiv burnpack tensorbuffers", out)
+        for name in ("ls", "get", "explain", "verify", "convert", "formats", "demo"):
+            self.assertIn("\n  %s " % name, out)
+        code, out, err = python(script, "ls", "seed_basic.mag", "absent.zt")
+        self.assertEqual((code, err.count("\n")), (1, 1))
+        self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
+        self.assertTrue(err.startswith("error: absent.zt: "))
+        self.assertEqual(python(script, "frobnicate")[0], 2)
+        code, out, err = python("-I", "-S", script, "demo")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("all 5 formats written, listed, verified, explained and read back", out)
+
+    def test_a_reader_that_goes_away(self):
+        from subprocess import PIPE, Popen
+        rows = dict([("tensor number %d" % i, F32) for i in range(3000)])
+        tensorfmt.save("many.bpk", rows)
+        process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py"), "ls", "many.bpk"],
+                        stdout=PIPE, stderr=PIPE)
+        with process:
+            self.assertIn(b"many.bpk: Burnpack", process.stdout.readline())
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+        self.assertEqual(process.returncode, 0)
+
+    def test_ls(self):
+        for kind, title, _, _, wanted in GOLDENS:
+            code, out, err = command("ls", title)
+            with self.subTest(file=title):
+                self.assertEqual((code, err), (0, ""))
+                self.assertTrue(out.startswith(title + ": " + tensorfmt.find_format(kind).TITLE))
+                for name, (dtype, shape, _) in wanted.items():
+                    row = [line for line in out.split("\n") if line.endswith(" " + name) or
+                           line.endswith(" " + repr(name))]
+                    self.assertEqual(len(row), 1)
+                    self.assertIn(dtype, row[0])
+                    self.assertIn(str(list(shape)), row[0])
+        self.assertIn("metadata pi = 3.25", command("ls", "seed_basic.mag")[1])
+        self.assertEqual(command("ls", "seed_basic.mag", "sorted_one.tbs")[1].count("\n\n"), 3)
+        names = [line.split()[-1] for line in
+                 command("ls", "--sort", "bytes", "--limit", "2", "model_nested.primitiv")[1]
+                 .split("\n") if "float32" in line]
+        self.assertEqual(names, ["enc.cell.w", "enc.cell.w:s"])
+
+    def test_ls_json(self):
+        import json
+        for _, title, _, _, wanted in GOLDENS:
+            with self.subTest(file=title):
+                code, out, _ = command("ls", "--json", title)
+                parsed = json.loads(out)
+                self.assertEqual((code, parsed["file"], parsed["bytes"]),
+                                 (0, title, len(golden(title))))
+                self.assertEqual([(row["name"], row["dtype"], tuple(row["shape"]))
+                                  for row in parsed["tensors"]],
+                                 [(name, row[0], row[1]) for name, row in wanted.items()])
+
+    def test_names_are_escaped(self):
+        tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
+        for args in (("ls", "odd.zt"), ("explain", "odd.zt"), ("verify", "odd.zt"),
+                     ("convert", "odd.zt", "odd.mag"), ("get", "odd.zt", "\x1b")):
+            code, out, err = command(*args)
+            with self.subTest(args=args):
+                self.assertEqual([c for c in out + err if not (" " <= c <= "~" or c == "\n")], [])
+        self.assertIn("'a\\x1b[31m\\n\\xe9'", command("ls", "odd.zt")[1])
+
+    def test_get(self):
+        for args, wanted in (
+                (("seed_basic.mag", "y"), "[[1, 2], [3, -4]]\n"),
+                (("seed_basic.mag", "y", "--rows", "1:"), "[[3, -4]]\n"),
+                (("seed_basic.mag", "y", "--rows", "-1"), "[[3, -4]]\n"),
+                (("seed_basic.mag", "x", "--rows", "0:2"), "[1.0, 2.0]\n"),
+                (("seed_empty.mag", "e2"), "[[], [], []]\n"), (("seed_order_unaligned.mag", "d"),
+                                                               "0.5\n"),
+                (("seed_dtypes.mag", "flag"), "[True, False, True, True, False]\n")):
+            with self.subTest(args=args):
+                self.assertEqual(command("get", *args), (0, wanted, ""))
+        for _, title, _, _, wanted in GOLDENS:
+            for name, item in load(golden(title)).items():
+                if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100:
+                    text = command("get", title, name)[1]
+                    with self.subTest(file=title, tensor=name):
+                        self.assertEqual(text, "%s\n" % (item.tolist(),))
+        raw = command("get", "param_3x2x2_stat.primitiv", "value", "--raw")[1]
+        wanted = [row[4] for row in GOLDENS if row[1] == "param_3x2x2_stat.primitiv"][0]
+        self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
+        code, out, err = command("get", "seed_basic.mag", "xx")
+        self.assertEqual((code, out), (1, ""))
+        self.assertEqual(err, "error: seed_basic.mag: no tensor 'xx'; nearest is 'x' (2 tensors)\n")
+
+    def test_explain(self):
+        for _, title, _, _, _ in GOLDENS:
+            code, out, err = command("explain", title)
+            rows = [row for row in out.split("\n") if row[:8].strip() and row[8:10] == "  "]
+            with self.subTest(file=title):
+                self.assertEqual((code, err), (0, ""))
+                fields = list(tensorfmt.explain(golden(title)))
+                offsets = [int(row[:8], 16) for row in rows if not row.startswith("offset")]
+                self.assertEqual(offsets, [field.offset for field in fields])
+                self.assertIn("%d bytes explained: " % len(golden(title)), out)
+        code, out, err = command("explain", "broken.zt")
+        self.assertEqual((code, err.count("\n")), (1, 1))
+        self.assertIn("tensor 'a': 16 bytes stored, float32 [5] needs 20 (at 0x62, index[0].size)",
+                      err)
+        self.assertTrue(out.rstrip("\n").split("\n")[-1].startswith("00000062"))
+        limited = command("explain", "--limit", "2", "seed_basic.mag")[1]
+        self.assertIn("magic", limited)
+        self.assertEqual(limited.count("num_tensors"), 0)
+        only = command("explain", "--tensor", "y", "seed_basic.mag")[1]
+        self.assertEqual((only.count("data y"), only.count("data x")), (1, 0))
+
+    def test_verify(self):
+        code, out, err = command("verify", "seed_basic.mag", "v021_tiny.bpk")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("seed_basic.mag: valid mag", out)
+        code, out, err = command("verify", "broken.zt")
+        self.assertEqual((code, err), (1, ""))
+        self.assertIn("FAIL  sizes", out)
+        self.assertIn("broken.zt: INVALID zTensor 0.1: 1 problem, the first at 0x62", out)
+        code, out, err = command("verify", "--quiet", "broken.zt", "sorted_one.tbs")
+        self.assertEqual((code, err, out.count("\n")), (1, "", 1))
+        self.assertIn("broken.zt", out)
+
+    def test_convert(self):
+        code, out, err = command("convert", "v021_basic.bpk", "new.tbs", "--drop")
+        self.assertEqual((code, os.path.exists("new.tbs")), (1, False))
+        self.assertIn("nothing written", err)
+        self.assertIn("decoder.head.weight", err)
+        self.assertIn("v021_basic.bpk (Burnpack) -> new.tbs (TensorBuffers TBS1)", out)
+        code, out, err = command("convert", "v021_basic.bpk", "new.tbs", "--drop", "--cast", "float32",
+                                 "--only", "decoder.*", "--set", "sort=False")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("float16 -> float32 (exact)", out)
+        with load("new.tbs") as file:
+            self.assertEqual(sorted(file), ["decoder.head.weight", "decoder.steps"])
+            self.assertIn("wrote new.tbs, %d bytes" % file.nbytes, out)
+        code, _, err = command("convert", "v021_basic.bpk", "new.tbs", "--drop", "--cast", "float32",
+                               "--set", "colour=3")
+        self.assertEqual(code, 1)
+        self.assertIn("'colour'", err)
+        code = command("convert", "v021_basic.bpk", "x.mag", "--drop", "--cast",
+                       "float32=float16,int64=int32")[0]
+        self.assertEqual((code, load("x.mag", mmap=False)["decoder.steps"].dtype), (0, "int32"))
+
+    def test_formats_and_demo(self):
+        code, out, err = command("formats")
+        self.assertEqual((code, err), (0, ""))
+        for kind in tensorfmt.FORMATS:
+            for word in (kind.NAME, kind.TITLE) + kind.SUFFIXES + tuple(kind.DTYPES) + tuple(
+                    kind.OPTIONS):
+                self.assertIn(word, out)
+        code, out, err = command("demo", "made")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(sorted(os.listdir("made")),
+                         sorted(["demo" + kind.SUFFIXES[0] for kind in tensorfmt.FORMATS]))
+        for line in out.split("\n"):
+            self.assertEqual([c for c in line if not " " <= c <= "~"], [])
+            self.assertTrue(len(line) <= 100, line)
+
+    def test_misuse(self):
+        for args in (("ls",), ("ls", "--sort", "colour", "x"), ("get", "x"), ("convert", "x")):
+            code, out, err = command(*args)
+            with self.subTest(args=args):
+                self.assertEqual((code, out), (2, ""))
+                self.assertIn("usage", err)
+        for args in (("ls", "."), ("verify", "absent.zt"), ("explain", "absent.zt"),
+                     ("convert", "absent.zt", "x.mag"), ("convert", "sorted_one.tbs", "x.dat")):
+            code, out, err = command(*args)
+            with self.subTest(args=args):
+                self.assertEqual((code, err[:7]), (1, "error: "))
+                self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
+
+
+# -- [12] README ---------------------------------------------------------------------------------
+
+
+def fenced_blocks(text):
+    """Return (language, text) of every fenced block."""
+    blocks = []
+    for i, part in enumerate(text.split("\n```")):
+        if i % 2:
+            language, _, body = part.partition("\n")
+            blocks.append((language, body + "\n"))
+    return blocks
+
+
+def absent_imports(code):
+    """Return the modules that a block imports and that are not here."""
+    import re
+    from importlib.util import find_spec
+    names = re.findall(r"^\s*(?:import|from) (\w+)", code, re.M)
+    return [name for name in names if find_spec(name) is None]
+
+
+@full
+class ReadmeTest(TestCase):
+    def test_every_example(self):
+        from shutil import copy
+        path = os.path.join(HERE, "README.md")
+        self.assertTrue(os.path.exists(path), "there is no README.md")
+        with open(path, encoding="utf-8") as stream:
+            blocks = fenced_blocks("\n" + stream.read())
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder_for(self))
+        copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
+        names = {"__name__": "readme"}
+        ran = {"python": 0, "console": 0}
+        for number, (language, text) in enumerate(blocks):
+            with self.subTest(block=number, begins=text[:60]):
+                if language == "python" and not absent_imports(text):
+                    exec(compile(text, "README.md block %d" % number, "exec"), names)
+                    ran[language] += 1
+                elif language == "console":
+                    ran[language] += self.check_console(text)
+        self.assertTrue(min(ran.values()) > 0, ran)
+
+    def check_console(self, text):
+        """Run the commands `$ python3 tensorfmt.py ...` of a block; return how many there were."""
+        from subprocess import PIPE, STDOUT, Popen
+        ran = 0
+        for part in ("\n" + text).split("\n$ ")[1:]:
+            line, _, wanted = part.partition("\n")
+            if not line.startswith("python3 tensorfmt.py"):
+                continue
+            quoted = '"%s"' % sys.executable
+            shell = Popen(line.replace("python3", quoted), shell=True, stdout=PIPE, stderr=STDOUT,
+                          env=dict(os.environ, COLUMNS="80", PYTHON_COLORS="0"))
+            out = shell.communicate()[0].decode().replace("\r\n", "\n")
+            self.assertEqual(out.rstrip("\n"), wanted.rstrip("\n"), "$ " + line)
+            ran += 1
+        return ran
+
+
+# -- [13] peers ----------------------------------------------------------------------------------
+
+
+def random_value(draw, depth=0):
+    """Return a random value that CBOR and MessagePack both have."""
+    kind = draw.randrange(8 if depth < 4 else 6)
+    if kind == 0:
+        return draw.choice([None, True, False])
+    if kind == 1:
+        return draw.choice([-1, 1]) * draw.getrandbits(draw.randrange(64)) // 2
+    if kind == 2:
+        return struct.unpack("<f", struct.pack("<f", draw.uniform(-1e9, 1e9)))[0]
+    if kind == 3:
+        return draw.choice([draw.random(), 1e300, INF, -0.0, 0.1])
+    if kind == 4:
+        return "".join([chr(draw.choice([97, 0x20AC, 0x1F642])) for _ in range(draw.randrange(40))])
+    if kind == 5:
+        return bytes(bytearray([draw.randrange(256) for _ in range(draw.randrange(300))]))
+    if kind == 6:
+        return [random_value(draw, depth + 1) for _ in range(draw.randrange(20))]
+    return dict([("k%d" % i, random_value(draw, depth + 1)) for i in range(draw.randrange(20))])
+
+
+@full
+class PeerTest(TestCase):
+    def peer(self, name):
+        """Return another library; without it skip, or fail where peers are promised."""
+        from importlib import import_module
+        try:
+            return import_module(name)
+        except ImportError:
+            if os.environ.get("TENSORFMT_PEERS"):
+                raise
+        return self.skipTest("no " + name)
+
+    def test_cbor2(self):
+        from random import Random
+        cbor2, draw = self.peer("cbor2"), Random(1)
+        for text, value in CBOR:
+            self.assertEqual(tohex(cbor2.dumps(value, canonical=isinstance(value, float))), text)
+        for _ in range(200):
+            value = random_value(draw)
+            self.assertSame(tensorfmt.cbor_loads(cbor2.dumps(value)), value)
+            for options in ({}, {"indefinite": True}):
+                self.assertSame(cbor2.loads(tensorfmt.cbor_dumps(value, **options)), value)
+
+    def test_msgpack(self):
+        from random import Random
+        msgpack, draw = self.peer("msgpack"), Random(2)
+        for text, value in MSGPACK:
+            self.assertEqual(tohex(msgpack.packb(value)), text[:])
+        for _ in range(200):
+            value = random_value(draw)
+            data = msgpack.packb(value)
+            self.assertEqual(tensorfmt.msgpack_dumps(value), data)
+            self.assertSame(tensorfmt.msgpack_loads(data), value)
+            self.assertSame(msgpack.unpackb(tensorfmt.msgpack_dumps(value)), value)
+
+    def test_flatbuffers(self):
+        self.peer("flatbuffers")
+        from flatbuffers import number_types
+        from flatbuffers.builder import Builder
+        from flatbuffers.table import Table
+        data = golden("sorted_model.tbs")  # what FlatBuilder writes, too: see AGAIN
+        start = len(data) - 8 - struct.unpack_from("<I", data, len(data) - 8)[0]
+        buf = bytearray(data[start:-8])
+        root = Table(buf, struct.unpack_from("<I", buf)[0])
+        self.assertEqual(root.String(root.Pos + root.Offset(4)), b"1.0.0")
+        self.assertEqual(root.String(root.Pos + root.Offset(6)).decode(), "r\u00e9sum\u00e9-1")
+        names = []
+        for i in range(root.VectorLen(root.Offset(8))):
+            entry = Table(buf, root.Indirect(root.Vector(root.Offset(8)) + 4 * i))
+            names.append(entry.String(entry.Pos + entry.Offset(6)).decode())
+            number = entry.Get(number_types.Uint64Flags, entry.Pos + entry.Offset(4))
+            self.assertEqual(number, load(data)[names[-1]].attrs["id"])
+        self.assertEqual(names, list(load(data)))
+        builder = Builder(0)
+        text = builder.CreateString("h\u00e9llo")
+        builder.StartVector(8, 3, 8)
+        for value in (3, 2, 1):
+            builder.PrependUint64(value)
+        vector = builder.EndVector()
+        builder.StartObject(4)
+        builder.PrependUOffsetTRelativeSlot(0, text, 0)
+        builder.PrependUOffsetTRelativeSlot(1, vector, 0)
+        builder.PrependFloat64Slot(3, 2.5, 0.0)
+        builder.Finish(builder.EndObject())
+        table = tensorfmt.FlatTable(builder.Output())
+        self.assertEqual((table.string(0), table.scalars(1, "Q")), ("h\u00e9llo", [1, 2, 3]))
+        self.assertEqual((table.slots, table.scalar(3, "d")), ([0, 1, 3], 2.5))
+
+    def test_zstandard(self):
+        zstandard = self.peer("zstandard")
+        values, sized = bytes(range(64)) * 50, zstandard.ZstdCompressor()
+        data = sized.compress(values)
+        self.assertEqual(zstandard.get_frame_parameters(bytes(load(dumps(
+            {"w": tensor(values, "float32")}, format="ztensor", encoding="zstd"))["w"].raw)
+        ).content_size, len(values))
+        stream = sized.compressobj()
+        unsized = stream.compress(values) + stream.flush()
+        half = sized.compress(values[:100]) + sized.compress(values[100:])
+        skippable = unhex("502a4d1803000000616263")
+        checked = zstandard.ZstdCompressor(write_checksum=True).compress(values)
+        for name, blob, fine in (
+                ("sized", data, True), ("unsized", unsized, True), ("two frames", half, True),
+                ("skippable first", skippable + data, True), ("checked", checked, True),
+                ("skippable last", data + skippable, True), ("cut", data[:-3], False),
+                ("rubbish behind", data + b"rubbish", False), ("longer", data + data, False),
+                ("shorter", sized.compress(values[:-4]), False), ("rubbish", b"rubbish", False),
+                ("bomb", sized.compress(bytes(1 << 24)), False),
+                ("changed", checked[:-9] + b"\0" + checked[-8:], False)):
+            head = b"ZTEN0001" + bytes(56) + blob
+            index = tensorfmt.cbor_dumps([{
+                "name": "w", "offset": 64, "size": len(blob), "dtype": "uint8",
+                "shape": [len(values)], "encoding": "zstd"}])
+            file = head + index + struct.pack("<Q", len(index))
+            with self.subTest(blob=name):
+                self.assertEqual(bool(tensorfmt.verify(file)), fine)
+                if fine:
+                    self.assertEqual(load(file)["w"].tobytes(), values)
+                    self.assertEqual(load(file)["w"][5:7].tolist(), [5, 6])
+                else:
+                    self.assertEqual(error_of(FormatError, load(file)["w"].tobytes).tensor, "w")
+
+    def test_numpy_sees_every_tensor(self):
+        numpy = self.peer("numpy")
+        for kind, options in STORED:
+            for dtype in HELD[kind]:
+                for shape in ((), (3,), (2, 3), (4, 1, 2), (0, 3)):
+                    if kind == "primitiv" and 0 in shape:
+                        continue
+                    data = make_bytes(tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape))
+                    file = load(dumps({"w": tensor(data, dtype, shape)}, format=kind, **options))
+                    with self.subTest(format=kind, dtype=dtype, shape=shape, **options):
+                        self.check_array(numpy, numpy.asarray(file["w"]), file["w"], data)
+
+    def check_array(self, numpy, array, item, data):
+        self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
+        bits = "u%d" % item.itemsize
+        if item.dtype == "bfloat16":
+            self.assertEqual(array.dtype.str, "|V2")
+        else:
+            self.assertEqual(array.dtype.newbyteorder("=").name, item.dtype)
+        little = array.view(bits if array.dtype.kind == "V" else array.dtype)
+        if array.dtype.byteorder == ">" or (sys.byteorder == "big" and little.dtype.itemsize > 1):
+            little = little.byteswap() if array.dtype.byteorder != "<" else little
+        self.assertEqual(numpy.ascontiguousarray(little).tobytes(), data)
+        if item._encoding == "raw" and item.size and item.dtype != "bfloat16":
+            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+
+    def test_numpy_indexing(self):
+        from random import Random
+        numpy, draw = self.peer("numpy"), Random(6)
+        for _ in range(40):
+            shape = tuple([draw.choice([1, 2, 3, 5, 7]) for _ in range(draw.randrange(1, 5))])
+            array = numpy.arange(tensorfmt.count_elements(shape), dtype="f4").reshape(shape)
+            for item in TensorTest.kinds_of_storage(self, array.astype("<f4").tobytes(), shape):
+                for _ in range(5):
+                    key, _ = random_keys(draw, shape)
+                    part = item[key]
+                    with self.subTest(shape=shape, key=str(key), of=item.format):
+                        self.assertEqual(numpy.asarray(part).tolist(), array[key].tolist())
+                        if isinstance(part, tensorfmt.Tensor):
+                            self.assertEqual(numpy.asarray(part).shape, array[key].shape)
+                            if item._source.zero_copy and item._encoding == "raw" and part.size:
+                                self.assertTrue(numpy.shares_memory(
+                                    numpy.asarray(part), numpy.frombuffer(item.raw, "u1")))
+
+    def test_numpy_arrays_become_tensors(self):
+        numpy = self.peer("numpy")
+        for code in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"):
+            for order in "<>":
+                base = numpy.arange(24).reshape(2, 3, 4).astype(code)
+                for array in (base, base.T, base[:, ::-1, ::2], base[0, 0, 0:1], base[1, 2, 3],
+                              numpy.asfortranarray(base), base[:0], numpy.array(base[1, 1, 1])):
+                    given = numpy.asarray(array).astype(numpy.dtype(code).newbyteorder(order))
+                    item = tensor(given)
+                    with self.subTest(code=order + code, shape=array.shape):
+                        self.assertEqual((item.dtype, item.shape), (array.dtype.name, array.shape))
+                        self.assertEqual(item.tobytes(), numpy.ascontiguousarray(array).astype(
+                            numpy.dtype(code).newbyteorder("<")).tobytes())
+                        self.assertEqual(item.tolist(), array.tolist())
+        error_of(TypeError, tensor, numpy.array(["text"]))
+        error_of(TypeError, tensor, numpy.array([1j]))
+        file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
+        self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
+        self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
+
+    def test_numpy_rounds_the_same(self):
+        numpy = self.peer("numpy")
+        doubles = numpy.frombuffer(make_bytes(8 * 4000, 9), "<f8")
+        hard = numpy.array([float(x) for x in HARD])
+        with numpy.errstate(all="ignore"):
+            for values in (doubles[numpy.isfinite(doubles)], hard, doubles * 0 + 1.5):
+                values = values[numpy.isfinite(values)]
+                for dtype in ("float32", "float16"):
+                    got = tensor(values.astype("<f8").tobytes(), "float64").astype(dtype).tobytes()
+                    self.assertEqual(got, values.astype(dtype).astype("<f%d" % (
+                        len(got) // len(values))).tobytes())
+            whole = numpy.frombuffer(make_bytes(8 * 4000, 10), "<i8")
+            for dtype, code in (("float64", "<f8"), ("float32", "<f4")):
+                self.assertEqual(tensor(whole.tobytes(), "int64").astype(dtype).tobytes(),
+                                 whole.astype(code).tobytes())
+
+    def test_ml_dtypes(self):
+        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
+        bits = numpy.arange(1 << 16, dtype="<u2")
+        known = bits.view(ml_dtypes.bfloat16)
+        item = tensor(bits.tobytes(), "bfloat16")
+        wide = known.astype("<f4")
+        numbers_only = ~numpy.isnan(wide)
+        self.assertEqual(item.astype("float32").tobytes(), (bits.astype("<u4") << 16).tobytes())
+        floats = numpy.concatenate([wide[numbers_only], numpy.array(HARD, "f8").astype("<f4")])
+        floats = numpy.concatenate([floats, (floats.view("<u4") + 0x8000).view("<f4")])
+        floats = floats[~numpy.isnan(floats)]
+        self.assertEqual(tensor(floats.tobytes(), "float32").astype("bfloat16").tobytes(),
+                         floats.astype(ml_dtypes.bfloat16).tobytes())
+        made = tensor(known.reshape(256, 256)[:, ::2])
+        self.assertEqual((made.dtype, made.shape), ("bfloat16", (256, 128)))
+        self.assertEqual(made.tobytes(), bits.reshape(256, 256)[:, ::2].tobytes())
+        back = numpy.asarray(load(dumps({"w": known}, format="burnpack"))["w"])
+        self.assertTrue((back.view(ml_dtypes.bfloat16).view("<u2") == bits).all())
+
+    def test_random_tensors_by_hypothesis(self):
+        hypothesis = self.peer("hypothesis")
+        some = self.peer("hypothesis.strategies")
+
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
+        @hypothesis.given(some.data())
+        def check(draw):
+            kind, options = draw.draw(some.sampled_from(STORED))
+            names = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\0.:\\"),
+                              min_size=1, max_size=20)
+            wanted = {}
+            for name in draw.draw(some.lists(names, unique=True, max_size=5)):
+                dtype = draw.draw(some.sampled_from(HELD[kind]))
+                least = 1 if kind == "primitiv" else 0
+                shape = tuple(draw.draw(some.lists(some.integers(least, 4), max_size=5)))
+                nbytes = tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape)
+                wanted[name] = tensor(draw.draw(some.binary(min_size=nbytes, max_size=nbytes)),
+                                      dtype, shape)
+            data = dumps(wanted, format=kind, **options)
+            file = load(io.BytesIO(data), verify=True)
+            self.assertEqual(content(file), content(wanted))
+            self.assertEqual(gaps(list(tensorfmt.explain(data)), len(data)), [])
+        check()
+
+    def test_random_values_by_hypothesis(self):
+        hypothesis = self.peer("hypothesis")
+        some = self.peer("hypothesis.strategies")
+        cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
+        leaves = (some.none() | some.booleans() | some.floats() | some.binary() | some.text()
+                  | some.integers(-(1 << 63), (1 << 64) - 1))
+        values = some.recursive(leaves, lambda inner: some.lists(inner) | some.dictionaries(
+            some.text(), inner))
+
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=200)
+        @hypothesis.given(values)
+        def check(value):
+            cbor, packed = tensorfmt.cbor_dumps(value), tensorfmt.msgpack_dumps(value)
+            self.assertSame(tensorfmt.cbor_loads(cbor), value)
+            self.assertSame(cbor2.loads(cbor), value)
+            self.assertSame(tensorfmt.cbor_loads(cbor2.dumps(value)), value)
+            self.assertSame(tensorfmt.msgpack_loads(packed), value)
+            self.assertEqual(packed, msgpack.packb(value))
+        check()
+
+
+# -- [14] benchmark ------------------------------------------------------------------------------
+
+
+def seconds(call, times=5):
+    """Return the median CPU time of a call in this process, garbage collection as it is."""
+    from time import process_time
+    taken = []
+    for _ in range(times):
+        start = process_time()
+        call()
+        taken.append(process_time() - start)
+    return sorted(taken)[times // 2]
+
+
+def row(what, value, unit, note=""):
+    print("%-44s %10.2f %-6s %s" % (what, value, unit, note))
+
+
+def bench():
+    """Print timings of this machine: CPU time of this process, but for saving (wall clock)."""
+    import gc
+    import platform
+    from tempfile import TemporaryDirectory
+    print("tensorfmt %s, %s %s, %s, medians of 5, gc %s" % (
+        tensorfmt.__version__, platform.python_implementation(), platform.python_version(),
+        platform.machine(), "on" if gc.isenabled() else "off"))
+    bench_import()
+    bench_open()
+    bench_bulk()
+    with TemporaryDirectory() as folder:
+        bench_save(folder)
+
+
+def bench_import():
+    from time import perf_counter
+    taken = {}
+    code = "import sys; sys.path.insert(0, %r); %%s" % HERE
+    for what in ("pass", "import tensorfmt"):
+        runs = []
+        for _ in range(10):
+            start = perf_counter()
+            python("-I", "-S", "-c", code % what)
+            runs.append(perf_counter() - start)
+        taken[what] = sorted(runs)[4]
+    row("import, more than bare Python (wall)",
+        1000 * (taken["import tensorfmt"] - taken["pass"]), "ms")
+
+
+def bench_open():
+    made = dict([("model.layers.%d.weight" % i, tensor(make_bytes(64), "float32", (4, 4)))
+                 for i in range(10000)])
+    for kind in FORMATS:
+        data = dumps(made, format=kind)
+        row("open 10,000 tensors: " + kind, 1000 * seconds(lambda data=data: load(data)), "ms")
+        row("write 10,000 tensors: " + kind,
+            1000 * seconds(lambda kind=kind: dumps(made, format=kind), 3), "ms")
+        if kind in ("burnpack", "ztensor"):
+            cbor = data[10:10 + struct.unpack_from("<I", data, 6)[0]] if kind == "burnpack" else \
+                data[-8 - struct.unpack_from("<Q", data, len(data) - 8)[0]:-8]
+            bench_peer("cbor2", "loads", cbor)
+        elif kind == "primitiv":
+            bench_peer("msgpack", "Unpacker", data)
+
+
+def bench_peer(name, call, data):
+    from importlib import import_module
+    try:
+        module = import_module(name)
+    except ImportError:
+        return
+    if call == "Unpacker":
+        def run():
+            unpacker = module.Unpacker(max_buffer_size=len(data), strict_map_key=False)
+            unpacker.feed(data)
+            return list(unpacker)
+    else:
+        def run():
+            return module.loads(data)
+    row("    %s decodes the same bytes" % name, 1000 * seconds(run), "ms")
+
+
+def bench_bulk():
+    size = 64 << 20
+    block = bytes(size)
+    row("CRC-32C", size / seconds(lambda: tensorfmt.crc32c(block), 3) / 1e6, "MB/s")
+    from zlib import crc32
+    row("    zlib.crc32, for scale", size / seconds(lambda: crc32(block)) / 1e6, "MB/s")
+    for name, item in (
+            ("byte swap", load(dumps({"w": tensor(block, "float32")}, format="ztensor",
+                                     data_endianness="big"))["w"]),
+            ("column-major to row-major, 4096 x 4096",
+             load(dumps({"w": tensor(block, "float32", (4096, 4096))}, format="primitiv"))["w"]),
+            ("bfloat16 to float32", tensor(block, "bfloat16").astype),
+            ("float32 to bfloat16", tensor(block, "float32").astype),
+            ("float32 to float64", tensor(block, "float32").astype)):
+        new = {"bfloat16 to float32": "float32", "float32 to float64": "float64"}
+        call = item.tobytes if isinstance(item, tensorfmt.Tensor) else \
+            (lambda item=item, name=name: item(new.get(name, "bfloat16")))
+        row(name, size / seconds(call, 3) / 1e6, "MB/s")
+
+
+def bench_save(folder):
+    from time import perf_counter
+    size, path = 512 << 20, os.path.join(folder, "x")
+    block = bytes(size)
+
+    def raw():
+        with open(path, "wb") as stream:
+            stream.write(block)
+            stream.flush()
+            os.fsync(stream.fileno())
+    item = tensor(block, "float32", (1 << 13, 1 << 14))
+    calls = [("512 MB by one write and fsync", raw)]
+    calls += [("save of 512 MB: " + kind, lambda kind=kind: tensorfmt.save(
+        path, {"w": item}, format=kind)) for kind in FORMATS]
+    for name, call in calls:
+        taken = []
+        for _ in range(3):
+            start = perf_counter()
+            call()
+            taken.append(perf_counter() - start)
+        row(name, sorted(taken)[1], "s", "(wall, median of 3)")
 
 
 if __name__ == "__main__":
