@@ -1184,7 +1184,8 @@ class CborFields:
     def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str,
              lead: int) -> None:
         offset = self.trace.offsets.get(path)
-        self.trace.add(self.base + start, stop - start, path, value, doc, depth, "structure", lead)
+        self.trace.add(self.base + start, stop - start, path or "item", value, doc, depth,
+                       "structure", lead)
         if offset is not None and doc.startswith("break"):
             self.trace.offsets[path] = offset  # a container is where it begins, not its break
 
@@ -4611,7 +4612,7 @@ class Burnpack(Format):
             cursor.trace.add(10 + end, nbytes - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
         if not isinstance(top, Map):
-            raise cursor.error("the metadata item is %s, no map" % shown(top), "", 10)
+            raise cursor.error("the metadata item is %s, no map" % shown(top), "item", 10)
         entries, metadata, scalars = cls._top(cursor, top)
         if len(entries) > MAX_TENSORS:
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
@@ -4669,7 +4670,7 @@ class Burnpack(Format):
         entries = top.get("tensors")
         if not isinstance(entries, Map):
             raise cursor.error("\"tensors\" is missing or no map",
-                               "tensors" if "tensors" in top else "",
+                               "tensors" if "tensors" in top else "item",
                                None if "tensors" in top else 10)
         for name in entries:
             if type(name) is not str:
