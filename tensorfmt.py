@@ -1630,8 +1630,8 @@ class FlatReader:
             raise self.error("vtable of %d bytes" % nbytes, vtable, field)
         slots = unpack_from("<%dH" % (nbytes // 2 - 2), self.data, vtable + 4)
         self._slots[vtable] = slots
-        self.tell(vtable, nbytes, field, list(slots), "vtable: %d bytes, table of %d bytes, then "
-                  "the place of each slot" % (nbytes, table_bytes))
+        self.tell(vtable, nbytes, field, list(slots), "vtable of %d bytes, table %d" % (
+            nbytes, table_bytes))
         return slots
 
     def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
@@ -3185,15 +3185,15 @@ class Mag(Format):
 
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "storage version"),
-        ("checksum", "I", "CRC-32 or CRC-32C of header and records"),
+        ("checksum", "I", "CRC-32 of the index"),
         ("num_tensors", "I", "tensor records below"),
         ("num_meta_kv", "I", "metadata records below"),
         ("aux", "I", "reserved"))
     META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
                   ("key_length", "I", "bytes of the key"))
     KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
-    SPEC = Record(("shape", "6q", "dimensions, then 0 (or -1 in an empty tensor)"),
-                  ("dtype", "B", "0 float32, 1 float16, 2 bool, 3 int32"),
+    SPEC = Record(("shape", "6q", "dimensions, then fill"),
+                  ("dtype", "B", "0 f32 1 f16 2 bool 3 i32"),
                   ("data_length", "Q", "bytes"), ("data_offset", "Q", "from the start of the file"),
                   ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
@@ -4123,8 +4123,9 @@ class Primitiv(Format):
             raise cursor.error("format version %d.%d; only 0.1 is known" % (major, minor),
                                "ver_major", 0, kind=Unsupported)
         start = cursor.pos
-        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type", "%s" % ", ".join(
-            ["%d %s" % pair for pair in sorted(cls.KINDS.items())])))
+        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type"))
+        if cursor.trace is not None and cursor.trace.fields:
+            cursor.trace.fields[-1].doc = kind or "unknown"
         attrs: "Dict[str, Any]" = Map([("version", "0.1"), ("kind", kind)])
         metadata: "Dict[str, Any]" = Map()
         tensors: "List[Tensor]" = []
@@ -4583,7 +4584,7 @@ class Burnpack(Format):
     ALIGN = 256
     CHECKS = ("magic", "index", "sizes", "bounds")
 
-    HEADER = Record(("magic", "4s", "Burnpack; the source code spells it BURN"),
+    HEADER = Record(("magic", "4s", "Burnpack, not BURN"),
                     ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of the CBOR below"))
 
