@@ -41,6 +41,7 @@ Contents (each line is the banner of a room below; search for its number)
     [5d] FlatBuffers       FlatTable, FlatBuilder
     [5e] zstd              through whichever module is there
     [6] Tensor, File       strided views, values, the mapping of names to tensors
+    [7] formats            what every format answers
     [7a] mag               two layouts, header + records + data
     [7b] ztensor           data + CBOR index + its size
     [7c] primitiv          a run of MessagePack values, column-major
@@ -1120,7 +1121,7 @@ class CborFields:
         """Return the path of the item with this key in the container at this depth."""
         self.flush()
         if depth == 0 or key is _NOTHING:
-            return self.paths[min(depth, len(self.paths) - 1)]
+            return self.paths[min(depth, len(self.paths) - 1)] or "item"
         return child(self.paths[depth], key)
 
     def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
@@ -1143,7 +1144,7 @@ class CborFields:
             return
         del self.paths[depth + 1:]
         self.paths.append(path)
-        doc = "%s, %s" % (what, "indefinite length" if value < 0 else counted(value, "item"))
+        doc = "%s, %s" % (what, "indefinite" if value < 0 else counted(value, "item"))
         if what == "array" and value:
             self.rows = [(begin, stop, depth, path, value, doc, start - begin)]
             self.room = value
@@ -1165,6 +1166,8 @@ class CborFields:
         """Emit the open list of plain values as one field."""
         begin, _, depth, path, _, doc, lead = self.rows[0]
         values = [row[4] for row in self.rows[1:]]
+        for row in self.rows[1:]:
+            self.trace.offsets[row[3]] = self.base + row[0]
         self.rows = []
         self.emit(begin, stop, depth, path, values, doc, lead)
 
@@ -1630,7 +1633,7 @@ class FlatReader:
             raise self.error("vtable of %d bytes" % nbytes, vtable, field)
         slots = unpack_from("<%dH" % (nbytes // 2 - 2), self.data, vtable + 4)
         self._slots[vtable] = slots
-        self.tell(vtable, nbytes, field, list(slots), "vtable of %d bytes, table %d" % (
+        self.tell(vtable, nbytes, field, list(slots), "%d bytes, table %d" % (
             nbytes, table_bytes))
         return slots
 
@@ -1685,16 +1688,18 @@ class FlatReader:
     def _fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
         slots = self.slots(table, "vtable")
         distance, = unpack_from("<i", self.data, table)
-        self.tell(table, 4, "table", distance, "the vtable is at %d - %d" % (table, distance))
+        self.tell(table, 4, "table", distance, "vtable at %d - %d" % (table, distance))
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
             value = default
             if slot < len(slots) and slots[slot]:
                 pos = table + slots[slot]
                 if code in _WIDTH:
-                    value = self.scalar(pos, code, name)
+                    value = self.scalar(table, pos, code, name)
                     self.tell(pos, _WIDTH[code], name, value, doc)
                 else:
+                    if pos + 4 > self.end:
+                        raise self.error("field out of bounds", table, name)
                     value = self.target(pos, name)
                     self.tell(pos, 4, name, value - pos, "offset: %s at %d" % (code, value))
             elif self.trace is not None:  # an error in what is absent is one of the table
@@ -1702,10 +1707,10 @@ class FlatReader:
             out.append(value)
         return out
 
-    def scalar(self, pos: int, code: str, field: str) -> "Any":
-        """Return the number at a position."""
+    def scalar(self, table: int, pos: int, code: str, field: str) -> "Any":
+        """Return the number at a position inside a table."""
         if pos + struct.calcsize("<" + code) > self.end:
-            raise self.error("field out of bounds", pos, field)
+            raise self.error("field out of bounds", table, field)
         return unpack_from("<" + code, self.data, pos)[0]
 
     def string(self, pos: int, field: str) -> str:
@@ -1725,7 +1730,7 @@ class FlatReader:
         if text is None:
             raise self.error("text is not UTF-8", pos, field)
         if self.trace is not None:
-            self.tell(pos, count + 5, field, text, "string: length %d, text, NUL" % count)
+            self.tell(pos, count + 5, field, text, "string(%d) and NUL" % count)
         return str(text)
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
@@ -1772,7 +1777,7 @@ class FlatTable:
     FlatTable(data) is the root table. `.slots` lists the slots that are stored. A field that is
     absent gives the default, None, or an empty list. FormatError where an offset leads astray.
 
-    >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000600000002000000"))
+    >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000800000002000000"))
     >>> table.slots, table.scalar(0, "h")
     ([0], 2)
     """
@@ -1796,7 +1801,8 @@ class FlatTable:
     def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
         """Return a number stored in the table; `code` is its struct code ("I", "d", "?")."""
         at = self._at(slot)
-        return default if at is None else self._reader.scalar(at, code, "slot %d" % slot)
+        return default if at is None else self._reader.scalar(
+            self._pos, at, code, "slot %d" % slot)
 
     def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
         """Return the bytes of a struct stored in the table."""
@@ -1804,7 +1810,7 @@ class FlatTable:
         if at is None:
             return None
         if at + nbytes > self._reader.end:
-            raise self._reader.error("field out of bounds", at, "slot %d" % slot)
+            raise self._reader.error("field out of bounds", self._pos, "slot %d" % slot)
         return bytes(self._reader.data[at:at + nbytes])
 
     def string(self, slot: int) -> "Optional[str]":
@@ -3135,6 +3141,22 @@ def check_names(problems: "List[Any]", items: "List[Tuple[str, Tensor]]", empty:
             problems.append((name, "a NUL in the name"))
 
 
+def is_text(text: str) -> bool:
+    """Return whether a str can be written as UTF-8."""
+    try:
+        encode_text(text)
+    except ValueError:
+        return False
+    return True
+
+
+def all_u64(numbers: "List[Any]") -> bool:
+    for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
+        if type(n) is not int or not 0 <= n < 1 << 64:
+            return False
+    return True
+
+
 def decode_strict(data: bytes) -> "Optional[str]":
     """Return UTF-8 text, or None if the bytes are not UTF-8."""
     try:
@@ -3186,18 +3208,18 @@ class Mag(Format):
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "storage version"),
         ("checksum", "I", "CRC-32 of the index"),
-        ("num_tensors", "I", "tensor records below"),
-        ("num_meta_kv", "I", "metadata records below"),
+        ("num_tensors", "I", "tensor records"),
+        ("num_meta_kv", "I", "metadata records"),
         ("aux", "I", "reserved"))
     META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
                   ("key_length", "I", "bytes of the key"))
     KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
     SPEC = Record(("shape", "6q", "dimensions, then fill"),
-                  ("dtype", "B", "0 f32 1 f16 2 bool 3 i32"),
-                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "from the start of the file"),
+                  ("dtype", "B", "0-3: f32 f16 bool i32"),
+                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
                   ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
-                  ("data_offset", "Q", "from the start of the file"))
+                  ("data_offset", "Q", "offset in the file"))
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     SPEC_LAYOUT, M012_LAYOUT = "spec", "magnetron-0.1.2"
 
@@ -3454,7 +3476,7 @@ class Mag(Format):
     def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
         misfits = []
         for key, value in metadata.items():
-            if not isinstance(key, str) or not key or "\0" in key or not _is_text(key):
+            if not isinstance(key, str) or not key or "\0" in key or not is_text(key):
                 misfits.append((key, "a key is text, not empty, without NUL"))
             elif not (isinstance(value, (int, float, bool)) and (
                     isinstance(value, float) or -(1 << 63) <= value < 1 << 64)):
@@ -3523,15 +3545,6 @@ class Mag(Format):
             yield bytes(-item.nbytes % 64)
 
 
-def _is_text(text: str) -> bool:
-    """Return whether a str can be written as UTF-8."""
-    try:
-        encode_text(text)
-    except ValueError:
-        return False
-    return True
-
-
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
@@ -3567,7 +3580,7 @@ class ZTensor(Format):
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
 
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
-    TRAILER = Record(("index_size", "Q", "bytes of the CBOR index before it"))
+    TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the others stay in Tensor.attrs
     REQUIRED: "Tuple[Tuple[str, Any], ...]" = (
         ("name", str), ("offset", int), ("size", int), ("dtype", str), ("shape", list),
@@ -3795,7 +3808,7 @@ class ZTensor(Format):
         entry = base.attrs[key]
         count = count_elements(shape)
         if isinstance(entry, list):
-            if not _all_u64(entry):
+            if not all_u64(entry):
                 raise base._error("%r holds something that is not an unsigned integer" % key)
             if len(entry) != count:
                 raise base._error("%r has %d numbers, not %d" % (key, len(entry), count))
@@ -3807,7 +3820,7 @@ class ZTensor(Format):
         nbytes: "Any" = entry.get("size")
         dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
         endian = entry.get("data_endianness")
-        if not _all_u64([offset, nbytes]):
+        if not all_u64([offset, nbytes]):
             raise base._error("%r lacks 'offset' or 'size'" % key)
         if offset < 64 or offset % 64 or offset + nbytes > end:
             raise base._error("%r: data at %d to %d; a multiple of 64, at least 64, and before "
@@ -4586,7 +4599,7 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"),
                     ("version", "H", "1 from burn 0.19 on"),
-                    ("metadata_size", "I", "bytes of the CBOR below"))
+                    ("metadata_size", "I", "bytes of CBOR"))
 
     @classmethod
     def detect(cls, head: bytes) -> bool:
@@ -4711,11 +4724,11 @@ class Burnpack(Format):
                 dtype, attrs, problem = cls._dtype(code)
             key = "shape"
             shape = entry[key]
-            if type(shape) is not list or not _all_u64(shape):
+            if type(shape) is not list or not all_u64(shape):
                 raise _Breach("shape is %s, no array of integers 0 to 2**64-1" % shown(shape))
             key = "data_offsets"
             offsets = entry[key]
-            if type(offsets) is not list or len(offsets) != 2 or not _all_u64(offsets):
+            if type(offsets) is not list or len(offsets) != 2 or not all_u64(offsets):
                 raise _Breach("data_offsets is %s, no array of two integers 0 to 2**64-1" %
                               shown(offsets))
             start, end = offsets
@@ -4724,7 +4737,7 @@ class Burnpack(Format):
             key = "param_id"
             param_id = entry.get(key)
             if param_id is not None:
-                if not _all_u64([param_id]):
+                if not all_u64([param_id]):
                     raise _Breach("param_id is %s, no integer 0 to 2**64-1" % shown(param_id))
                 attrs = Map(attrs)
                 attrs["param_id"] = param_id
@@ -4807,7 +4820,7 @@ class Burnpack(Format):
     def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
         return [(key, "Burnpack holds text to text") for key, value in metadata.items()
                 if not isinstance(key, str) or not isinstance(value, str)
-                or not _is_text(key) or not _is_text(value)]
+                or not is_text(key) or not is_text(value)]
 
     @classmethod
     def padding(cls, start: int, stop: int, before: str, after: str, filled: "Any",
@@ -4838,13 +4851,13 @@ class Burnpack(Format):
                 problems.append((name, "burn_dtype %s does not go with %s" % (
                     shown(code), item.dtype)))
             param_id = own.get("param_id")
-            if param_id is not None and not _all_u64([param_id]):
+            if param_id is not None and not all_u64([param_id]):
                 problems.append((name, "param_id %s is no integer 0 to 2**64-1" % shown(param_id)))
-            if not _all_u64(list(item.shape)):
+            if not all_u64(list(item.shape)):
                 problems.append((name, "a dimension over 2**64-1"))
             start = round_up(end, 256)
             end = start + item.nbytes
-            entries.append((encode_text(name) if _is_text(name) else b"", name, code, item.shape,
+            entries.append((encode_text(name) if is_text(name) else b"", name, code, item.shape,
                             start, end, param_id))
         if len(items) > MAX_TENSORS:
             raise ValueError("Burnpack holds %d tensors at most, not %d" % (
@@ -4955,7 +4968,7 @@ class Quantized(Tensor):
         if not isinstance(block, Map) or sorted(map(str, block)) != ["len", "storage"]:
             return False
         sizes, count = block["storage"], block["len"]
-        if not isinstance(sizes, list) or not _all_u64(sizes + [count]) or not (
+        if not isinstance(sizes, list) or not all_u64(sizes + [count]) or not (
                 1 <= count <= min(len(sizes), self.ndim)) or 0 in sizes[:count]:
             return False
         return sizes[:count]
@@ -5038,13 +5051,6 @@ class _Breach(Exception):
     """One field of a descriptor is wrong; its text says how."""
 
 
-def _all_u64(numbers: "List[Any]") -> bool:
-    for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
-        if type(n) is not int or not 0 <= n < 1 << 64:
-            return False
-    return True
-
-
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
 
 
@@ -5078,13 +5084,13 @@ class TensorBuffers(Format):
     CHECKS = ("magic", "index", "sizes", "bounds")
 
     LEAD = Record(("magic", "4s", "TensorBuffers"))
-    TRAILER = Record(("metadata_size", "I", "bytes of the FlatBuffer before it"),
+    TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
                      ("end_magic", "4s", "TensorBuffers"))
     ROOT = (("version", "string", None, "of the format"), ("model", "string", None, ""),
             ("tensors", "[table]", None, ""), ("operations", "[table]", None, ""))
     ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", None, ""),
              ("shape", "[I]", None, ""), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
-             ("data_offset", "I", 0, "from the start of the file"),
+             ("data_offset", "I", 0, "offset in the file"),
              ("data_size", "I", 0, "bytes"))
     OPERATION = (("id", "Q", 0, ""), ("operation", "b", 0, "number of the operation"),
                  ("output", "Q", 0, "id of a tensor"), ("input_operations", "[Q]", None, ""))
@@ -5111,7 +5117,7 @@ class TensorBuffers(Format):
         start = cursor.end - 8 - nbytes
         flat = FlatReader(cursor.fetch(start, nbytes), start, cursor.trace)
         root = flat.target(0, "root")
-        flat.tell(0, 4, "root", root, "offset: root table at %d" % root)
+        flat.tell(0, 4, "root", root, "root table at %d" % root)
         version, model, tensors, operations = flat.fields(root, cls.ROOT)
         if version is None:
             raise flat.error("the required field version is missing", root, "table")
@@ -5233,7 +5239,7 @@ class TensorBuffers(Format):
     @classmethod
     def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
         return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
-                if key != "model" or not isinstance(value, str) or not _is_text(value)]
+                if key != "model" or not isinstance(value, str) or not is_text(value)]
 
     @classmethod
     def write(cls, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
@@ -5248,7 +5254,7 @@ class TensorBuffers(Format):
             if item.ndim > MAX_FLAT_DIMS:
                 problems.append((name, "%d dimensions, %d is the limit" % (
                     item.ndim, MAX_FLAT_DIMS)))
-            number = cls.hash_name(encode_text(name)) if _is_text(name) else 0
+            number = cls.hash_name(encode_text(name)) if is_text(name) else 0
             if number in ids and ids[number] != name:
                 problems.append((name, "it has the same id as %s" % shown(ids[number])))
             ids[number] = name
@@ -5295,7 +5301,7 @@ class TensorBuffers(Format):
         values = [operation.get(key, 0) for key in known[:3]]
         inputs = list(operation.get("input_operations", ()))
         for value in [values[0], values[2]] + inputs:
-            if not _all_u64([value]):
+            if not all_u64([value]):
                 wrong.append(value)
         if type(values[1]) is not int or not -128 <= values[1] < 128:
             wrong.append(values[1])
@@ -5704,13 +5710,14 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
     items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in items]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
-    content = ["metadata %s (%s)" % (shown(key), why)
-               for key, why in kind.misfit_metadata(metadata, options)]
-    for key, _ in kind.misfit_metadata(metadata, options):
+    attrs = file.attrs if kind is origin else Map()
+    facts = Map(attrs.items())
+    facts.update(options)
+    misfits = kind.misfit_metadata(metadata, facts)
+    content = ["metadata %s (%s)" % (shown(key), why) for key, why in misfits]
+    for key, _ in misfits:
         del metadata[key]
-    attrs = file.attrs
     if kind is not origin:
-        attrs = {}
         content += _leave_behind(origin, file, items, summary)
     if content and not drop:
         raise ValueError("%s has no place for\n  %s\n  drop=True (--drop) leaves it out" % (
@@ -5886,13 +5893,12 @@ def _data_doc(item: Tensor) -> str:
         return "%s, %d bytes decoded" % (item._encoding, item.nbytes)
     if item.itemsize is None:
         return "stored bytes"
-    text = "%d x %s" % (item.size, counted(item.itemsize, "byte"))
+    text = "column-major, " if item._strides is not None else ""
     if item.itemsize > 1:
-        text += ", LE" if item._order == "<" else ", BE"
-    text += ", column-major" if item._strides is not None else ""
-    head = item._source.view(item._offset, min(item._stored, 4 * item.itemsize))
+        text += "LE: " if item._order == "<" else "BE: "
+    head = item._source.view(item._offset, min(item._stored, 3 * item.itemsize))
     values = [repr(value) for value in unpack_values(item.dtype or "", head, item._order)]
-    return "%s: %s%s" % (text, " ".join(values), " ..." if item.size > 4 else "")
+    return text + " ".join(values) + (" ..." if item.size > 3 else "")
 
 
 def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
@@ -6442,9 +6448,10 @@ def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
     digits = ".. " + digits if field.lead else digits
     if field.nbytes - field.lead > 8 or len(digits) > 23:
         digits = digits[:20] + " .."
-    return ("%08x  %-23s  %-22s %-20s %s" % (
+    line = ("%08x  %-23s  %-22s %-20s %s" % (
         field.offset, digits, "  " * field.depth + short_name(field, path), shown_value(field),
         field.doc)).rstrip()
+    return line if len(line) <= 100 else line[:97] + "..."  # --json and the page have all of it
 
 
 def short_name(field: Field, path: "List[str]") -> str:
