@@ -89,6 +89,10 @@ pack = struct.pack
 NATIVE = "<" if sys.byteorder == "little" else ">"
 HAS_CAST = hasattr(memoryview, "cast")  # MicroPython: no typed views, no slices with a step
 try:
+    _BufferError: "Any" = BufferError
+except NameError:
+    _BufferError = ValueError
+try:
     quoted = ascii  # names are data: escaped wherever a person reads them
 except NameError:
     quoted = repr
@@ -172,9 +176,10 @@ def shown(value: "Any", limit: int = 60) -> str:
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
 
-ITEMSIZE = {  # bytes per element
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2,
-    "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1}
+ITEMSIZE: "Dict[str, int]" = Map([  # bytes per element
+    ("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2), ("int64", 8), ("int32", 4),
+    ("int16", 2), ("int8", 1), ("uint64", 8), ("uint32", 4), ("uint16", 2), ("uint8", 1),
+    ("bool", 1)])
 STRUCT_CODE = {  # of struct, array and memoryview; bfloat16 (the upper half of a float32) has none
     "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
     "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?"}
@@ -2253,6 +2258,12 @@ class Tensor:
             raise TypeError("a scalar tensor has no length")
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("the truth of %d elements is ambiguous; ask for .size or `is None`"
+                             % self.size)
+        return bool(self.item())
+
     def _error(self, what: str, kind: "Type[FormatError]" = FormatError) -> FormatError:
         return kind(what, self.offset, "data", self.name, self._source.path, "sizes")
 
@@ -2470,10 +2481,10 @@ class Tensor:
             raise IndexError("more than one Ellipsis")
         if dots:
             gap = self.ndim - len(keys) + 1
-            keys[dots[0]:dots[0] + 1] = [slice(None)] * gap
+            keys[dots[0]:dots[0] + 1] = [_ALL] * gap
         if len(keys) > self.ndim:
             raise IndexError("%d indices for %d dimensions" % (len(keys), self.ndim))
-        keys += [slice(None)] * (self.ndim - len(keys))
+        keys += [_ALL] * (self.ndim - len(keys))
         offset, shape, strides = base._offset, [], []
         for k, n, stride in zip(keys, base.shape, base.strides):
             if isinstance(k, slice):
@@ -2552,6 +2563,16 @@ def _unpickle(name: str, dtype: str, shape: "Tuple[int, ...]", source: "Any",
               *rest: "Any") -> Tensor:
     """Make the Tensor that __reduce__ took apart; a file is opened at its first use."""
     return Tensor(name, dtype, shape, Held(source) if isinstance(source, bytes) else source, *rest)
+
+
+class _Keys:
+    """_Keys()[:] is the slice itself; boards make slices nowhere else."""
+
+    def __getitem__(self, key: "Any") -> "Any":
+        return key
+
+
+_ALL = _Keys()[:]
 
 
 def _as_index(key: "Any") -> int:
@@ -2854,14 +2875,14 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
         raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
     if isinstance(data, Tensor):
         made = data._copy(attrs=Map(data.attrs.items()))
-    elif isinstance(data, (list, tuple, int, float)):
+    elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
     else:
         made = _from_buffer(data, dtype)
     if dtype is not None and made.dtype != dtype:
         made = made.astype(dtype)
     if shape is not None:
-        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
             raise ValueError("%d elements do not have the shape %s" % (made.size, list(shape)))
         made = made.contiguous()._copy(shape=shape)
@@ -2964,7 +2985,7 @@ def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
 def _has_buffer(data: "Any") -> bool:
     try:
         memoryview(data)
-    except (TypeError, ValueError, BufferError):
+    except (TypeError, ValueError, _BufferError):
         return False
     return True
 
@@ -2974,6 +2995,8 @@ def _from_board_buffer(data: "Any", view: "Any", dtype: "Optional[str]") -> Tens
     if isinstance(data, (bytes, bytearray)):
         dtype = dtype or "uint8"
         raw = bytes(data)
+        if len(raw) % ITEMSIZE[dtype]:
+            raise ValueError("%d bytes are not a whole number of %s" % (len(raw), dtype))
         return Tensor("", dtype, (len(raw) // ITEMSIZE[dtype],), Held(raw), 0, len(raw))
     return _from_lists(list(data), dtype)
 
@@ -6638,7 +6661,7 @@ def show_diff(args: "Any") -> int:
 def diff_tensor(name: str, a: "Optional[Tensor]", b: "Optional[Tensor]") -> str:
     """Return what differs between two tensors of one name, or an empty text."""
     if a is None or b is None:
-        only: "Any" = a or b
+        only: "Any" = b if a is None else a
         return "%s %-10s %s %s" % ("-" if b is None else "+", plain(name), only.dtype,
                                    shown(list(only.shape)))
     changes = []
@@ -6668,7 +6691,7 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     except Unsupported:  # unknown to us: only the stored bytes can tell
         return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
     if count:
-        return ["%s differ, by %s at most%s" % (counted(count, "value"), repr(largest),
+        return ["%s changed, by %s at most%s" % (counted(count, "value"), repr(largest),
                                                "" if numbers else " (and NaN)")]
     return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
 
