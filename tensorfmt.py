@@ -388,6 +388,9 @@ def cast_is_exact(old: str, new: str) -> bool:
 # memoryview (for tensors: no copy where .zero_copy is true).
 
 
+MEMORY_CODES = tuple("bBhHiIlLqQnNfd?c")  # of what memoryview.cast() takes on every Python
+
+
 class Memory:
     """Any bytes-like object as a source."""
 
@@ -397,8 +400,8 @@ class Memory:
     def __init__(self, buffer: "Any") -> None:
         view = memoryview(buffer)
         if HAS_CAST:
-            if not view.c_contiguous:
-                raise ValueError("a source must be contiguous; pass bytes(...) of it")
+            if not view.c_contiguous or view.format not in MEMORY_CODES:
+                view = memoryview(view.tobytes())
             view = view.cast("B") if view.nbytes else memoryview(b"")
             view = view.toreadonly() if hasattr(view, "toreadonly") else view
         self._view: "Any" = view
@@ -453,7 +456,7 @@ def read_exactly(stream: "Any", nbytes: int) -> bytes:
         part = stream.read(nbytes)
         if not part:
             raise FormatError("the stream ended %d bytes early: it has shrunk" % nbytes)
-        if not isinstance(part, (bytes, bytearray)):
+        if not isinstance(part, (bytes, bytearray, memoryview)):
             raise TypeError("the stream gives %s; open it in binary mode" % type(part).__name__)
         parts.append(bytes(part))
         nbytes -= len(part)
@@ -465,7 +468,8 @@ class Path:
 
     def __init__(self, path: str, mapped: bool = True, expected: "Any" = None) -> None:
         self.path = path
-        self.mapped = mapped
+        self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
+        self.wanted = self.mapped = mapped
         self.nbytes = -1
         self.mtime: "Any" = None
         self._file: "Any" = None
@@ -482,7 +486,7 @@ class Path:
     def _open(self) -> None:
         if self._closed:
             raise ValueError("%s: the File is closed" % self.path)
-        self._file = open(self.path, "rb")
+        self._file = open(self.where, "rb")
         self.nbytes = self._file.seek(0, 2)
         if hasattr(os, "fstat"):
             self.mtime = os.fstat(self._file.fileno()).st_mtime
@@ -491,8 +495,7 @@ class Path:
             raise ValueError("%s has changed since the tensor was pickled" % self.path)
 
     def __reduce__(self) -> "Any":
-        path = os.path.abspath(self.path)
-        return Path, (path, self.mapped, self._expected or (self.nbytes, self.mtime))
+        return Path, (self.where, self.wanted, self._expected or (self.nbytes, self.mtime))
 
     def read(self, offset: int, nbytes: int) -> bytes:
         if self._map is not None:
@@ -504,7 +507,12 @@ class Path:
             if len(data) == nbytes:
                 return data
         self._file.seek(offset)
-        return read_exactly(self._file, nbytes)
+        try:
+            return read_exactly(self._file, nbytes)
+        except FormatError as caught:
+            error = caught
+        error.path, error.offset = self.path, offset
+        raise error
 
     def view(self, offset: int, nbytes: int) -> "Any":
         if self._map is None:
@@ -546,11 +554,19 @@ class Path:
             self._file.close()
 
 
+def path_of(target: "Any") -> str:
+    """Return a str or os.PathLike as a str."""
+    if hasattr(target, "__fspath__"):
+        target = os.fsdecode(target)
+    if not isinstance(target, str):
+        raise TypeError("a path is a str or os.PathLike, not %s" % type(target).__name__)
+    return target
+
+
 def open_source(source: "Any", mapped: bool) -> "Any":
     """Return a source for a path, a bytes-like object or a seekable binary file object."""
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        path = source if isinstance(source, str) else os.fspath(source)
-        return Path(path if isinstance(path, str) else os.fsdecode(path), mapped)
+        return Path(path_of(source), mapped)
     try:
         return Memory(source)
     except TypeError:
@@ -2233,12 +2249,12 @@ class Tensor:
     @property
     def values(self) -> "Tensor":
         """The stored numbers of a quantized tensor, before scaling."""
-        raise self._error("not a quantized tensor", Unsupported)
+        raise AttributeError("not a quantized tensor")
 
     @property
     def scales(self) -> "Tensor":
         """The scales of a quantized tensor: one, or one per block."""
-        raise self._error("not a quantized tensor", Unsupported)
+        raise AttributeError("not a quantized tensor")
 
     def dequantize(self) -> "Tensor":
         """Return values x scales of a quantized tensor as float32, in memory."""
@@ -2352,7 +2368,9 @@ class Tensor:
 
     def _stored_blocks(self, limit: int = 0) -> "Iterator[Any]":
         """Yield the stored bytes as they are: in one view, or in parts of BLOCK bytes."""
-        if self._source.zero_copy and not limit:
+        if not self._stored:
+            yield self._source.view(self._offset, 0)  # a closed File says so
+        elif self._source.zero_copy and not limit:
             view = self.raw  # the first one makes the mapping, or finds that there is none
             if self._source.zero_copy:
                 yield view
@@ -2374,7 +2392,8 @@ class Tensor:
         """Return the same tensor with some of the constructor's arguments changed."""
         args: "Dict[str, Any]" = {
             "name": self.name, "dtype": self.dtype, "shape": self.shape, "source": self._source,
-            "offset": self._offset, "stored": self._stored, "attrs": self._attrs,
+            "offset": self._offset, "stored": self._stored,
+            "attrs": self._attrs if type(self._attrs) is tuple else Map(self._attrs.items()),
             "format": self.format, "strides": self._strides, "order": self._order,
             "encoding": self._encoding, "problem": self._problem}
         args.update(changes)
@@ -2486,7 +2505,7 @@ class Tensor:
             raise IndexError("%d indices for %d dimensions" % (len(keys), self.ndim))
         keys += [_ALL] * (self.ndim - len(keys))
         offset, shape, strides = base._offset, [], []
-        for k, n, stride in zip(keys, base.shape, base.strides):
+        for axis, (k, n, stride) in enumerate(zip(keys, base.shape, base.strides)):
             if isinstance(k, slice):
                 start, stop, step = _slice_indices(k, n)
                 count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
@@ -2497,7 +2516,7 @@ class Tensor:
                 index = _as_index(k)
                 if not -n <= index < n:
                     raise IndexError("index %s is out of range for dimension %d of shape %s" % (
-                        shown(index), len(shape), shown(list(self.shape))))
+                        shown(index), axis, shown(list(self.shape))))
                 offset += (index + n if index < 0 else index) * stride
         part = base._copy(offset=offset, shape=tuple(shape), strides=tuple(strides), attrs=())
         if part._strides == row_major(part.shape, itemsize) or 0 in shape:
@@ -2655,8 +2674,9 @@ class Sparse(Tensor):
         if "source" in changes:
             return super()._copy(**changes)
         args = [changes.get(key, getattr(self, key)) for key in ("name", "dtype", "shape")]
-        args += [self._source, self._offset, self._stored, changes.get("attrs", self._attrs),
-                 self.format]
+        args += [self._source, self._offset, self._stored,
+                 changes.get("attrs", Map(self.attrs.items())),
+                 changes.get("format", self.format)]
         return Sparse(*args, parts=self._parts, read=self._read_parts)
 
     def _rising(self) -> "Dict[str, Tensor]":
@@ -2838,11 +2858,11 @@ class File:
     def __reduce__(self) -> "Any":
         if self.path is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return _reload, (os.path.abspath(self.path), self.format, self._options)
+        return _reload, (self._source.where, self.format, self._source.wanted, self._options)
 
 
-def _reload(path: str, format: str, options: "Dict[str, Any]") -> File:
-    return load(path, format=format, **options)
+def _reload(path: str, format: str, mapped: bool, options: "Dict[str, Any]") -> File:
+    return load(path, format=format, mmap=mapped, **options)
 
 
 # Values that become tensors
@@ -2875,6 +2895,9 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
         raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
     if isinstance(data, Tensor):
         made = data._copy(attrs=Map(data.attrs.items()))
+        known = () if made.format is None else find_format(made.format).TENSOR_ATTRS
+        if made.format is not None and known is not None and [k for k in attrs if k not in known]:
+            made = made._copy(attrs=Map(), format=None)  # facts of the user, of no format
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
     else:
@@ -2882,13 +2905,20 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
     if dtype is not None and made.dtype != dtype:
         made = made.astype(dtype)
     if shape is not None:
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = _as_shape(shape)
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
             raise ValueError("%d elements do not have the shape %s" % (made.size, list(shape)))
         made = made.contiguous()._copy(shape=shape)
     for key, value in attrs.items():
         made.attrs[key] = value
     return made
+
+
+def _as_shape(shape: "Any") -> "Tuple[int, ...]":
+    """Return a shape given as one dimension or several as a tuple of ints."""
+    if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
+        shape = (shape,)
+    return tuple([_as_index(n) for n in shape])
 
 
 def _from_components(dtype: "Optional[str]", shape: "Any", components: "Any",
@@ -2905,7 +2935,7 @@ def _from_components(dtype: "Optional[str]", shape: "Any", components: "Any",
             if key != "values" and part.dtype not in ("uint32", "uint64"):
                 part = tensor([], "uint64") if not part.size else part.astype("uint64")
             parts[key] = part.contiguous()._copy(shape=(part.size,), name=key)
-    shape = tuple(shape)
+    shape = _as_shape(shape)
     breach = sparse_breach(shape, parts)
     if breach is not None:
         raise ValueError(breach)
@@ -3146,7 +3176,10 @@ def _remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
         fitting = ["float32"]
     text = " (it holds %s)" % ", ".join(dtypes)
     if fitting:
-        text += "; .astype(%r) or convert(cast=%r)" % (fitting[-1], fitting[-1])
+        new = fitting[-1]
+        text += '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
+            new, new, new, "" if cast_is_exact(dtype or "", new) or dtype in FLOATS
+            else " if the values fit")
     return text
 
 
@@ -5518,6 +5551,9 @@ def _encode(kind: "Type[Format]", tensors: "Any", metadata: "Any", attrs: "Any",
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
         attrs = tensors.attrs if same else {}
+    for what, given in (("metadata", metadata), ("attrs", attrs)):
+        if not hasattr(given, "items"):
+            raise TypeError("%s is a mapping, not %s" % (what, type(given).__name__))
     for key in attrs:
         if key not in kind.FILE_ATTRS:
             raise ValueError("%s knows no file attribute %s; there are %s" % (
@@ -5532,13 +5568,11 @@ def _target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "T
     """Return the format to write: the argument, the suffix, then that of a File."""
     if format is not None:
         return find_format(format)
-    path = target if isinstance(target, str) else (
-        os.fspath(target) if hasattr(target, "__fspath__") else "")
-    if isinstance(path, str):
-        for kind in FORMATS:
-            for suffix in kind.SUFFIXES:
-                if path.lower().endswith(suffix):
-                    return kind
+    path = "" if hasattr(target, "write") else path_of(target)
+    for kind in FORMATS:
+        for suffix in kind.SUFFIXES:
+            if path.lower().endswith(suffix):
+                return kind
     if path and isinstance(tensors, File):
         return find_format(tensors.format)
     raise ValueError("which format? give format= (%s) or a path with a suffix (%s)" % (
@@ -5564,7 +5598,7 @@ def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
     if hasattr(target, "write"):
         _write_all(target, chunks)
     else:
-        _write_path(os.fspath(target) if hasattr(target, "__fspath__") else target, chunks)
+        _write_path(path_of(target), chunks)
 
 
 def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" = None,
@@ -5586,8 +5620,10 @@ def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
         view = memoryview(chunk) if HAS_CAST else chunk
         while len(view):
             count = stream.write(view)
-            if count is None or count >= len(view):
+            if count is None and not hasattr(stream, "readall"):  # a raw one would have blocked
                 break
+            if not count:
+                raise OSError("the target takes no more bytes")
             view = view[count:]
     return total
 
@@ -5597,22 +5633,22 @@ def _write_path(path: "Any", chunks: "Iterator[Any]") -> int:
     if not HAS_CAST or not hasattr(os, "replace"):
         return _write_simply(path, chunks)
     from stat import S_IMODE, S_ISREG
-    path = os.path.realpath(path)
     try:
-        mode: "Optional[int]" = os.stat(path).st_mode
+        mode: "Optional[int]" = os.stat(path).st_mode  # follows links, also /dev/stdout
     except FileNotFoundError:
         mode = None
     if mode is not None and not S_ISREG(mode):  # a device, a pipe (or a folder: an OSError)
         with open(path, "wb") as stream:
             return _write_all(stream, chunks)
+    path = os.path.realpath(path)
     stream, temporary = _open_beside(path)
     try:
+        if mode is not None:  # before the first byte: nobody may read it who could not before
+            os.chmod(temporary, S_IMODE(mode))
         with stream:
             total = _write_all(stream, chunks)
             stream.flush()
             os.fsync(stream.fileno())
-        if mode is not None:
-            os.chmod(temporary, S_IMODE(mode))
         try:
             os.replace(temporary, path)
         except PermissionError as error:
@@ -5634,7 +5670,7 @@ def _open_beside(path: str) -> "Tuple[Any, Any]":
     folder, name = os.path.split(path)
     number = 0
     while True:
-        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:80], number))
+        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
         try:
             return open(temporary, "xb"), temporary
         except FileExistsError:
@@ -5723,6 +5759,11 @@ def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cas
 def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only: "Any",
              dense: bool, drop: bool, options: "Dict[str, Any]",
              watch: "Any" = None) -> Summary:
+    for dtype in [cast] if isinstance(cast, str) else [] if cast is None else (
+            list(cast) + list(cast.values())):
+        if dtype not in ITEMSIZE and dtype != "qfloat":
+            raise ValueError("cast: no dtype %s; there are %s" % (
+                shown(dtype), ", ".join(ITEMSIZE)))
     summary = Summary()
     origin = find_format(file.format)
     items = _select(_in_order(file), only)
@@ -5759,8 +5800,7 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
     if hasattr(target, "write"):
         summary.nbytes = _write_all(target, chunks)
     else:
-        summary.nbytes = _write_path(
-            os.fspath(target) if hasattr(target, "__fspath__") else target, chunks)
+        summary.nbytes = _write_path(path_of(target), chunks)
     return summary
 
 
@@ -5874,12 +5914,16 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
         kind = _kind_of(opened, format)
         _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
         fields, _, error = _dissect(kind, opened, options, None, wire)
-        for field in fields:
-            yield field
-        if error is not None:
-            raise error
     finally:
         opened.close()
+    return _each(fields, error)
+
+
+def _each(fields: "List[Field]", error: "Optional[FormatError]") -> "Iterator[Field]":
+    for field in fields:
+        yield field
+    if error is not None:
+        raise error
 
 
 def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
@@ -6165,14 +6209,17 @@ def _verify_layout(report: Report, kind: "Type[Format]", attrs: "Any",
         report.add("ok", "alignment", "all data at multiples of %d" % align)
     ranges = sorted([(item._offset, item._offset + item._stored, i)
                      for i, item in enumerate(tensors) if item._stored])
-    reach, owner = 0, -1
-    start_of = -1
+    reach, owner, start_of, count = 0, -1, -1, 0
     for start, end, i in ranges:
         if start < reach and (start, end) != (start_of, reach):
-            report.add("note", "bounds", "its bytes overlap those of %s in part" % quoted(
-                tensors[owner].name), tensors[i].name, start)
+            count += 1
+            if count <= 5:
+                report.add("note", "bounds", "its bytes overlap those of %s in part" % quoted(
+                    tensors[owner].name), tensors[i].name, start)
         if end > reach:
             reach, owner, start_of = end, i, start
+    if count > 5:
+        report.add("note", "bounds", "%d more overlap" % (count - 5))
 
 
 def _verify_data(report: Report, kind: "Type[Format]", source: "Any",
