@@ -160,18 +160,27 @@ def counted(count: int, noun: str) -> str:
     return "%d %s%s" % (count, noun, "" if count == 1 else "s")
 
 
-def shown(value: "Any", limit: int = 60) -> str:
+def shown(value: "Any", limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: short, escaped, and no digits of a huge integer."""
     if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quoted(bytes(value)) if len(value) <= 16 else "%d bytes" % len(value)
-    if isinstance(value, (list, tuple)) and len(value) > 20:
-        return "%s, ... %d items]" % (shown(list(value[:8]), 1000)[:-1], len(value))
-    if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join([shown(item) for item in value])
-    text = quoted(value)
-    return text if len(text) <= limit else text[:limit - 3] + "..."
+    nested = isinstance(value, (list, tuple, Map))
+    if nested and depth > 3:
+        return "..."
+    if isinstance(value, Map):
+        pairs = ["%s: %s" % (shown(key, limit, depth + 1), shown(item, limit, depth + 1))
+                 for key, item in list(value.items())[:8]]
+        text = "{%s%s}" % (", ".join(pairs), ", ..." if len(value) > 8 else "")
+    elif nested and len(value) > 20:
+        text = "%s, ... %d items]" % (shown(list(value[:8]), limit, depth)[:-1], len(value))
+    elif nested:
+        text = "[%s]" % ", ".join([shown(item, limit, depth + 1) for item in value])
+    else:
+        text = quoted(value[:limit]) if isinstance(value, str) else quoted(value)
+    return text if len(text) <= limit or depth or isinstance(value, (list, tuple)) else (
+        text[:limit - 3] + "...")
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -212,7 +221,8 @@ def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
     strides = []
     for n in shape:
         strides.append(itemsize)
-        itemsize *= n
+        if itemsize < 1 << 64:  # beyond, some other dimension is 0: no stride is ever used
+            itemsize *= n or 1
     return tuple(strides)
 
 
@@ -486,7 +496,12 @@ class Path:
     def _open(self) -> None:
         if self._closed:
             raise ValueError("%s: the File is closed" % self.path)
-        self._file = open(self.where, "rb")
+        try:
+            self._file = open(self.where, "rb")
+        except OSError as error:
+            if hasattr(error, "filename"):
+                error.filename = self.path
+            raise
         self.nbytes = self._file.seek(0, 2)
         if hasattr(os, "fstat"):
             self.mtime = os.fstat(self._file.fileno()).st_mtime
@@ -641,7 +656,7 @@ def child(path: str, key: "Any") -> str:
         return "%s[%s]" % (path, shown(key))
     if isinstance(key, str) and key.replace("_", "").isalpha() and quoted(key) == repr(key):
         return "%s.%s" % (path, key) if path else key
-    return "%s[%s]" % (path, shown(key))
+    return "%s[%s]" % (path, quoted(key) if isinstance(key, str) else shown(key))
 
 
 class Record:
@@ -931,6 +946,7 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
     level = 0  # arrays, maps and tags around the items of box
     tags = 0  # tags in front of the next item; tag is the last of them
     tag = -1
+    large = 0  # map keys over 64 bits so far
     error = FormatError
     while True:
         start = pos
@@ -961,12 +977,12 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                     break
         if major == 3 and 0 <= count < 24:
             stop = pos + count
+            if stop > end:
+                what = "a string of %d bytes, %d left" % (count, end - pos)
+                break
             chunk = data[pos:stop]
             value = texts.get(chunk)
             if value is None:
-                if stop > end:
-                    what = "a string of %d bytes, %d left" % (count, end - pos)
-                    break
                 try:
                     value = texts[chunk] = chunk.decode()
                 except UnicodeError:
@@ -1073,7 +1089,12 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
         elif key is _NOTHING:
             if token is not None:
                 token(start, pos, len(stack), "key", value, None)
-            if value in box:
+            if type(value) is int and not -(1 << 64) <= value < 1 << 64:
+                large += 1  # all of them can have one hash: many would take hours
+                if large > 64:
+                    what = "more than 64 map keys are integers over 64 bits"
+                    break
+            if value in box or (value != value and [k for k in box if k != k]):
                 what = "key %s twice" % shown(value)
                 break
             key = value
@@ -1278,12 +1299,14 @@ def _cbor_float(value: float) -> bytes:
     return pack(">Bd", 0xFB, value)
 
 
-def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False) -> bytes:
+def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False,
+              depth: int = 0) -> bytes:
     """Return a value as CBOR: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
-    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits and
-    text that is not Unicode (a lone surrogate), TypeError for other types.
+    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits,
+    text that is not Unicode (a lone surrogate) and more than MAX_DEPTH containers around an item
+    (`depth` of them are there already), TypeError for other types.
     """
     if value is None or value is True or value is False:
         return b"\xf6" if value is None else b"\xf5" if value else b"\xf4"
@@ -1295,15 +1318,20 @@ def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False) -> byt
         data = encode_text(value)
         return _cbor_head(3, len(data)) + data
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _cbor_head(2, len(value)) + bytes(value)
+        data = bytes(value)
+        return _cbor_head(2, len(data)) + data
+    if depth >= MAX_DEPTH:
+        raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
     if isinstance(value, (list, tuple)):
-        items = [cbor_pack(item, indefinite, sort) for item in value]
+        items = [cbor_pack(item, indefinite, sort, depth + 1) for item in value]
         return _cbor_head(4, len(items)) + b"".join(items)
     if isinstance(value, Simple):
         return _cbor_head(7, value.number)
     if hasattr(value, "items"):
-        pairs = [(cbor_pack(key, indefinite, sort), cbor_pack(item, indefinite, sort))
-                 for key, item in value.items()]
+        if [key for key in value if isinstance(key, (list, tuple, Map))]:
+            raise TypeError("a CBOR map key is no array or map here")
+        pairs = [(cbor_pack(key, indefinite, sort, depth + 1),
+                  cbor_pack(item, indefinite, sort, depth + 1)) for key, item in value.items()]
         if sort:
             pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
         data = b"".join([key + item for key, item in pairs])
@@ -1340,7 +1368,7 @@ def cbor_loads(data: "Any") -> "Any":
     >>> cbor_loads(bytes.fromhex("a26161016162820203"))
     {'a': 1, 'b': [2, 3]}
     """
-    data = bytes(data)
+    data = bytes(memoryview(data))
     value, end = cbor_read(data)
     if end != len(data):
         raise FormatError("CBOR: %d bytes behind the item" % (len(data) - end), end)
@@ -1369,7 +1397,8 @@ _MSGPACK = (  # kind, struct code of what follows: the value, or the length; c7-
     ("ext", ""), ("ext", ""), ("ext", ""), ("ext", ""), ("ext", ""),
     ("str", "B"), ("str", "H"), ("str", "I"), ("array", "H"), ("array", "I"),
     ("map", "H"), ("map", "I"))
-_WIDTH = {"": 0, "B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q": 8, "q": 8, "d": 8}
+_WIDTH = {"": 0, "?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "e": 2, "I": 4, "i": 4, "f": 4, "Q": 8,
+          "q": 8, "d": 8}
 
 
 def _msgpack_first() -> "Tuple[Any, ...]":
@@ -1543,7 +1572,7 @@ def _msgpack_int(value: int) -> bytes:
     raise ValueError("%s does not fit 64 bits" % shown(value))
 
 
-def msgpack_pack(value: "Any", typed: bool = False) -> bytes:
+def msgpack_pack(value: "Any", typed: bool = False, depth: int = 0) -> bytes:
     """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
 
     The typed form is what primitiv writes: ce for every integer, ca for every float. ValueError
@@ -1569,13 +1598,17 @@ def msgpack_pack(value: "Any", typed: bool = False) -> bytes:
         data = encode_text(value, "surrogateescape" if HAS_CAST else "strict")
         return msgpack_size("str", len(data)) + data
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return msgpack_size("bin", len(value)) + bytes(value)
+        data = bytes(value)
+        return msgpack_size("bin", len(data)) + data
+    if depth >= MAX_MSGPACK_DEPTH:
+        raise ValueError("nested deeper than MAX_MSGPACK_DEPTH = %d" % MAX_MSGPACK_DEPTH)
     if isinstance(value, (list, tuple)):
         return msgpack_size("array", len(value)) + b"".join(
-            [msgpack_pack(item, typed) for item in value])
+            [msgpack_pack(item, typed, depth + 1) for item in value])
     if hasattr(value, "items"):
         return msgpack_size("map", len(value)) + b"".join(
-            [msgpack_pack(key, typed) + msgpack_pack(item, typed) for key, item in value.items()])
+            [msgpack_pack(key, typed, depth + 1) + msgpack_pack(item, typed, depth + 1)
+             for key, item in value.items()])
     raise ValueError("MessagePack has no %s" % type(value).__name__)
 
 
@@ -1585,7 +1618,7 @@ def msgpack_loads(data: "Any") -> "Any":
     >>> msgpack_loads(b"\\x92\\x01\\xa1a")
     [1, 'a']
     """
-    data = bytes(data)
+    data = bytes(memoryview(data))
     value, end = msgpack_read(data)
     if end != len(data):
         raise FormatError("MessagePack: %d bytes behind the value" % (len(data) - end), end)
@@ -1702,7 +1735,7 @@ class FlatReader:
             step = out[slot]
             distance += table
             if step == 0 or distance + step + 4 > end:
-                self.target(distance, rows[slot][0])
+                return self._fields_one_by_one(table, rows)  # it raises for the first slot
             out[slot] = distance + step
         return out
 
@@ -1810,7 +1843,9 @@ class FlatTable:
         self._slots = self._reader.slots(self._pos)
         self.slots = [i for i, distance in enumerate(self._slots) if distance]
 
-    def _at(self, slot: int) -> "Optional[int]":
+    def _at(self, slot: int, code: str = "I", nbytes: int = 1) -> "Optional[int]":
+        if not _WIDTH.get(code) or nbytes < 1:
+            raise ValueError("no element has the code %r, or %d bytes" % (code, nbytes))
         if 0 <= slot < len(self._slots) and self._slots[slot]:
             return self._pos + self._slots[slot]
         return None
@@ -1821,13 +1856,13 @@ class FlatTable:
 
     def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
         """Return a number stored in the table; `code` is its struct code ("I", "d", "?")."""
-        at = self._at(slot)
+        at = self._at(slot, code)
         return default if at is None else self._reader.scalar(
             self._pos, at, code, "slot %d" % slot)
 
     def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
         """Return the bytes of a struct stored in the table."""
-        at = self._at(slot)
+        at = self._at(slot, "I", nbytes)
         if at is None:
             return None
         if at + nbytes > self._reader.end:
@@ -1844,11 +1879,13 @@ class FlatTable:
 
     def scalars(self, slot: int, code: str) -> "List[Any]":
         """Return a vector of numbers."""
+        self._at(slot, code)
         at = self._target(slot)
         return [] if at is None else list(self._reader.scalars(at, code, "slot %d" % slot))
 
     def structs(self, slot: int, nbytes: int) -> "List[bytes]":
         """Return a vector of structs of nbytes bytes each."""
+        self._at(slot, "I", nbytes)
         at = self._target(slot)
         if at is None:
             return []
@@ -1928,10 +1965,15 @@ class FlatBuilder:
         an offset of None.
         """
         start = self._used
-        stored = []
+        stored: "List[Tuple[int, int]]" = []
         for slot, code, value, default in fields:
+            if (code != "offset" and not _WIDTH.get(code)) or not 0 <= slot < 32765 or slot in [
+                    known for known, _ in stored]:
+                raise ValueError("slot %s with the code %s" % (shown(slot), shown(code)))
             if value is None or (code != "offset" and value == default):
                 continue
+            if code == "offset" and not 0 < value <= self._used:
+                raise ValueError("slot %d: there is no place %s yet" % (slot, shown(value)))
             if code == "offset":
                 self._align(4, 4)
                 stored.append((slot, self._put(pack("<I", self._used + 4 - value))))
@@ -2006,6 +2048,7 @@ def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Iterato
     FormatError where they are damaged or give another number of bytes.
     """
     module = zstd_module()
+    check_frames(source, offset, nbytes)
     frames = _Frames(source, offset, nbytes)
     if hasattr(module, "ZstdFile"):
         def start() -> "Any":
@@ -2029,6 +2072,34 @@ def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Iterato
         yield block
     if _guarded(stream.read, 1):
         raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
+
+
+def check_frames(source: "Any", at: int, nbytes: int) -> None:
+    """Raise FormatError unless the bytes are whole zstd frames: not every module looks (RFC 8878).
+
+    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
+    """
+    end, last = at + nbytes, 1
+    while at < end and last:
+        head = bytes(source.view(at, min(8, end - at)))
+        magic = int.from_bytes(head[:4], "little")
+        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
+            at += 8 + int.from_bytes(head[4:], "little")
+            continue
+        if len(head) < 6 or magic != 0xFD2FB528:
+            raise FormatError("zstd: no frame begins at byte %d of %d" % (
+                at - end + nbytes, nbytes))
+        flags = head[4]
+        single = flags >> 5 & 1
+        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        last = 0
+        while not last and at + 3 <= end:
+            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
+        at += 4 if flags & 4 else 0
+    if at != end or not last:
+        raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
 
 
 def _guarded(call: "Any", *args: "Any") -> "Any":
@@ -2280,8 +2351,9 @@ class Tensor:
                              % self.size)
         return bool(self.item())
 
-    def _error(self, what: str, kind: "Type[FormatError]" = FormatError) -> FormatError:
-        return kind(what, self.offset, "data", self.name, self._source.path, "sizes")
+    def _error(self, what: str, kind: "Type[FormatError]" = FormatError,
+               field: str = "data") -> FormatError:
+        return kind(what, self.offset, field, self.name, self._source.path, "sizes")
 
     def _check(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -2452,12 +2524,15 @@ class Tensor:
         values = list(self.flat)
         if not self.shape:
             return values[0]
-        for axis in range(self.ndim - 1, 0, -1):
-            groups = count_elements(self.shape[:axis])
+        groups = 1  # lists at each depth
+        counts = []
+        for n in self.shape[:-1]:
+            groups *= n
+            counts.append(groups)
             if groups > max(self.size, 1 << 20):
-                raise ValueError("tolist() of shape %s: %d empty lists" % (
-                    shown(list(self.shape)), groups))
-            n = self.shape[axis]
+                raise ValueError("tolist() of shape %s makes too many empty lists" % shown(
+                    list(self.shape)))
+        for n, groups in zip(reversed(self.shape), reversed(counts)):
             values = [values[i * n:(i + 1) * n] for i in range(groups)]
         return values
 
@@ -2643,15 +2718,8 @@ class Sparse(Tensor):
         return Map(parts.items())
 
     def _ranges(self) -> "List[Tuple[int, int, str]]":
-        ranges = super()._ranges()
-        try:
-            for key, part in self.components.items():
-                if key != "values" and part.offset is not None and part._source is self._source:
-                    ranges.append((part._offset, part._stored, "%s.%s" % (self.name, key)))
-        except FormatError:  # told at access, and by verify
-            pass
-        low, nbytes, _ = ranges[0]  # a legacy layout has all in one blob
-        return ranges[:1] + [row for row in ranges[1:] if not low <= row[0] < low + nbytes]
+        return super()._ranges() + [(entry["offset"], entry["size"], "%s.%s" % (self.name, key))
+                                    for key, entry in placed_parts(self)]
 
     def todense(self) -> Tensor:
         parts = self.components
@@ -2671,13 +2739,26 @@ class Sparse(Tensor):
         return self.todense()._blocks()
 
     def _copy(self, **changes: "Any") -> Tensor:
-        if "source" in changes:
+        if "source" in changes:  # the dense form: what described the parts is gone
+            changes.setdefault("attrs", self._dense_attrs())
             return super()._copy(**changes)
         args = [changes.get(key, getattr(self, key)) for key in ("name", "dtype", "shape")]
         args += [self._source, self._offset, self._stored,
                  changes.get("attrs", Map(self.attrs.items())),
                  changes.get("format", self.format)]
         return Sparse(*args, parts=self._parts, read=self._read_parts)
+
+    def _dense_attrs(self) -> "Dict[str, Any]":
+        return Map([(key, value) for key, value in self.attrs.items()
+                    if key not in SPARSE_ATTRS + ("layout",)])
+
+    def _with_values(self, dtype: str) -> "Sparse":
+        """Return it with the values cast, still sparse."""
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        values = parts["values"]
+        return Sparse(self.name, dtype, self.shape, values._source, 0, values._stored, self.attrs,
+                      self.format, parts=parts)
 
     def _rising(self) -> "Dict[str, Tensor]":
         """Return the parts with the columns of each row of a csr tensor in rising order."""
@@ -2702,6 +2783,22 @@ class Sparse(Tensor):
                                   self.components)
 
 
+SPARSE_ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
+
+
+def placed_parts(item: Tensor) -> "List[Tuple[str, Any]]":
+    """Return (key, map) of the component maps of a sparse tensor that place bytes in its file."""
+    found = []
+    for key in SPARSE_ATTRS[2:] if item.attrs.get("layout") == "sparse" else ():
+        entry = item.attrs.get(key)
+        if isinstance(entry, Map) and not isinstance(item._source, Held):
+            offset, nbytes = entry.get("offset"), entry.get("size")
+            if type(offset) is int and type(nbytes) is int and 0 <= offset <= (
+                    offset + nbytes) <= item._source.nbytes:
+                found.append((key, entry))
+    return found
+
+
 def _unpickle_sparse(name: str, dtype: str, shape: "Tuple[int, ...]", attrs: "Any",
                      format: "Optional[str]", parts: "Any") -> Sparse:
     values = parts["values"]
@@ -2712,15 +2809,18 @@ def _unpickle_sparse(name: str, dtype: str, shape: "Tuple[int, ...]", attrs: "An
 def sparse_breach(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Optional[str]":
     """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
     nnz = parts["values"].size
+    if nnz > count_elements(shape) and "coords" in parts:
+        return "%d values, the shape %s has %d elements: a coordinate occurs twice" % (
+            nnz, shown(list(shape)), count_elements(shape))
     if "coords" in parts:
         coords = parts["coords"].data
         if len(coords) != len(shape) * nnz:
             return "%d coordinates for %d values of rank %d" % (len(coords), nnz, len(shape))
-        for axis, n in enumerate(shape):
-            for coord in coords[axis * nnz:axis * nnz + nnz]:
-                if coord >= n:
-                    return "a coordinate is outside the shape: %d of %d" % (coord, n)
-        if len(set(sparse_places(shape, parts))) != nnz:
+        axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(len(shape))]
+        for axis, n in zip(axes, shape):
+            if nnz and max(axis) >= n:
+                return "a coordinate is outside the shape: %d of %d" % (max(axis), n)
+        if shape and len(set(zip(*axes))) != nnz:
             return "a coordinate occurs twice"
         return None
     if len(shape) != 2:
@@ -2765,7 +2865,8 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        attrs = Map([(k, v) for k, v in base.attrs.items() if k != "burn_dtype"])
+        attrs = base._dense_attrs() if isinstance(base, Sparse) else base.attrs
+        attrs = Map([(k, v) for k, v in attrs.items() if k != "burn_dtype"])
         nbytes = base.size * ITEMSIZE[dtype]
         super().__init__(base.name, dtype, base.shape, Held(b""), 0, nbytes, attrs, base.format)
         self._base = base
@@ -2891,6 +2992,10 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
         return _from_components(dtype, shape, components, attrs)
     if data is None:
         raise TypeError("tensor() needs data")
+    for kind in FORMATS if dtype not in ITEMSIZE else ():
+        coded = kind.make_coded(data, dtype, shape, attrs)
+        if coded is not None:
+            return coded
     if dtype is not None and dtype not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
     if isinstance(data, Tensor):
@@ -3109,9 +3214,20 @@ class Format:
         return []
 
     @classmethod
-    def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
-        """Yield (status, check, text) of what the format stores to verify a tensor's bytes."""
-        return iter(())
+    def make_coded(cls, data: "Any", dtype: "Optional[str]", shape: "Any",
+                   attrs: "Dict[str, Any]") -> "Optional[Tensor]":
+        """Return a Tensor of stored bytes of a dtype that only this format has, or None."""
+        return None
+
+    @classmethod
+    def checksums(cls, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
+        """Return (label, offset, nbytes, text) of each checksum stored for a tensor's bytes."""
+        return []
+
+    @classmethod
+    def check_range(cls, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+        """Return (status, why) of the checksum of a range of the file."""
+        raise NotImplementedError
 
     @classmethod
     def remarks(cls, fields: "List[Field]", attrs: "Any",
@@ -3131,7 +3247,7 @@ class Format:
         problems: "List[Any]" = []
         for name, item in items:
             attrs = cls.own_attrs(item)
-            if item.components is not None and not cls.SPARSE:
+            if isinstance(item, Sparse) and not cls.SPARSE:
                 problems.append((name, "sparse; .todense() or convert(dense=True)"))
             if item._problem is not None and item.dtype != "qfloat" and not cls.passes(item):
                 problems.append((name, item._problem))
@@ -3223,9 +3339,6 @@ def decode_strict(data: bytes) -> "Optional[str]":
 
 def round_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
-
-
-SPARSE_ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3822,14 +3935,17 @@ class ZTensor(Format):
         for key in ("indptr", "indices") if kind == "csr" else ("coords",):
             if key not in attrs:
                 raise base._error("sparse tensor without the field %r" % key, Unsupported)
-        if nnz is not None and (type(nnz) is not int or nnz < 0):
-            raise base._error("nnz is %s, not an unsigned integer" % shown(nnz))
+        if "nnz" in attrs and not all_u64([nnz]):
+            raise base._error("nnz is %s, not an unsigned integer" % shown(nnz), field="nnz")
         parts: "Dict[str, Tensor]" = Map()
         if kind == "csr":
             if len(shape) != 2:
                 raise base._error("csr needs rank 2, this is rank %d" % len(shape))
             indptr = cls._part(base, "indptr", (shape[0] + 1,), end)
             last = indptr[shape[0]]
+            if last > count_elements(shape):
+                raise base._error("the last number of indptr is %d, %s has %d elements" % (
+                    last, list(shape), count_elements(shape)), field="indptr")
             if nnz not in (None, last):
                 raise base._error("the last number of indptr is %d, nnz is %d" % (last, nnz))
             parts["values"] = cls._values(base, last)
@@ -3839,6 +3955,9 @@ class ZTensor(Format):
             if base._encoding == "zstd":
                 raise base._error("nnz is missing and the values are compressed")
             nnz = base._stored // (base.itemsize or 1)
+        if nnz > count_elements(shape):
+            raise base._error("nnz is %d, the shape %s has %d elements" % (
+                nnz, shown(list(shape)), count_elements(shape)), field="nnz")
         parts["values"] = cls._values(base, nnz)
         parts["coords"] = cls._part(base, "coords", (len(shape), nnz), end)
         return parts
@@ -3855,7 +3974,7 @@ class ZTensor(Format):
         if part._encoding == "raw" and part._stored != need:
             raise base._error("%d bytes stored, %s %s needs %d" % (
                 part._stored, part.dtype, shown(list(part.shape)), need))
-        if part._encoding == "zstd" and not 0 < need + 1 <= MAX_EXPANSION * part._stored + 1:
+        if part._encoding == "zstd" and not 1 <= part._stored * MAX_EXPANSION >= need:
             raise base._error("zstd cannot expand %d bytes to %d" % (part._stored, need))
 
     @classmethod
@@ -3865,27 +3984,31 @@ class ZTensor(Format):
         count = count_elements(shape)
         if isinstance(entry, list):
             if not all_u64(entry):
-                raise base._error("%r holds something that is not an unsigned integer" % key)
+                raise base._error("%r holds something that is not an unsigned integer" % key,
+                                  field=key)
             if len(entry) != count:
-                raise base._error("%r has %d numbers, not %d" % (key, len(entry), count))
+                raise base._error("%r has %d numbers, not %d" % (key, len(entry), count),
+                                  field=key)
             raw = bytes(pack_values("uint64", entry))
             return Tensor(key, "uint64", shape, Held(raw), 0, len(raw))
         if not isinstance(entry, Map):
-            raise base._error("%r is %s, no map" % (key, shown(entry)))
+            raise base._error("%r is %s, no map" % (key, shown(entry)), field=key)
         offset: "Any" = entry.get("offset")
         nbytes: "Any" = entry.get("size")
         dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
         endian = entry.get("data_endianness")
         if not all_u64([offset, nbytes]):
-            raise base._error("%r lacks 'offset' or 'size'" % key)
+            raise base._error("%r lacks 'offset' or 'size'" % key, field=key)
         if offset < 64 or offset % 64 or offset + nbytes > end:
             raise base._error("%r: data at %d to %d; a multiple of 64, at least 64, and before "
-                              "the index at %d" % (key, offset, offset + nbytes, end))
+                              "the index at %d" % (key, offset, offset + nbytes, end), field=key)
         if endian not in (None, "little", "big"):
-            raise base._error("data_endianness of %r is neither little nor big" % key)
+            raise base._error("data_endianness of %r is neither little nor big" % key, field=key)
+        if type(entry.get("checksum", "")) not in (str, type(None)):
+            raise base._error("the checksum of %r is not text" % key, field=key)
         if dtype not in ("uint64", "uint32") or encoding not in ("raw", "zstd"):
             raise base._error("%r has dtype %s, encoding %s" % (key, shown(dtype), shown(encoding)),
-                              Unsupported)
+                              Unsupported, key)
         part = Tensor(key, dtype, shape, base._source, offset, nbytes,
                       tuple([(k, v) for k, v in entry.items() if k == "checksum"]), cls.NAME, None,
                       ">" if endian == "big" and encoding == "raw" else "<", encoding)
@@ -3939,32 +4062,30 @@ class ZTensor(Format):
     # checksums
 
     @classmethod
-    def check_stored(cls, tensor: Tensor) -> "Iterator[Tuple[str, str, str]]":
-        if tensor.components is not None and tensor.attrs.get("layout") == "sparse":
-            for part in tensor.components.values():
-                for row in cls.check_stored(part):
-                    yield row
-        text = tensor.attrs.get("checksum")
-        if not text or isinstance(tensor._source, Held):
-            return
-        kind, _, digits = text.partition(":")
-        if kind not in ("crc32c", "sha256"):
-            yield "-", "checksums", "checksum %s is of an unknown algorithm" % shown(text)
-            return
+    def checksums(cls, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
+        rows = []
+        if tensor.attrs.get("checksum") is not None and not isinstance(tensor._source, Held):
+            rows.append(("", tensor._offset, tensor._stored, tensor.attrs["checksum"]))
+        for key, entry in placed_parts(tensor):
+            if type(entry.get("checksum")) is str:
+                rows.append((key + ": ", entry["offset"], entry["size"], entry["checksum"]))
+        return rows
+
+    @classmethod
+    def check_range(cls, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+        kind, colon, digits = text.partition(":")
+        if kind not in ("crc32c", "sha256") or not colon:
+            return "-", "checksum %s is of an unknown algorithm" % shown(text)
         wanted = cls._digits(kind, digits)
         if wanted is None:
-            yield "FAIL", "checksums", "the checksum %s cannot be read" % shown(text)
-            return
+            return "FAIL", "the checksum %s cannot be read" % shown(text)
         digest = Digest(kind)
-        for block in tensor._stored_blocks():
-            for piece in pieces(block, BLOCK):
-                digest.update(piece)
+        for start in range(0, nbytes, BLOCK):
+            digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
         found = digest.text()
         if found.partition(":")[2].replace("0x", "").lower() == wanted:
-            yield "ok", "checksums", "%s agrees" % kind
-        else:
-            yield "FAIL", "checksums", "%s: the stored bytes give %s, the index says %s" % (
-                kind, found, text)
+            return "ok", "%s agrees" % kind
+        return "FAIL", "%s: the stored bytes give %s, the index says %s" % (kind, found, text)
 
     @staticmethod
     def _digits(kind: str, digits: str) -> "Optional[str]":
@@ -3998,6 +4119,9 @@ class ZTensor(Format):
             if options.get(key) not in (None,) + choices:
                 raise ValueError("%s is one of %s, not %r" % (
                     key, ", ".join(choices), options[key]))
+        level = options.get("level")
+        if level is not None and (type(level) is not int or not -131072 <= level <= 22):
+            raise ValueError("level is -131072 to 22, not %s" % shown(level))
         plans = []
         for name, item in items:
             if [n for n in item.shape if n >= 1 << 64]:
@@ -4042,17 +4166,26 @@ class ZTensor(Format):
                 options.get("data_endianness") or attrs.get("data_endianness")
         ) != attrs.get("data_endianness")):
             problems.append("%s; it can only be copied as it is stored" % item._problem)
-        plan["layout"] = "sparse" if item.components is not None else (
+        plan["layout"] = "sparse" if isinstance(item, Sparse) else (
             attrs.get("layout", "dense") if unknown else "dense")
         custom: "Dict[bytes, bytes]" = {}
+        computed: "List[str]" = []
+        if isinstance(item, Sparse):
+            try:
+                computed = ["nnz", "sparse_format"] + list(item.components)
+            except FormatError as error:
+                problems.append(error.what)
         for key, value in attrs.items():
-            if key in cls.MECHANICS or (item.components is not None and key in SPARSE_ATTRS):
+            if key in cls.MECHANICS or key in computed:
+                continue
+            if not isinstance(key, str):
+                problems.append("the custom key %s is not text" % shown(key))
                 continue
             if key in cls.KEYS:
                 problems.append("%r is no custom field" % key)
                 continue
             try:
-                custom[encode_text(key)] = cbor_pack(value, sort=True)
+                custom[encode_text(key)] = cbor_pack(value, sort=True, depth=2)
             except (ValueError, TypeError) as error:
                 problems.append("attribute %s: %s" % (shown(key), error))
         plan["custom"] = custom
@@ -4181,7 +4314,7 @@ class Primitiv(Format):
 
     @classmethod
     def place(cls, index: int, tensor: Tensor) -> str:
-        return ""
+        return "?"  # _tensor() names the owner of each field itself
 
     @classmethod
     def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
@@ -4351,7 +4484,14 @@ class Primitiv(Format):
         made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
                       (("batch", batch),), "primitiv",
                       column_major(shape, 4) if len(shape) > 1 and nbytes else None)
-        if cursor.trace is not None:  # so that a file that breaks off later shows them too
+        if cursor.trace is not None:
+            prefix = cls._field(where, "")
+            for field in reversed(cursor.trace.fields):
+                if field.tensor is not None or not field.name.startswith(prefix or (
+                        "dims", "batch", "data")):
+                    break
+                field.tensor = name
+            # the data too, so that a file that breaks off later shows them
             cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % shown(list(shape)),
                              "column-major", kind="data")
         cursor.pos += nbytes
@@ -4718,7 +4858,7 @@ class Burnpack(Format):
     def _header(cls, cursor: Cursor) -> "Tuple[Any, ...]":
         at = cursor.peek(10)
         magic = bytes(cursor.data[at:at + 4])
-        if cursor.end >= 10 and magic != cls.MAGIC:
+        if magic != cls.MAGIC and (cursor.end >= 10 or magic == b"BURN"):
             hint = "; the bytes on disk are NRUB" if magic == b"BURN" else ""
             raise cursor.error("not a Burnpack file: magic is %s%s" % (quoted(magic), hint),
                                "magic", 0, check="magic")
@@ -4865,6 +5005,18 @@ class Burnpack(Format):
                                "metadata_size", 6, check="bounds")
         return "packed", me
 
+    @classmethod
+    def make_coded(cls, data: "Any", dtype: "Optional[str]", shape: "Any",
+                   attrs: "Dict[str, Any]") -> "Optional[Tensor]":
+        if dtype != "qfloat":
+            return None
+        code = attrs.get("burn_dtype")
+        scheme = code.get("QFloat") if isinstance(code, Map) and len(code) == 1 else None
+        if shape is None or not isinstance(scheme, Map):
+            raise ValueError("qfloat needs bytes, shape= and burn_dtype={\"QFloat\": {...}}")
+        raw = bytes(memoryview(data))
+        return Quantized("", "qfloat", _as_shape(shape), Held(raw), 0, len(raw), Map(attrs.items()))
+
     # writing
 
     @classmethod
@@ -4891,7 +5043,8 @@ class Burnpack(Format):
         order = options.get("tensor_order")
         if order is not None:
             known = Map(items)
-            if sorted(order) != sorted(known):
+            order = [] if isinstance(order, str) else list(order)
+            if len(order) != len(known) or [name for name in known if name not in order]:
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
         problems = cls.check_common(items, metadata, options)
@@ -4919,13 +5072,34 @@ class Burnpack(Format):
             raise ValueError("Burnpack holds %d tensors at most, not %d" % (
                 MAX_TENSORS, len(items)))
         scalars = options.get("scalars")
-        scalars = attrs.get("scalars") if scalars is None else scalars
+        if scalars is None:
+            scalars = attrs.get("scalars")
+        else:
+            scalars = cls._check_scalars(scalars)
         cls.refuse(problems)
         data = cls._pack(entries, metadata, scalars)
         if len(data) > MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), MAX_METADATA_BYTES))
         return cls._chunks(data, items, [row[4] for row in entries])
+
+    @staticmethod
+    def _check_scalars(scalars: "Any") -> "Dict[str, Any]":
+        """Return the scalars of the option, each checked to be {Int|UInt|Float|Bool: value}."""
+        checked: "Dict[str, Any]" = Map()
+        for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
+            pairs = list(given.items()) if hasattr(given, "items") else []
+            kind, value = pairs[0] if len(pairs) == 1 else (None, None)
+            if kind == "Float" and type(value) is int:
+                value = float(value)
+            low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
+            fine = (type(value) is int and low <= value <= high if kind in ("Int", "UInt") else
+                    type(value) is {"Float": float, "Bool": bool}.get(str(kind)))
+            if not isinstance(name, str) or not is_text(name) or not fine:
+                raise ValueError("scalars are {name: {\"Int\", \"UInt\", \"Float\" or \"Bool\": "
+                                 "value}}, not %s: %s" % (shown(name), shown(given)))
+            checked[name] = Map([(kind, value)])
+        return checked
 
     @classmethod
     def _consistent(cls, dtype: str, code: "Any") -> bool:
@@ -4995,10 +5169,12 @@ class Quantized(Tensor):
         known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
                  and type(kind) is type(param) is str and kind in self.VALUES
                  and param in self.SCALES and scheme["mode"] == "Symmetric")
-        where = list(store)[0] if isinstance(store, Map) and len(store) == 1 else store
+        where: "Any" = store if store in ("Native", "U32") else None  # U32: of burn 0.19
+        if isinstance(store, Map) and len(store) == 1 and all_u64(list(store.values())):
+            where = list(store)[0]
+            where = where if where in ("PackedNative", "PackedU32") else None
         block = self._block(scheme.get("level"))
-        if not known or where not in ("Native", "PackedNative", "PackedU32", "U32") or (
-                block is False):
+        if not known or where is None or block is False:
             raise self._error("the quantization scheme %s is not known" % shown(scheme, 200),
                               Unsupported)
         bits = self.VALUES[kind]
@@ -5066,8 +5242,12 @@ class Quantized(Tensor):
                                   "only blocks along the last dimension, which they divide, are "
                                   "dequantized" % shown(block), Unsupported)
         scales = list(self.scales.flat)
-        return self._made("float32", self.shape, [
+        made = self._made("float32", self.shape, [
             value * scales[i // step] for i, value in enumerate(self.values.flat)])
+        for key, value in self.attrs.items():
+            if key != "burn_dtype":
+                made.attrs[key] = value
+        return made
 
     def _copy(self, **changes: "Any") -> Tensor:
         made = super()._copy(**changes)
@@ -5220,7 +5400,7 @@ class TensorBuffers(Format):
             shape: "Tuple[Any, ...]" = ()
             if shape_at is not None:
                 shape = flat.scalars(shape_at, "I", "shape", MAX_FLAT_DIMS)
-            left -= len(name) + len(shape)
+            left -= unpack_from("<I", flat.data, name_at)[0] + len(shape)
             if left < 0:
                 raise cursor.error("names and shapes are longer in sum than the metadata: they "
                                    "overlap", flat.prefix + "name", end + name_at, name,
@@ -5257,6 +5437,9 @@ class TensorBuffers(Format):
     @classmethod
     def _operations(cls, flat: FlatReader, places: "List[int]",
                     budget: "List[int]") -> "List[Any]":
+        if len(places) * 8 > flat.end:  # a table and the offset to it
+            raise flat.error("%d operations are more than %d bytes can hold" % (
+                len(places), flat.end), 0, "operations")
         found = []
         flat.depth = 1
         for i, place in enumerate(places):
@@ -5353,9 +5536,13 @@ class TensorBuffers(Format):
     @classmethod
     def _pack_operation(cls, flat: FlatBuilder, operation: "Any") -> int:
         known = [row[0] for row in cls.OPERATION]
-        wrong = [key for key in operation if key not in known]
+        inputs = operation.get("input_operations", ()) if isinstance(operation, Map) else None
+        if not isinstance(inputs, (list, tuple)):
+            raise ValueError("an operation is a dict with a list of input_operations, not %s" %
+                             shown(operation))
+        wrong: "List[Any]" = [key for key in operation if key not in known]
         values = [operation.get(key, 0) for key in known[:3]]
-        inputs = list(operation.get("input_operations", ()))
+        inputs = list(inputs)
         for value in [values[0], values[2]] + inputs:
             if not all_u64([value]):
                 wrong.append(value)
@@ -5533,13 +5720,15 @@ def _check_stored(items: "List[Tuple[str, Tensor]]") -> None:
     for name, item in items:
         if item.format is None:
             continue
-        key = (id(item._source), item._offset, item._stored, item.attrs.get("checksum"))
-        if key in seen:
-            continue
-        seen.add(key)
-        for status, check, text in find_format(item.format).check_stored(item):
-            if status == "FAIL":
-                raise FormatError(text, item.offset, "data", name, item._source.path, check)
+        kind = find_format(item.format)
+        for label, offset, nbytes, text in kind.checksums(item):
+            key = (id(item._source), offset, nbytes, text)
+            if key not in seen:
+                seen.add(key)
+                status, why = kind.check_range(item._source, offset, nbytes, text)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, item._source.path,
+                                      "checksums")
 
 
 def _encode(kind: "Type[Format]", tensors: "Any", metadata: "Any", attrs: "Any",
@@ -5815,7 +6004,7 @@ def _select(items: "List[Tuple[str, Tensor]]", only: "Any") -> "List[Tuple[str, 
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
         if not found:
-            raise ValueError("no tensor is called %s" % shown(pattern))
+            raise ValueError("only: no tensor is called %s" % shown(pattern))
         chosen.update([(name, True) for name in found])
     return [(name, item) for name, item in items if name in chosen]
 
@@ -5823,15 +6012,13 @@ def _select(items: "List[Tuple[str, Tensor]]", only: "Any") -> "List[Tuple[str, 
 def _dense_for(kind: "Type[Format]", name: str, item: Tensor, dense: bool,
                summary: Summary) -> Tensor:
     """Return a sparse tensor with its zeros where the target has no sparse ones, if allowed."""
-    if item.components is None or kind.SPARSE:
+    if not isinstance(item, Sparse) or kind.SPARSE:
         return item
     if not dense:
         raise ValueError("%s has no sparse tensors: %s; dense=True (--dense) writes the zeros" % (
             kind.TITLE, quoted(name)))
     summary.cast.append((name, "sparse", "dense", True))
-    made = item.todense()
-    return made._copy(attrs=Map([(key, value) for key, value in made.attrs.items()
-                                 if key not in SPARSE_ATTRS]))
+    return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
 
 
 def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
@@ -5842,7 +6029,7 @@ def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
         new = None if old in kind.DTYPES or old not in ITEMSIZE else cast
     else:
         new = (cast or {}).get(old)
-    if old == "qfloat" and not kind.passes(item):
+    if old == "qfloat" and (new is not None or not kind.passes(item)):
         new = cast if isinstance(cast, str) else new
         if new is not None:
             summary.cast.append((name, old, new, False))
@@ -5850,9 +6037,11 @@ def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
     if new is None or new == old:
         summary.copied.append(name)
         return item
-    made = item._cast(new)
+    sparse = isinstance(item, Sparse)
+    made = item._with_values(new) if isinstance(item, Sparse) else item._cast(new)
     try:
-        exact = cast_is_exact(old, new) or _round_trips(item, made, old, new)
+        exact = cast_is_exact(old, new) or _round_trips(
+            (item.components or {})["values"] if sparse else item, old, new)
     except ValueError as error:
         what = "tensor %s: cast to %s: %s" % (quoted(name), new, error)
     else:
@@ -5861,7 +6050,7 @@ def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
     raise ValueError(what)
 
 
-def _round_trips(item: Tensor, made: Tensor, old: str, new: str) -> bool:
+def _round_trips(item: Tensor, old: str, new: str) -> bool:
     """Return whether casting there and back gives the same numbers; all are cast, so all fit."""
     same = True
     for block in item._blocks():
@@ -6008,13 +6197,15 @@ def _without_overlap(fields: "List[Field]") -> "List[Field]":
 def _name_owners(kind: "Type[Format]", fields: "List[Field]", tensors: "List[Tensor]") -> None:
     """Set .tensor of the fields that make up a tensor's entry in the index."""
     owners = Map([(kind.place(i, item), item.name) for i, item in enumerate(tensors)])
+    prefix = "?"  # of the entry that the last head belongs to
     for field in fields:
-        for at in range(len(field.name) + 1):
-            if at == len(field.name) or field.name[at] in ".[":
-                owner = owners.get(field.name[:at])
-                if owner is not None:
-                    field.tensor = owner
-                    break
+        name = field.name
+        if name in owners:
+            prefix = name
+        elif not name.startswith(prefix):
+            prefix = name[:name.find("]") + 1]
+        if prefix in owners:
+            field.tensor = owners[prefix]
 
 
 def _with_gaps(kind: "Type[Format]", source: "Any", attrs: "Any", fields: "List[Field]",
@@ -6160,13 +6351,14 @@ def _verify_canonical(report: Report, kind: "Type[Format]", source: "Any", file:
             for piece in pieces(memoryview(chunk), BLOCK):
                 stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
                 if stored != bytes(piece):
-                    while at < source.nbytes and stored and stored[0] == piece[0]:
-                        stored, piece, at = stored[1:], piece[1:], at + 1
+                    i = 0
+                    while i < min(len(stored), len(piece)) and stored[i] == piece[i]:
+                        i += 1
                     report.add("note", "canonical", "saved again, it differs from here on", None,
-                               at)
+                               at + i)
                     return
                 at += len(piece)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
         report.add("-", "canonical", "it cannot be saved again: %s" % str(error).split("\n")[0])
         return
     if at < source.nbytes:
@@ -6226,52 +6418,64 @@ def _verify_data(report: Report, kind: "Type[Format]", source: "Any",
                  tensors: "List[Tensor]") -> None:
     """Check stored checksums and decode what is coded; the same range is read only once."""
     agreed, stored, decoded, total = 0, 0, 0, 0
+    most = MAX_COPIES * source.nbytes
     done: "Dict[Any, Any]" = {}
     for item in tensors:
         if item._problem is not None:
             report.add("-", "contents", item._problem, item.name, item.offset)
-        key = (item._offset, item._stored, item.attrs.get("checksum"))
-        if isinstance(item, Sparse):
-            try:
-                decoded += len(item.components) > 0
-            except Unsupported as error:
-                report.add("-", "contents", error.what, item.name, item.offset)
-                continue
-            except FormatError as error:
-                error.check = "contents"
-                report.fail(error)
-                continue
-        if key not in done and (item.attrs.get("checksum") or isinstance(item, Sparse)):
-            total += item._stored
-            done[key] = list(kind.check_stored(item)) if total <= MAX_COPIES * source.nbytes else [
-                ("-", "checksums", "over MAX_COPIES = %d file sizes to hash" % MAX_COPIES)]
-        for status, check, text in done.get(key, ()):
+        for label, offset, nbytes, text in kind.checksums(item):
+            key: "Any" = (offset, nbytes, text)
+            if key not in done:
+                total += nbytes
+                done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
+                    "-", "over MAX_COPIES = %d file sizes to hash" % MAX_COPIES)
+            status, why = done[key]
             stored += 1
-            if status == "ok":
-                agreed += 1
-            elif status == "FAIL":
-                report.fail(FormatError(text, item.offset, "data", item.name, source.path, check))
-            else:
-                report.add(status, check, text, item.name, item.offset)
-        if item._encoding == "zstd" and item._problem is None:
-            decoded += _verify_coded(report, item)
+            agreed += status == "ok"
+            if status == "FAIL":
+                report.fail(FormatError(label + why, offset, "data", item.name, source.path,
+                                        "checksums"))
+            elif status == "-":
+                report.add("-", "checksums", label + why, item.name, offset)
+        for part in _coded_parts(report, item, total <= most):
+            total += part._stored
+            key = (part._offset, part._stored, part.nbytes)
+            if part._encoding == "zstd" and key not in done and total <= most:
+                done[key] = _verify_coded(report, part, item.name)
+                decoded += done[key]
     if stored:
         report.add("ok" if agreed else "-", "checksums", "%d of %d agree" % (agreed, stored))
     else:
         report.add("-", "checksums", "none stored")
     if decoded:
-        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "coded tensor"))
+        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "zstd blob"))
+    if total > most:
+        report.add("-", "contents", "the same bytes are named again and again: not all were read")
 
 
-def _verify_coded(report: Report, item: Tensor) -> int:
+def _coded_parts(report: Report, item: Tensor, read: bool) -> "List[Tensor]":
+    """Return the blobs of a tensor to decode: itself, or the checked parts of a sparse one."""
+    if not isinstance(item, Sparse):
+        return [item] if item._problem is None and item._encoding == "zstd" else []
+    try:
+        return list(item.components.values()) if read else []
+    except Unsupported as error:
+        report.add("-", "contents", error.what, item.name, item.offset)
+    except FormatError as error:
+        error.check = "contents"
+        report.fail(error)
+    return []
+
+
+def _verify_coded(report: Report, item: Tensor, name: str) -> int:
     try:
         for _ in item._blocks():
             pass
     except Unsupported as error:
-        report.add("-", "contents", error.what, item.name, item.offset)
+        report.add("-", "contents", error.what, name, item.offset)
         return 0
     except FormatError as error:
-        error.check = "contents"
+        error.check, error.tensor = "contents", name
         report.fail(error)
         return 0
     return 1
@@ -6307,7 +6511,7 @@ def plain(text: str) -> str:
 def headline(file: File, path: str) -> str:
     """Return what a file is in one line."""
     kind = find_format(file.format)
-    facts = ["%s: %s" % (path, kind.TITLE), counted(file.nbytes, "byte"),
+    facts = ["%s: %s" % (plain(path), kind.TITLE), counted(file.nbytes, "byte"),
              counted(len(file), "tensor")]
     facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else shown(value))
               for key, value in file.attrs.items()
@@ -6376,10 +6580,20 @@ def print_json(file: File, path: str) -> None:
             "metadata": file.metadata}
     rows = [{"name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
              "bytes": item._stored, "attrs": item.attrs} for name, item in file.items()]
-    text = json.dumps(head, default=json_value)
+    text = json.dumps(json_ready(head), default=json_value)
     print(text[:-1] + ', "tensors": [' + "".join(
-        ["%s\n %s" % ("," if i else "", json.dumps(row, default=json_value))
+        ["%s\n %s" % ("," if i else "", json.dumps(json_ready(row), default=json_value))
          for i, row in enumerate(rows)]) + "]}")
+
+
+def json_ready(value: "Any") -> "Any":
+    """Return a value whose map keys are text and whose integers have no more than 128 bits."""
+    if isinstance(value, dict):
+        return dict([(key if isinstance(key, str) else shown(key), json_ready(item))
+                     for key, item in value.items()])
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    return shown(value) if isinstance(value, int) and abs(value) >> 128 else value
 
 
 def json_value(value: "Any") -> "Any":
@@ -6394,10 +6608,11 @@ def show_get(args: "Any") -> int:
         if args.name not in file:
             raise ValueError("%s: %s" % (args.file, file._missing(args.name)))
         item = file[args.name]
-        if args.rows:
-            parts = args.rows.split(":")
-            item = item[slice(*[int(part) if part else None for part in parts])
-                        if len(parts) > 1 else slice(int(parts[0]), int(parts[0]) + 1 or None)]
+        if args.rows is not None:
+            if not item.ndim:
+                raise ValueError("%s: tensor %s is a scalar, it has no rows" % (
+                    args.file, quoted(args.name)))
+            item = item[args.rows]
         if args.raw:
             _write_all(sys.stdout.buffer, item._blocks())
         elif args.stats:
@@ -6405,6 +6620,22 @@ def show_get(args: "Any") -> int:
         else:
             print_values(item)
     return 0
+
+
+def parse_rows(text: str) -> slice:
+    """Return the slice of --rows: START:STOP, START:STOP:STEP or one number."""
+    parts = [int(part) if part else None for part in text.split(":")]
+    if len(parts) == 1 and parts[0] is not None:
+        return slice(parts[0], parts[0] + 1 or None)
+    if len(parts) not in (2, 3) or parts[2:] == [0]:
+        raise ValueError(text)
+    return slice(*parts)
+
+
+def parse_limit(text: str) -> int:
+    if int(text) < 0:
+        raise ValueError(text)
+    return int(text)
 
 
 def print_stats(item: Tensor) -> None:
@@ -6451,29 +6682,32 @@ def show_explain(args: "Any") -> int:
     if args.json:
         import json
         for field in rows:
-            print(json.dumps([field.offset, field.nbytes, field.name, field.value, field.doc],
-                             default=json_value))
+            print(json.dumps(json_ready(list(field)), default=json_value))
         return rows.finish()
     wire = ("token", "value", "meaning") if args.wire else ("field", "value", "meaning")
     print("offset    bytes                    %-22s %-20s %s" % wire)
-    shown_rows, path, last = 0, [""], ""
+    shown_rows, path, last, row = 0, [""], "", ""
     with open(args.file, "rb") as stream:
         for field in rows:
             if last:
                 print(last)
             shown_rows += 1
             last = ""
+            stream.seek(field.offset + field.lead)
+            row = explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path)
             if args.limit is None or shown_rows <= args.limit:
-                stream.seek(field.offset + field.lead)
-                last = explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path)
-    if rows.error is not None and last:
-        last += "      <- here"
+                last = row
+    if rows.error is not None and shown_rows:  # the offending row comes in any case
+        last = row
+        last = "%-87s      <- here" % (last if len(last) <= 87 else last[:84] + "...")
     if last:
         print(last)
     if args.limit is not None and shown_rows > args.limit:
         print("... %d more rows" % (shown_rows - args.limit))
     if rows.error is None:
         print("\n%s" % rows.totals())
+        if args.tensor is not None and not shown_rows:
+            raise ValueError("%s: no tensor %s" % (args.file, quoted(args.tensor)))
     return rows.finish()
 
 
@@ -6620,6 +6854,8 @@ def escape(text: str) -> str:
 
 def write_page(args: "Any") -> int:
     """Write the page as save() writes a file; a broken file gets one too."""
+    if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
+        raise ValueError("%s: the page would replace the file itself" % args.html)
     rows = Explained(args.file, args)
     fields = list(rows)
     left_out = max(0, len(fields) - 2 * PAGE_ROWS)
@@ -6765,7 +7001,13 @@ def _small_blocks(item: Tensor) -> "Iterator[bytes]":
 def show_verify(args: "Any") -> int:
     bad = 0
     for path in args.file:
-        report = verify(path, **load_options(args))
+        try:
+            report = verify(path, **load_options(args))
+        except OSError as error:  # and on with the next file
+            bad += 1
+            sys.stdout.flush()
+            sys.stderr.write("error: %s: %s\n" % (plain(path), error.strerror or error))
+            continue
         bad += not report
         if args.json:
             import json
@@ -6788,8 +7030,11 @@ def show_convert(args: "Any") -> int:
         kind = _target_format(args.format, args.target, None)
         print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
                                       kind.TITLE))
-        summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                           options, progress if sys.stderr.isatty() else None)
+        try:
+            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+                               options, progress if sys.stderr.isatty() else None)
+        except (ValueError, TypeError) as error:
+            raise ValueError("%s\nnothing written" % error)
     lines = str(summary).split("\n")
     print("\n".join(["  " + line for line in lines[:-1]]))
     print("wrote %s, %s" % (args.target, counted(summary.nbytes, "byte")))
@@ -6804,7 +7049,7 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         raise ValueError("--set takes KEY=VALUE, not %s" % quoted(text))
     try:
         return key, literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return key, value
 
 
@@ -6827,7 +7072,10 @@ def progress(chunks: "Iterator[Any]") -> "Iterator[Any]":
 def show_formats(args: "Any") -> int:
     for kind in FORMATS:
         print("%-14s %s (%s)" % (kind.NAME, kind.TITLE, " ".join(kind.SUFFIXES)))
-        print("  dtypes       %s" % " ".join(kind.DTYPES))
+        names = list(kind.DTYPES)
+        print("  dtypes       %s" % " ".join(names[:9]))
+        for start in range(9, len(names), 9):
+            print("               %s" % " ".join(names[start:start + 9]))
         print("  besides      %s" % kind.HOLDS)
         for key, text in kind.OPTIONS.items():
             print("  save option  %s: %s" % (key, text))
@@ -6895,11 +7143,11 @@ def make_parser() -> "Any":
     def option(*names: str, **settings: "Any") -> "Any":
         return names, settings
     files = option("file", nargs="+")
-    limit = option("--limit", type=int, help="print that many rows at most")
+    limit = option("--limit", type=parse_limit, help="print that many rows at most")
     command("ls", show_ls, files, limit, option("--json", action="store_true"),
             option("--sort", choices=["bytes", "name", "offset"]))
     command("get", show_get, option("file"), option("name"),
-            option("--rows", help="START:STOP of the first dimension"),
+            option("--rows", type=parse_rows, help="START:STOP of the first dimension"),
             option("--raw", action="store_true", help="row-major little-endian bytes to stdout"),
             option("--stats", action="store_true", help="min, max, mean, NaN and infinities"))
     command("explain", show_explain, option("file"), limit,
@@ -6926,6 +7174,41 @@ def make_parser() -> "Any":
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
     argv = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # closed: `>&-`
+        sys.stdout = open(os.devnull, "w")
+    elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = run(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head`
+        drop_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        message = "%s%s" % ("%s: " % plain(str(error.filename)) if error.filename is not None
+                            else "", error.strerror or error)
+    except (ValueError, TypeError) as error:
+        message = str(error)
+    try:
+        sys.stdout.flush()
+    except OSError:  # the reader is gone, or the disk is full
+        drop_output()
+    sys.stderr.write("error: %s\n" % message)
+    return 1
+
+
+def drop_output() -> None:
+    """Lead what is still to be written to nowhere, so that Python's own flush at exit is quiet."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+
+
+def run(argv: "List[str]") -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
         return 0
@@ -6934,24 +7217,9 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         with open(__file__, "rb") as stream:
             print("tensorfmt %s, sha256 %s" % (__version__, sha256(stream.read()).hexdigest()))
         return 0
-    try:
-        args = make_parser().parse_args(argv)
-        code: int = args.call(args)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        message = "%s%s" % ("%s: " % error.filename if error.filename else "",
-                            error.strerror or error)
-    except (ValueError, TypeError) as error:
-        message = str(error)
-    sys.stdout.flush()
-    sys.stderr.write("error: %s\n%s" % (message, "nothing written\n" * (argv[0] == "convert")))
-    return 1
+    args = make_parser().parse_args(argv)
+    code: int = args.call(args)
+    return code
 
 
 if __name__ == "__main__":
