@@ -2698,13 +2698,15 @@ class Sparse(Tensor):
     parts are read, and checked, when they are first asked for.
     """
 
-    __slots__ = ("_parts", "_read_parts")
+    __slots__ = ("_parts", "_read_parts", "_end")
 
-    def __init__(self, *args: "Any", parts: "Any" = None, read: "Any" = None) -> None:
+    def __init__(self, *args: "Any", parts: "Any" = None, read: "Any" = None,
+                 end: int = 0) -> None:
         super().__init__(*args)
         self._encoding = "sparse"
         self._parts = parts
         self._read_parts = read
+        self._end = end  # of the file's data area, where parts can lie
 
     @property
     def components(self) -> "Dict[str, Tensor]":
@@ -2746,7 +2748,7 @@ class Sparse(Tensor):
         args += [self._source, self._offset, self._stored,
                  changes.get("attrs", Map(self.attrs.items())),
                  changes.get("format", self.format)]
-        return Sparse(*args, parts=self._parts, read=self._read_parts)
+        return Sparse(*args, parts=self._parts, read=self._read_parts, end=self._end)
 
     def _dense_attrs(self) -> "Dict[str, Any]":
         return Map([(key, value) for key, value in self.attrs.items()
@@ -2793,8 +2795,9 @@ def placed_parts(item: Tensor) -> "List[Tuple[str, Any]]":
         entry = item.attrs.get(key)
         if isinstance(entry, Map) and not isinstance(item._source, Held):
             offset, nbytes = entry.get("offset"), entry.get("size")
-            if type(offset) is int and type(nbytes) is int and 0 <= offset <= (
-                    offset + nbytes) <= item._source.nbytes:
+            end = item._end if isinstance(item, Sparse) else item._source.nbytes
+            if type(offset) is int and type(nbytes) is int and 64 <= offset <= (
+                    offset + nbytes) <= end:
                 found.append((key, entry))
     return found
 
@@ -3890,7 +3893,7 @@ class ZTensor(Format):
                           order, encoding)
             reader = cls._parts if layout == "sparse" else cls._legacy_parts
             return Sparse(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME,
-                          read=lambda: reader(base, layout, end))
+                          read=lambda: reader(base, layout, end), end=end)
         return Tensor(name, dtype, shape, cursor.source, offset, nbytes, entry, cls.NAME, None,
                       order, encoding, problem)
 
