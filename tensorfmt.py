@@ -166,10 +166,10 @@ def shown(value: "Any", limit: int = 60, depth: int = 0) -> str:
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quoted(bytes(value)) if len(value) <= 16 else "%d bytes" % len(value)
-    nested = isinstance(value, (list, tuple, Map))
+    nested = isinstance(value, (list, tuple, dict))
     if nested and depth > 3:
         return "..."
-    if isinstance(value, Map):
+    if isinstance(value, dict):
         pairs = ["%s: %s" % (shown(key, limit, depth + 1), shown(item, limit, depth + 1))
                  for key, item in list(value.items())[:8]]
         text = "{%s%s}" % (", ".join(pairs), ", ..." if len(value) > 8 else "")
@@ -1328,7 +1328,7 @@ def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False,
     if isinstance(value, Simple):
         return _cbor_head(7, value.number)
     if hasattr(value, "items"):
-        if [key for key in value if isinstance(key, (list, tuple, Map))]:
+        if [key for key in value if isinstance(key, (list, tuple, dict))]:
             raise TypeError("a CBOR map key is no array or map here")
         pairs = [(cbor_pack(key, indefinite, sort, depth + 1),
                   cbor_pack(item, indefinite, sort, depth + 1)) for key, item in value.items()]
@@ -1445,7 +1445,7 @@ def msgpack_text(data: bytes) -> str:
     raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-def _msgpack_ext(code: int, data: bytes) -> "Tuple[int, Any]":
+def _msgpack_ext(code: int, data: bytes, start: int) -> "Tuple[int, Any]":
     """Return (type, bytes), or (seconds, nanoseconds) of a timestamp."""
     if code != -1 or len(data) not in (4, 8, 12):
         return code, data
@@ -1457,7 +1457,7 @@ def _msgpack_ext(code: int, data: bytes) -> "Tuple[int, Any]":
     else:
         nanoseconds, seconds = unpack_from(">Iq", data, 0)
     if nanoseconds > 999999999:
-        raise FormatError("timestamp with %d nanoseconds" % nanoseconds)
+        raise FormatError("MessagePack: timestamp with %d nanoseconds" % nanoseconds, start)
     return seconds, nanoseconds
 
 
@@ -1504,14 +1504,14 @@ def msgpack_read(data: "Any", pos: int = 0, end: "Optional[int]" = None) -> "Tup
                     value = view[pos:stop]
                 else:
                     code, = unpack_from(">b", data, pos)
-                    value = _msgpack_ext(code, bytes(view[pos + 1:stop]))
+                    value = _msgpack_ext(code, bytes(view[pos + 1:stop]), start)
                 pos = stop
             if not keyed:
                 box.append(value)
                 left -= 1
             elif key is _NOTHING:
                 key = bytes(value) if kind == "bin" else value
-                if key in box:
+                if key in box or (key != key and [k for k in box if k != k]):
                     raise FormatError("MessagePack: key %s twice" % shown(key), start)
             else:
                 box[key] = value
@@ -2793,7 +2793,7 @@ def placed_parts(item: Tensor) -> "List[Tuple[str, Any]]":
     found = []
     for key in SPARSE_ATTRS[2:] if item.attrs.get("layout") == "sparse" else ():
         entry = item.attrs.get(key)
-        if isinstance(entry, Map) and not isinstance(item._source, Held):
+        if isinstance(entry, dict) and not isinstance(item._source, Held):
             offset, nbytes = entry.get("offset"), entry.get("size")
             end = item._end if isinstance(item, Sparse) else item._source.nbytes
             if type(offset) is int and type(nbytes) is int and 64 <= offset <= (
@@ -3850,7 +3850,7 @@ class ZTensor(Format):
         """Return the Tensor of one entry of the index; None where a fault was noted."""
         what = cls._breach(entry)
         if what is not None:
-            name = entry.get("name") if isinstance(entry, Map) else None
+            name = entry.get("name") if isinstance(entry, dict) else None
             cursor.fault(what[1], child("index[%d]" % i, what[0]) if what[0] else "index[%d]" % i,
                          name if isinstance(name, str) else None)
             return None
@@ -3900,7 +3900,7 @@ class ZTensor(Format):
     @classmethod
     def _breach(cls, entry: "Any") -> "Any":
         """Return (key, error) of an entry whose keys are missing or of the wrong type, or None."""
-        if not isinstance(entry, Map):
+        if not isinstance(entry, dict):
             return None, "an entry of the index is no map"
         for key in entry:
             if type(key) is not str:
@@ -3994,7 +3994,7 @@ class ZTensor(Format):
                                   field=key)
             raw = bytes(pack_values("uint64", entry))
             return Tensor(key, "uint64", shape, Held(raw), 0, len(raw))
-        if not isinstance(entry, Map):
+        if not isinstance(entry, dict):
             raise base._error("%r is %s, no map" % (key, shown(entry)), field=key)
         offset: "Any" = entry.get("offset")
         nbytes: "Any" = entry.get("size")
@@ -4323,20 +4323,23 @@ class Primitiv(Format):
     def read(cls, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
         where = ("",)
         major = cls._uint32(cursor, where, "ver_major", "of format 0.1")
+        middle = cursor.pos
         minor = cls._uint32(cursor, where, "ver_minor")
         if (major, minor) != (0, 1):
             raise cursor.error("format version %d.%d; only 0.1 is known" % (major, minor),
-                               "ver_major", 0, kind=Unsupported)
+                               "ver_major" if major else "ver_minor", 0 if major else middle,
+                               kind=Unsupported)
         start = cursor.pos
-        kind = cls.KINDS.get(cls._uint32(cursor, where, "data_type"))
+        number = cls._uint32(cursor, where, "data_type")
+        kind = cls.KINDS.get(number)
         if cursor.trace is not None and cursor.trace.fields:
             cursor.trace.fields[-1].doc = kind or "unknown"
         attrs: "Dict[str, Any]" = Map([("version", "0.1"), ("kind", kind)])
         metadata: "Dict[str, Any]" = Map()
         tensors: "List[Tensor]" = []
         if kind is None:
-            raise cursor.error("data_type is none of 0x000, 0x100, 0x200, 0x300 and 0x400",
-                               "data_type", start)
+            raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400" %
+                               number, "data_type", start)
         if kind == "shape":
             dims, attrs["batch"] = cls._shape(cursor, where)
             attrs["dims"] = list(dims)
@@ -4362,8 +4365,8 @@ class Primitiv(Format):
         for item in tensors:
             batch = item.attrs["batch"]
             rank = item.ndim - (batch > 1)
-            if rank > 8 or 0 in item.shape or (batch > 1 and ":" not in item.name
-                                               and attrs["kind"] != "tensor"):
+            value = attrs["kind"] != "tensor" and cls.split(item.name)[1] is None
+            if rank > 8 or 0 in item.shape or (batch > 1 and value):
                 yield "primitiv refuses it: %s has %s" % (quoted(item.name), (
                     "%d dimensions" % rank if rank > 8 else
                     "no elements" if 0 in item.shape else "a batch"))
@@ -4463,20 +4466,29 @@ class Primitiv(Format):
             values = msgpack_uint32s(cursor.data, at, count + 1)
         if values is not None:
             cursor.pos += 5 * count + 5
+            at_batch = cursor.pos - 5
         else:
             values = [cls._uint32(cursor, where, "dims[%d]" % i) for i in range(count)]
+            at_batch = cursor.pos
             values.append(cls._uint32(cursor, where, "batch", "samples"))
         if not values[count]:
-            raise cls._error(cursor, "batch is 0", where, "batch", None)
+            raise cls._error(cursor, "batch is 0", where, "batch", at_batch)
         return tuple(values[:count]), values[count]
 
     @classmethod
     def _tensor(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> Tensor:
         """Return the Tensor that begins here; its data are walked over, not read."""
-        dims, batch = cls._shape(cursor, where)
+        error: "Optional[FormatError]" = None
+        try:
+            dims, batch = cls._shape(cursor, where)
+            start = cursor.pos
+            nbytes = cls._head(cursor, where, "data", "bin")
+        except FormatError as caught:
+            error = caught
+        if error is not None:
+            error.tensor = name
+            raise error
         shape = dims + (batch,) if batch > 1 else dims
-        start = cursor.pos
-        nbytes = cls._head(cursor, where, "data", "bin")
         need = 4 * count_elements(shape)
         if nbytes != need:
             raise cls._error(cursor, "data has %d bytes, float32 %s needs %s" % (
@@ -4488,10 +4500,10 @@ class Primitiv(Format):
                       (("batch", batch),), "primitiv",
                       column_major(shape, 4) if len(shape) > 1 and nbytes else None)
         if cursor.trace is not None:
-            prefix = cls._field(where, "")
+            mine = [cls._field(where, part) for part in ("dims", "batch", "data", "key")]
             for field in reversed(cursor.trace.fields):
-                if field.tensor is not None or not field.name.startswith(prefix or (
-                        "dims", "batch", "data")):
+                if field.tensor is not None or not [
+                        start for start in mine if field.name.startswith(start)]:
                     break
                 field.tensor = name
             # the data too, so that a file that breaks off later shows them
@@ -4504,12 +4516,26 @@ class Primitiv(Format):
     def _parameter(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str,
                    tensors: "List[Tensor]") -> None:
         tensors.append(cls._tensor(cursor, where, name))
-        count = cls._count(cursor, where, "N", "int", 6, "statistics")
+        try:
+            count = cls._count(cursor, where, "N", "int", 6, "statistics")
+        except FormatError as caught:
+            error: "Optional[FormatError]" = caught
+        else:
+            error = None
+        if error is not None:
+            error.tensor = name
+            raise error
         seen = set()
+        room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic repeats the key in its name
         for i in range(count):
             inner = (where[0] + "stats[%d].",) + where[1:] + (i,)
             start = cursor.pos
             key = cls._str(cursor, inner, "key")
+            room -= len(name) + len(key)
+            if room < 0:
+                raise cls._error(cursor, "the names of the statistics would take more than "
+                                 "MAX_COPIES = %d times the file" % MAX_COPIES, inner, "key", start,
+                                 name, Unsupported)
             if key in seen:
                 raise cls._error(cursor, "statistic %s twice" % shown(key), inner, "key", start,
                                  name)
@@ -4604,12 +4630,15 @@ class Primitiv(Format):
     def misfit_metadata(cls, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
-        misfits = []
+        misfits, seen = [], set()
         for key, value in metadata.items():
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                msgpack_pack(key)
+                raw = msgpack_pack(key)
+                if raw in seen:
+                    raise ValueError("the same bytes as another key")
+                seen.add(raw)
                 msgpack_pack(value if isinstance(value, float) else int(value), True)
             except ValueError as error:
                 misfits.append((key, str(error)))
@@ -4631,13 +4660,20 @@ class Primitiv(Format):
             raise ValueError("kind is one of %s, not %s" % (
                 ", ".join(sorted(cls.KINDS.values())), shown(kind)))
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) is not None and kind != owner:
+            if options.get(key) not in (None, False) and kind != owner:
                 raise ValueError("the option %s belongs to kind=%r" % (key, owner))
+        if kind != "shape" and attrs.get("dims") is not None:
+            raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
+                shown(attrs["dims"]), kind))
         problems = cls.check_common(items, metadata, {"kind": kind})
         if items and kind in ("shape", "optimizer"):
             problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
         for name, item in items:
-            problems += [(name, text) for text in cls._misfits(item, kind, name)]
+            try:
+                value = bool(options.get("flat")) or cls.split(name)[1] is None
+            except ValueError:  # told by _groups()
+                value = False
+            problems += [(name, text) for text in cls._misfits(item, kind, value)]
         number = [code for code, name in cls.KINDS.items() if name == kind][0]
         head = b"".join([msgpack_pack(n, True) for n in (0, 1, number)])
         if kind == "shape":
@@ -4645,9 +4681,7 @@ class Primitiv(Format):
             dims = option("dims", None)
             if dims is None:
                 raise ValueError("kind='shape' needs the option dims")
-            if not option("batch", 1):
-                raise ValueError("batch is 0")
-            return iter([head, cls._pack_shape(dims, option("batch", 1))])
+            return iter([head, cls._checked_shape(dims, option("batch", 1))])
         if kind == "optimizer":
             cls.refuse(problems)
             ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
@@ -4658,16 +4692,32 @@ class Primitiv(Format):
         return cls._chunks(head, groups, kind)
 
     @classmethod
-    def _misfits(cls, item: Tensor, kind: str, name: str) -> "List[str]":
-        """Return why a tensor's shape or batch has no place here."""
+    def _checked_shape(cls, dims: "Any", batch: "Any") -> bytes:
+        """Return a Shape of the caller's numbers; ValueError for what primitiv has no place for."""
+        try:
+            dims, batch = list(_as_shape(dims)), _as_index(batch)
+        except TypeError as error:
+            what = str(error)
+        else:
+            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
+                return cls._pack_shape(dims, batch)
+            what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
+        raise ValueError("dims %s, batch %s: %s" % (shown(dims), shown(batch), what))
+
+    @classmethod
+    def _misfits(cls, item: Tensor, kind: str, value: bool) -> "List[str]":
+        """Return why a tensor's shape or batch has no place here; `value`: it is no statistic."""
         dims, batch, what = item.shape, 1, []
-        if cls.own_attrs(item).get("batch") not in (None, 1):
+        given = cls.own_attrs(item).get("batch")
+        if given is not None and (type(given) is not int or given < 1):
+            return ["batch is %s, no integer from 1 on" % shown(given)]
+        if given not in (None, 1):
             batch = item.attrs["batch"]
             if not dims or dims[-1] != batch:
                 return ["batch is %s, but the last dimension is not: %s" % (
                     shown(batch), list(dims))]
             dims = dims[:-1]
-        if batch != 1 and kind != "tensor" and ":" not in name:
+        if batch != 1 and kind != "tensor" and value:
             what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an "
                         "ordinary dimension" % batch)
         if len(dims) > 8:
@@ -4688,8 +4738,7 @@ class Primitiv(Format):
             try:
                 parts, stat = ([name], None) if flat else cls.split(name)
                 key = tuple([encode_text(part, errors) for part in parts])
-                if stat is not None:
-                    encode_text(stat, errors)
+                raw = None if stat is None else encode_text(stat, errors)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
@@ -4699,27 +4748,32 @@ class Primitiv(Format):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
                     kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
                 continue
-            group = groups.setdefault(key, [key, None, []])
-            if stat is None:
+            group = groups.setdefault(key, [key, None, [], set()])
+            if raw is None:
                 if group[1] is not None:
                     problems.append((name, "the same key twice"))
                 group[1] = item
-            elif stat in [known for known, _ in group[2]]:
+            elif raw in group[3]:
                 problems.append((name, "the same statistic twice"))
             else:
+                group[3].add(raw)
                 group[2].append((stat, item))
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
-        for key, value, stats in groups.values():
+        ordered = sorted(groups.values(), key=lambda group: list(group[0]))
+        around: "List[Any]" = []  # keys that this one may be a part of: they come right before it
+        for key, value, stats, _ in ordered:
+            while around and key[:len(around[-1])] != around[-1]:
+                around.pop()
+            if around:
+                problems.append((cls._joined(key), "the key %s is both a parameter and a group of "
+                                 "them" % shown(cls._joined(around[-1]))))
+            around.append(key)
             if value is None:
                 problems.append((cls._joined(key) + ":" + stats[0][0], "a statistic without its "
                                  "value (the part before ':'); escape ':' and '\\' in names, or "
                                  "use flat=True"))
-            for end in range(1, len(key)):
-                if key[:end] in groups:
-                    problems.append((cls._joined(key), "the key %s is both a parameter and a "
-                                     "group of them" % shown(cls._joined(key[:end]))))
-        return sorted(groups.values(), key=lambda group: list(group[0]))
+        return ordered
 
     @classmethod
     def _joined(cls, key: "Tuple[bytes, ...]") -> str:
@@ -4734,7 +4788,7 @@ class Primitiv(Format):
         yield head
         if kind == "model":
             yield msgpack_pack(len(groups), True)
-        for key, value, stats in groups:
+        for key, value, stats, _ in groups:
             if kind == "model":
                 yield msgpack_size("array", len(key)) + b"".join(
                     [msgpack_size("str", len(part)) + part for part in key])
@@ -4824,7 +4878,7 @@ class Burnpack(Format):
         if cursor.trace is not None and end < nbytes:
             cursor.trace.add(10 + end, nbytes - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
-        if not isinstance(top, Map):
+        if not isinstance(top, dict):
             raise cursor.error("the metadata item is %s, no map" % shown(top), "item", 10)
         entries, metadata, scalars = cls._top(cursor, top)
         if len(entries) > MAX_TENSORS:
@@ -4881,7 +4935,7 @@ class Burnpack(Format):
     def _top(cls, cursor: Cursor, top: "Any") -> "Tuple[Any, Any, Any]":
         """Return (tensors, metadata, scalars or None), each checked to be the right map."""
         entries = top.get("tensors")
-        if not isinstance(entries, Map):
+        if not isinstance(entries, dict):
             raise cursor.error("\"tensors\" is missing or no map",
                                "tensors" if "tensors" in top else "item",
                                None if "tensors" in top else 10)
@@ -4890,7 +4944,7 @@ class Burnpack(Format):
                 raise cursor.error("the tensor name %s is not text" % shown(name),
                                    child("tensors", name))
         metadata = top.get("metadata", Map())
-        if not isinstance(metadata, Map):
+        if not isinstance(metadata, dict):
             raise cursor.error("\"metadata\" is no map of text to text", "metadata")
         for key, value in metadata.items():
             if type(key) is not str or type(value) is not str:
@@ -4899,7 +4953,7 @@ class Burnpack(Format):
         scalars = top.get("scalars", _NOTHING)
         if scalars is _NOTHING:
             return entries, metadata, None
-        if not isinstance(scalars, Map) or [key for key in scalars if type(key) is not str]:
+        if not isinstance(scalars, dict) or [key for key in scalars if type(key) is not str]:
             raise cursor.error("\"scalars\" is no map with text keys", "scalars")
         return entries, metadata, scalars
 
@@ -4908,7 +4962,7 @@ class Burnpack(Format):
         """Return (name, dtype, shape, start, end, attrs, problem) of a descriptor, checked."""
         key: "Optional[str]" = None
         try:
-            if not isinstance(entry, Map):
+            if not isinstance(entry, dict):
                 raise _Breach("the descriptor is %s, no map" % shown(entry))
             for key in ("dtype", "shape", "data_offsets"):
                 if key not in entry:
@@ -4962,13 +5016,13 @@ class Burnpack(Format):
         attrs = (("burn_dtype", code),)
         if code == "Flex32":  # float32 in the file
             return "float32", attrs, None
-        if isinstance(code, Map):
+        if isinstance(code, dict):
             keys = list(code)
             if len(keys) != 1 or type(keys[0]) is not str:
                 raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
             value = code[keys[0]]
             if keys[0] == "QFloat":
-                if not isinstance(value, Map):
+                if not isinstance(value, dict):
                     raise _Breach("dtype: the scheme of QFloat is no map")
                 return "qfloat", attrs, None
             if keys[0] == "Bool" and type(value) is str and value in cls.BOOLS:
@@ -5014,8 +5068,8 @@ class Burnpack(Format):
         if dtype != "qfloat":
             return None
         code = attrs.get("burn_dtype")
-        scheme = code.get("QFloat") if isinstance(code, Map) and len(code) == 1 else None
-        if shape is None or not isinstance(scheme, Map):
+        scheme = code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
+        if shape is None or not isinstance(scheme, dict):
             raise ValueError("qfloat needs bytes, shape= and burn_dtype={\"QFloat\": {...}}")
         raw = bytes(memoryview(data))
         return Quantized("", "qfloat", _as_shape(shape), Held(raw), 0, len(raw), Map(attrs.items()))
@@ -5173,7 +5227,7 @@ class Quantized(Tensor):
                  and type(kind) is type(param) is str and kind in self.VALUES
                  and param in self.SCALES and scheme["mode"] == "Symmetric")
         where: "Any" = store if store in ("Native", "U32") else None  # U32: of burn 0.19
-        if isinstance(store, Map) and len(store) == 1 and all_u64(list(store.values())):
+        if isinstance(store, dict) and len(store) == 1 and all_u64(list(store.values())):
             where = list(store)[0]
             where = where if where in ("PackedNative", "PackedU32") else None
         block = self._block(scheme.get("level"))
@@ -5199,8 +5253,8 @@ class Quantized(Tensor):
         """Return the block shape, None for one scale in all, False for a level unknown here."""
         if level == "Tensor":
             return None
-        block = level.get("Block") if isinstance(level, Map) and len(level) == 1 else None
-        if not isinstance(block, Map) or sorted(map(str, block)) != ["len", "storage"]:
+        block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
+        if not isinstance(block, dict) or sorted(map(str, block)) != ["len", "storage"]:
             return False
         sizes, count = block["storage"], block["len"]
         if not isinstance(sizes, list) or not all_u64(sizes + [count]) or not (
@@ -5539,7 +5593,7 @@ class TensorBuffers(Format):
     @classmethod
     def _pack_operation(cls, flat: FlatBuilder, operation: "Any") -> int:
         known = [row[0] for row in cls.OPERATION]
-        inputs = operation.get("input_operations", ()) if isinstance(operation, Map) else None
+        inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
         if not isinstance(inputs, (list, tuple)):
             raise ValueError("an operation is a dict with a list of input_operations, not %s" %
                              shown(operation))
@@ -6073,7 +6127,7 @@ def _leave_behind(origin: "Type[Format]", file: File, items: "List[Tuple[str, Te
     content = []
     mechanics = set()
     for key in file.attrs:
-        if origin.is_content(key) and file.attrs[key]:
+        if origin.is_content(key) and file.attrs[key] not in (None, {}):
             content.append("file attribute %s" % shown(key))
         else:
             mechanics.add(key)

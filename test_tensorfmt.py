@@ -21,7 +21,8 @@ their absence is a failure). `python3 test_tensorfmt.py bench` prints timings in
     [13] sparse and quantized   components, schemes, what they mean
     [14] reports           explain, verify and diff, as a person uses them
     [15] peers             other libraries, random data
-    [16] benchmark         timings; not a test
+    [16] found by audits   what was wrong once
+    [17] benchmark         timings; not a test
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 """
@@ -2303,13 +2304,13 @@ def bad_files():
          "index[0].size", 98),
         ("primitiv: version 0.2", unhex("00 02 00"), FormatError, "magic", 0),
         ("primitiv: version 0.2, ce", primitiv(0, "90ce00000001")[:9] + b"\2" + primitiv(
-            0, "90ce00000001")[10:], Unsupported, "ver_major", 0),
+            0, "90ce00000001")[10:], Unsupported, "ver_minor", 5),
         ("primitiv: data_type", primitiv(0x500, ""), FormatError, "data_type", 10),
         ("primitiv: cut", primitiv(0x100, ""), FormatError, "dims", 15),
         ("primitiv: dims nil", primitiv(0, "c0"), FormatError, "dims", 15),
         ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34), Unsupported, "dims", 15),
         ("primitiv: dimension", primitiv(0, "91ff01"), FormatError, "dims[0]", 16),
-        ("primitiv: batch 0", primitiv(0, "9000"), FormatError, "batch", 17),
+        ("primitiv: batch 0", primitiv(0, "9000"), FormatError, "batch", 16),
         ("primitiv: data a str", primitiv(0x100, "9001a40000803f"), FormatError, "data", 17),
         ("primitiv: data short", primitiv(0x100, "910201c40400000000"), FormatError, "data", 18),
         ("primitiv: dims wrap", primitiv(0x100, "92cefffffffecefffffffd01c418" + "00" * 24),
@@ -3063,7 +3064,7 @@ class SparseTest(TestCase):
                 self.assertIn(words, str(error))
 
     def test_bad_components_in_a_file(self):
-        for name, shape, parts, words in SPARSE_ERRORS:
+        for name, shape, parts, _ in SPARSE_ERRORS:
             with self.subTest(name=name):
                 values = b"".join([struct.pack("<f", x) for x in parts["values"]])
                 inline = dict((key, sum(value, []) if isinstance(value[0], list) else value)
@@ -3743,7 +3744,208 @@ class PeerTest(TestCase):
         check()
 
 
-# -- [16] benchmark ------------------------------------------------------------------------------
+# -- [16] found by audits ------------------------------------------------------------------------
+
+# Each was wrong once: bytes that were believed, costs that grew with the square of the file,
+# values that were lost or written so that nobody could read them.
+BIG = b"\xc2\x59\x07\x08" + b"\xff" * 1800  # a CBOR integer of 4,335 digits
+
+
+def burnpack_of(cbor):
+    head = b"NRUB" + struct.pack("<HI", 1, len(cbor)) + cbor
+    return head + bytes(-len(head) % 256)
+
+
+class AuditTest(TestCase):
+    def test_a_cut_text_is_not_one_seen_before(self):
+        for cbor in (b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k",
+                     b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65"):
+            self.assertIn("left", str(error_of(FormatError, load, burnpack_of(cbor))))
+        error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))
+
+    def test_huge_integers_are_not_printed(self):
+        start = b"\xa1\x67tensors\xa1\x61a"
+        rest = b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
+        item = load(burnpack_of(start + b"\xa3\x65dtype\xa1\x61X" + BIG + rest))["a"]
+        self.assertIs(item.dtype, None)
+        self.assertIn("128 bits", str(error_of(Unsupported, item.tobytes)))
+        for code in (b"\xa2\x61a" + BIG + b"\x61b\x01", b"\x81\xa1\x61a" + BIG,
+                     b"\xa1" + BIG + b"\x01"):
+            data = burnpack_of(start + b"\xa3\x65dtype" + code + rest)
+            self.assertIn("dtype", str(error_of(FormatError, load, data)))
+            self.assertFalse(tensorfmt.verify(data))
+
+    def test_map_keys_that_share_a_hash_are_counted(self):
+        keys = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
+                         for k in range(1 << 24, (1 << 24) + 100)])
+        cbor = b"\xa2\x67tensors\xa0\x61x\xb8\x64" + keys
+        self.assertIn("over 64 bits", str(error_of(FormatError, load, burnpack_of(cbor))))
+
+    def test_names_that_begin_alike_have_their_own_place(self):
+        names = ["model.encoder.layers.10.self_attention.query_projection." + end
+                 for end in ("weight_matrix", "zeta")]
+        good = dumps(dict((name, tensor([1.0], "float32")) for name in names), format="burnpack")
+        owners = set([field.tensor for field in tensorfmt.explain(good)])
+        self.assertEqual(owners, set([None] + names))
+        bad = bytearray(good)
+        at = bad.find(b"\x65shape\x81\x01") + 7
+        bad[at] = 2
+        error = error_of(FormatError, load, bytes(bad))
+        self.assertEqual(error.tensor, names[0])
+        self.assertTrue(abs(error.offset - at) < 30, error.offset)
+
+    def test_many_dimensions_and_many_empty_lists(self):
+        item = tensor([1.0], "float32", [1] * 3000)
+        self.assertEqual(item.nbytes, 4)
+        self.assertEqual(len(item.strides), 3000)
+        empty = tensor([], "float32", [1 << 40, 0])
+        self.assertIn("empty lists", str(error_of(ValueError, empty.tolist)))
+        self.assertEqual(tensor([], "float32", [2, 0]).tolist(), [[], []])
+
+    @full
+    def test_packers_refuse_what_the_readers_would(self):
+        deep = []
+        for _ in range(200):
+            deep = [deep]
+        error_of(ValueError, tensorfmt.cbor_dumps, deep)
+        error_of(ValueError, tensorfmt.msgpack_dumps, deep)
+        error_of(TypeError, tensorfmt.cbor_dumps, {(1, 2): 3})
+        item = tensor([1.0], "float32", k=deep[0][0])
+        error_of(ValueError, dumps, {"a": item}, format="ztensor")
+        from array import array
+        wide = memoryview(array("H", [1, 2]))
+        self.assertEqual(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(wide)), bytes(wide))
+        self.assertEqual(bytes(tensorfmt.msgpack_loads(tensorfmt.msgpack_dumps(wide))),
+                         bytes(wide))
+        error_of(TypeError, tensorfmt.cbor_loads, 1)
+
+    def test_primitiv_shapes_and_batches_are_checked(self):
+        for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
+                            ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
+            with self.subTest(dims=dims, batch=batch):
+                error_of(ValueError, dumps, {}, format="primitiv", kind="shape", dims=dims,
+                         batch=batch)
+        for batch in (True, 1.0, 0, "2"):
+            item = tensor([[1.0, 2.0]], "float32", batch=batch)
+            error_of(ValueError, dumps, {"a": item}, format="primitiv")
+        item = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=2)
+        error_of(ValueError, dumps, {"a\\:b": item}, format="primitiv")
+        error_of(ValueError, dumps, {"a:b": item}, format="primitiv", flat=True)
+        stats = dumps({"a": tensor([1.0], "float32"), "a:b": item}, format="primitiv")
+        self.assertEqual(dict(load(stats)["a:b"].attrs.items()), {"batch": 2})
+
+    def test_many_statistics_and_long_keys_are_linear(self):
+        stat = b"\x91\x00\x01\xc4\x00"
+        head = unhex("ce00000000ce00000001ce00000300")
+        model = head + b"\x01\x91\xda\xc3\x50" + b"k" * 50000 + stat + b"\xcd\x17\x70" + b"".join(
+            [b"\xa4%04d" % i + stat for i in range(6000)])
+        self.assertIn("MAX_COPIES", str(error_of(Unsupported, load, model)))
+        many = head + b"\x01\x91\xa1k" + stat + b"\xcd\x17\x70" + b"".join(
+            [b"\xa4%04d" % i + stat for i in range(6000)])
+        self.assertEqual(len(load(many)), 6001)
+        self.assertTrue(tensorfmt.verify(many))
+
+    def test_user_facts_are_not_lost_on_a_tensor_of_a_file(self):
+        item = load(dumps({"w": tensor([1.0], "float32")}, format="mag"))["w"]
+        again = load(dumps({"w": tensor(item, trainable=True)}, format="ztensor"))["w"]
+        self.assertEqual(again.attrs["trainable"], True)
+        error_of(ValueError, dumps, {"w": tensor(item, trainable=True)}, format="mag")
+
+    def test_a_dense_copy_has_no_component_maps(self):
+        made = tensor(shape=(2, 2), components={"values": [1.0], "coords": [[0], [1]]})
+        item = load(dumps({"s": made}, format="ztensor"))["s"]
+        for dense in (item.todense(), item.contiguous(), item.astype("float32")):
+            self.assertFalse([key for key in dense.attrs if key in tensorfmt.SPARSE_ATTRS])
+            again = load(dumps({"s": dense}, format="ztensor"))["s"]
+            self.assertEqual(again.tolist(), [[0.0, 1.0], [0.0, 0.0]])
+        out = io.BytesIO()
+        tensorfmt.convert(dumps({"s": made}, format="ztensor"), out, format="ztensor",
+                          cast={"float64": "float16"})
+        again = load(out.getvalue())["s"]
+        self.assertEqual((again.dtype, again.components["values"].dtype), ("float16", "float16"))
+
+    def test_checksum_texts(self):
+        for text, valid in (("crc32c", True), ("", True), ("sha256", True), ("md5:00", True),
+                            ("crc32c:", False), ("sha256:00", False)):
+            with self.subTest(text=text):
+                data = make_entry(bytes(4), dtype="float32", shape=[1], checksum=text)
+                report = tensorfmt.verify(data)
+                self.assertEqual(bool(report), valid, str(report))
+                self.assertIn("checksums", [row[1] for row in report.rows if row[0] in "-FAIL"])
+
+    def test_frames_are_whole(self):
+        source = tensorfmt.Memory(unhex("28b52ffd 2001 090000 41"))
+        tensorfmt.check_frames(source, 0, source.nbytes)
+        for text in ("28", "28b52ffd", "28b52ffd 2001 090000", "28b52ffd 2001 090000 41 28",
+                     "28b52ffd 2001 080000 41", "502a4d18 04000000 6162", "00000000"):
+            source = tensorfmt.Memory(unhex(text))
+            error_of(FormatError, tensorfmt.check_frames, source, 0, source.nbytes)
+
+    @full
+    def test_bool_casts_and_options_are_checked(self):
+        data = dumps({"w": tensor([1.0], "float32")}, format="mag")
+        error_of(ValueError, tensorfmt.convert, data, io.BytesIO(), format="mag",
+                 cast={"flaot16": "float32"})
+        error_of(ValueError, dumps, {"w": [1.0]}, format="ztensor", encoding="zstd", level=99)
+        error_of(ValueError, dumps, {}, format="burnpack", scalars={"a": {"Int": 1.5}})
+        error_of(ValueError, dumps, {"a": [1.0]}, format="burnpack", tensor_order="a b")
+        self.assertEqual(len(load(dumps({"a": [1.0]}, format="burnpack",
+                                        tensor_order=iter(["a"])))), 1)
+
+    @full
+    def test_a_qfloat_can_be_made_by_hand(self):
+        row = QUANTIZED[0]
+        made = tensor(unhex(row[3]), "qfloat", row[1], burn_dtype=row[2])
+        self.assertEqual(list(made.dequantize().flat), row[6])
+        again = load(dumps({"q": made}, format="burnpack"))["q"]
+        self.assertEqual(again.tobytes(), unhex(row[3]))
+
+    @full
+    def test_pipes_modes_and_chdir(self):
+        import pickle
+        import stat
+        import tempfile
+        folder = tempfile.mkdtemp()
+        here = os.getcwd()
+        try:
+            os.chdir(folder)
+            tensorfmt.save("a.mag", {"w": tensor([1.0], "float32")})
+            file = load("a.mag", mmap=False)
+            os.chdir(here)
+            again = pickle.loads(pickle.dumps(file))
+            self.assertEqual(again["w"].tolist(), [1.0])
+            self.assertFalse(again["w"].zero_copy)
+            item = pickle.loads(pickle.dumps(file["w"]))
+            self.assertEqual(item.tolist(), [1.0])
+            for opened in (file, again):
+                opened.close()
+            if os.path.isdir("/dev/fd") and hasattr(os, "mkfifo"):
+                end, target = os.pipe()
+                try:
+                    tensorfmt.save("/dev/fd/%d" % target, {"w": [1]}, format="ztensor")
+                finally:
+                    os.close(target)
+                with open(end, "rb") as stream:
+                    self.assertEqual(load(stream.read())["w"].tolist(), [1])
+                path = os.path.join(folder, "b.mag")
+                tensorfmt.save(path, {"w": tensor([1.0], "float32")})
+                os.chmod(path, 0o600)
+                seen = []
+
+                def chunks():
+                    name = [n for n in os.listdir(folder) if n.endswith(".tmp")][0]
+                    seen.append(stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode))
+                    yield b"x"
+                tensorfmt._write_path(path, chunks())
+                self.assertEqual(seen, [0o600])
+        finally:
+            os.chdir(here)
+            for name in os.listdir(folder):
+                os.remove(os.path.join(folder, name))
+            os.rmdir(folder)
+
+
+# -- [17] benchmark ------------------------------------------------------------------------------
 
 
 def seconds(call, times=5):
