@@ -770,6 +770,20 @@ class Cursor:
         self.pos += nbytes
         return data
 
+    def keyed(self, record: Record) -> "Any":
+        """Return (key, values) of a u32 length, a key of so many bytes and a fixed record.
+
+        In one go where nobody listens and all of it is in the window, else None.
+        """
+        at, data = self.pos - self.base, self.data
+        if self.trace is None and at + 4 <= len(data):
+            nbytes, = unpack_from("<I", data, at)
+            stop = at + 4 + nbytes
+            if stop + record.nbytes <= len(data):
+                self.pos += 4 + nbytes + record.nbytes
+                return data[at + 4:stop], unpack_from(record.format, data, stop)
+        return None
+
     def fetch(self, offset: int, nbytes: int) -> bytes:
         """Return a whole region, to be parsed in memory."""
         data: bytes = self.source.read(offset, nbytes)
@@ -1798,7 +1812,9 @@ class FlatReader:
     def scalars(self, pos: int, code: str, field: str, limit: int = 0) -> "Tuple[Any, ...]":
         """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
         itemsize = _WIDTH[code] if code in _WIDTH else struct.calcsize("<" + code)
-        count = self.vector(pos, itemsize, field)
+        count, = unpack_from("<I", self.data, pos)
+        if count > (self.end - pos - 4) // itemsize:
+            self.vector(pos, itemsize, field)  # raises
         if limit and count > limit:
             raise Unsupported("FlatBuffers: %d elements, %d is the limit" % (count, limit),
                               self.base + pos, self.prefix + field)
@@ -2252,7 +2268,7 @@ class Tensor:
         self.name = name
         self.dtype = dtype
         self.shape = shape
-        self._attrs = attrs  # a dict, or pairs that become one when somebody asks
+        self._attrs = attrs  # a dict, or a tuple (key, value, ...) that becomes one when asked for
         self.format = format
         self._source = source
         self._offset = offset  # of the first element in the source (of the stored bytes if coded)
@@ -2268,7 +2284,9 @@ class Tensor:
     def attrs(self) -> "Dict[str, Any]":
         """Facts of the format that the tensor came from (or for the one it will be saved to)."""
         if type(self._attrs) is tuple:
-            self._attrs = Map(self._attrs)
+            flat, self._attrs = self._attrs, Map()
+            for i in range(0, len(flat), 2):
+                self._attrs[flat[i]] = flat[i + 1]
         attrs: "Dict[str, Any]" = self._attrs
         return attrs
 
@@ -3516,9 +3534,12 @@ class Mag(Format):
         record, take = cursor.record, cursor.take
         for i in range(num_tensors):
             if spec:
-                nbytes, = record(cls.KEY_LENGTH, "tensors[%d].", i, 1)
-                key = take(nbytes, "tensors[%d].key", i, "", 1)
-                rows.append((key, record(cls.SPEC, "tensors[%d].", i, 1)))
+                row = cursor.keyed(cls.SPEC)
+                if row is None:
+                    nbytes, = record(cls.KEY_LENGTH, "tensors[%d].", i, 1)
+                    key = take(nbytes, "tensors[%d].key", i, "", 1)
+                    row = key, record(cls.SPEC, "tensors[%d].", i, 1)
+                rows.append(row)
             else:
                 values = record(cls.M012, "tensors[%d].", i, 1)
                 rank = values[0] >> 8 & 255
@@ -3582,7 +3603,9 @@ class Mag(Format):
                              kind=Unsupported)
                 continue
             dtype = cls.DTYPES[number]
-            need = count_elements(shape) * size[dtype]
+            need = size[dtype]
+            for n in shape:
+                need *= n
             if need != nbytes:
                 cursor.fault("%d bytes stored, %s %s needs %d" % (
                     nbytes, dtype, list(shape), need), "tensors[%d].data_length" % i, name,
@@ -3594,7 +3617,7 @@ class Mag(Format):
             else:
                 tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
                                       min(offset, total), nbytes,
-                                      (("aux", aux),) if aux else (), "mag"))
+                                      ("aux", aux) if aux else (), "mag"))
         return tensors
 
     @staticmethod
@@ -4013,7 +4036,7 @@ class ZTensor(Format):
             raise base._error("%r has dtype %s, encoding %s" % (key, shown(dtype), shown(encoding)),
                               Unsupported, key)
         part = Tensor(key, dtype, shape, base._source, offset, nbytes,
-                      tuple([(k, v) for k, v in entry.items() if k == "checksum"]), cls.NAME, None,
+                      (), cls.NAME, None,
                       ">" if endian == "big" and encoding == "raw" else "<", encoding)
         cls._check_part(base, part)
         return part
@@ -4444,11 +4467,8 @@ class Primitiv(Format):
                least: int, doc: str = "") -> int:
         """Return a count of items of at least that many bytes each, which the file must have."""
         start = cursor.pos
-        if want == "int":
-            count = cls._uint32(cursor, where, name, doc)
-        else:
-            count = cls._head(cursor, where, name, want, doc)
-        if count * least > cursor.end - cursor.pos:
+        count: int = cls._head(cursor, where, name, want, doc)
+        if count < 0 or count * least > cursor.end - cursor.pos:
             raise cls._error(cursor, "%s is %d, too many for the %d bytes left" % (
                 name, count, cursor.end - cursor.pos), where, name, start)
         return count
@@ -4489,7 +4509,9 @@ class Primitiv(Format):
             error.tensor = name
             raise error
         shape = dims + (batch,) if batch > 1 else dims
-        need = 4 * count_elements(shape)
+        need = 4
+        for n in shape:
+            need *= n
         if nbytes != need:
             raise cls._error(cursor, "data has %d bytes, float32 %s needs %s" % (
                 nbytes, list(shape), shown(need)), where, "data", start, name)
@@ -4497,7 +4519,7 @@ class Primitiv(Format):
             raise cls._error(cursor, "data says %d bytes, %d are left" % (
                 nbytes, cursor.end - cursor.pos), where, "data", start, name)
         made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
-                      (("batch", batch),), "primitiv",
+                      ("batch", batch), "primitiv",
                       column_major(shape, 4) if len(shape) > 1 and nbytes else None)
         if cursor.trace is not None:
             mine = [cls._field(where, part) for part in ("dims", "batch", "data", "key")]
@@ -4992,8 +5014,7 @@ class Burnpack(Format):
             if param_id is not None:
                 if not all_u64([param_id]):
                     raise _Breach("param_id is %s, no integer 0 to 2**64-1" % shown(param_id))
-                attrs = Map(attrs)
-                attrs["param_id"] = param_id
+                attrs = attrs + ("param_id", param_id)
         except _Breach as breach:
             path = child("tensors", name)
             cursor.fault(breach.args[0], path if key is None else "%s.%s" % (path, key), name)
@@ -5013,7 +5034,7 @@ class Burnpack(Format):
         """Return (dtype, attrs, problem) of a CBOR dtype that is none of the plain texts."""
         if code == "Bool":  # burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
             return "bool", (), None
-        attrs = (("burn_dtype", code),)
+        attrs = ("burn_dtype", code)
         if code == "Flex32":  # float32 in the file
             return "float32", attrs, None
         if isinstance(code, dict):
@@ -5476,8 +5497,9 @@ class TensorBuffers(Format):
                 continue
             dtype, problem = None, None
             if 1 <= code <= 10:
-                dtype = cls.DTYPES[code - 1]
-                need = count_elements(shape) * sizes[code - 1]
+                dtype, need = cls.DTYPES[code - 1], sizes[code - 1]
+                for n in shape:
+                    need *= n
                 if need != nbytes:
                     cursor.fault("%d bytes stored, %s %s needs %d" % (
                         nbytes, dtype, list(shape), need), "tensors[%d].data_size" % i, name,
@@ -5486,7 +5508,7 @@ class TensorBuffers(Format):
             else:
                 problem = "data_type %d is not known" % code
             tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
-                                  min(offset, end), nbytes, (("id", number),), "tensorbuffers",
+                                  min(offset, end), nbytes, ("id", number), "tensorbuffers",
                                   None, "<", "raw", problem))
         budget[0] = left
         return tensors
