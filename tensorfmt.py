@@ -5911,12 +5911,13 @@ def _write_path(path: "Any", chunks: "Iterator[Any]") -> int:
     path = os.path.realpath(path)
     stream, temporary = _open_beside(path)
     try:
-        if mode is not None:  # before the first byte: nobody may read it who could not before
+        if mode is not None and hasattr(os, "chmod"):  # before anybody else can read it
             os.chmod(temporary, S_IMODE(mode))
         with stream:
             total = _write_all(stream, chunks)
             stream.flush()
-            os.fsync(stream.fileno())
+            if hasattr(os, "fsync"):
+                os.fsync(stream.fileno())
         try:
             os.replace(temporary, path)
         except PermissionError as error:
@@ -5949,11 +5950,11 @@ def _sync_folder(folder: str) -> None:
     """Make the rename durable where folders can be synced (not on Windows)."""
     try:
         number = os.open(folder or ".", os.O_RDONLY)
-    except OSError:
+    except (OSError, AttributeError):
         return
     try:
         os.fsync(number)
-    except OSError:
+    except (OSError, AttributeError):
         pass
     finally:
         os.close(number)

@@ -21,7 +21,7 @@ their absence is a failure). `python3 test_tensorfmt.py bench` prints timings in
     [13] sparse and quantized   components, schemes, what they mean
     [14] reports           explain, verify and diff, as a person uses them
     [15] peers             other libraries, random data
-    [16] found by audits   what was wrong once
+    [16] easily wrong      rules that are easy to break, each by one short example
     [17] benchmark         timings; not a test
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
@@ -2671,6 +2671,49 @@ class ModuleTest(TestCase):
             with self.subTest(without=kind.NAME):
                 self.works_with(module_of(rest), [name for name in FORMATS if name != kind.NAME])
 
+    ABSENT = """
+import sys, os
+sys.path.insert(0, %r)
+import test_tensorfmt as t
+for name in %r:
+    sys.modules[name] = None
+for name in %r:
+    if hasattr(os, name):
+        delattr(os, name)
+folder = sys.argv[1]
+for kind, name, writer, text, tensors in t.GOLDENS:
+    path = os.path.join(folder, name)
+    with open(path, "wb") as stream:
+        stream.write(t.binascii.a2b_base64(text))
+    with t.load(path) as file:
+        for key, (dtype, shape, wanted) in tensors.items():
+            try:
+                got = t.tohex(file[key].tobytes())
+            except t.Unsupported:
+                continue
+            assert wanted is None or got == wanted, (name, key)
+        t.tensorfmt.save(path + ".again", file, format=kind)
+        t.tensorfmt.verify(path + ".again")
+        t.tensorfmt.save(path, {"w": t.tensor([1.0], "float32")}, format=kind,
+                         **({"kind": "model"} if kind == "primitiv" else {}))
+    assert t.load(path)["w"].tolist() == [1.0]
+print("fine")
+"""
+
+    def test_what_a_platform_may_lack(self):
+        import shutil
+        import tempfile
+        cases = [((name,), ()) for name in ("mmap", "zlib", "hashlib", "difflib", "tempfile")]
+        cases += [((), (name,)) for name in ("replace", "fsync", "pread", "fstat", "chmod")]
+        for modules, functions in cases + [(("mmap", "zlib", "hashlib"), ("replace", "pread"))]:
+            with self.subTest(modules=modules, functions=functions):
+                folder = tempfile.mkdtemp()
+                try:
+                    code, out, err = python("-c", self.ABSENT % (HERE, modules, functions), folder)
+                    self.assertEqual((code, out, err), (0, "fine\n", ""))
+                finally:
+                    shutil.rmtree(folder)
+
     def test_all_above_the_cut_line_works_alone(self):
         text = text_of("tensorfmt.py")
         above = text[:text.index("\n# == The cut line") + 1]
@@ -3744,10 +3787,10 @@ class PeerTest(TestCase):
         check()
 
 
-# -- [16] found by audits ------------------------------------------------------------------------
+# -- [16] easily wrong ---------------------------------------------------------------------------
 
-# Each was wrong once: bytes that were believed, costs that grew with the square of the file,
-# values that were lost or written so that nobody could read them.
+# Bytes that are believed too soon, costs that grow with the square of the file, values that are
+# lost, or written so that nobody can read them.
 BIG = b"\xc2\x59\x07\x08" + b"\xff" * 1800  # a CBOR integer of 4,335 digits
 
 
@@ -3756,7 +3799,7 @@ def burnpack_of(cbor):
     return head + bytes(-len(head) % 256)
 
 
-class AuditTest(TestCase):
+class EasilyWrongTest(TestCase):
     def test_a_cut_text_is_not_one_seen_before(self):
         for cbor in (b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k",
                      b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65"):
