@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Run the golden check under Pyodide (CPython in WebAssembly): node pyodide.mjs PACKAGE SCRIPT [FILE ...]
+import { readFileSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [folder, ...files] = process.argv.slice(2);
+const { loadPyodide } = await import(pathToFileURL(resolve(folder, "pyodide.mjs")));
+const python = await loadPyodide();
+for (const file of files) python.FS.writeFile("/home/pyodide/" + basename(file), readFileSync(file));
+try {
+  python.runPython(`
+import platform, sys
+sys.path.insert(0, "/home/pyodide")
+print("@", platform.python_implementation(), platform.python_version(), sys.platform)
+import runpy
+runpy.run_path("/home/pyodide/${basename(files[0])}", run_name="__main__")
+`);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}
