@@ -6208,12 +6208,11 @@ def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
     attrs, _, tensors = parsed
     fields = _without_overlap(sorted_fields([f for f in trace.fields if f.kind != "data"]))
     _name_owners(kind, fields, tensors)
-    ends = [field.offset + field.nbytes for field in fields]
     data = [Field(offset, nbytes, "data " + label, "%s %s" % (
         item.dtype, shown(list(item.shape))), _data_doc(item), "data", 0, item.name)
         for item in tensors for offset, nbytes, label in item._ranges()]
     fields = sorted_fields(fields + data)
-    return _with_gaps(kind, source, attrs, fields, source.nbytes, max(ends)), parsed, None
+    return _with_gaps(kind, source, attrs, fields), parsed, None
 
 
 def sorted_fields(fields: "List[Field]") -> "List[Field]":
@@ -6288,12 +6287,12 @@ def _name_owners(kind: "Type[Format]", fields: "List[Field]", tensors: "List[Ten
             field.tensor = owners[prefix]
 
 
-def _with_gaps(kind: "Type[Format]", source: "Any", attrs: "Any", fields: "List[Field]",
-               nbytes: int, structure_end: int) -> "List[Field]":
+def _with_gaps(kind: "Type[Format]", source: "Any", attrs: "Any",
+               fields: "List[Field]") -> "List[Field]":
     """Return the fields with those that are empty left out and the gaps between them named."""
     out: "List[Field]" = []
     at, before = 0, "structure"
-    for field in fields + [Field(nbytes, 0, "", None, "", "end")]:
+    for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
         if field.offset > at:
             after = "data" if field.kind == "data" else (
                 "end" if field.kind == "end" else "structure")
