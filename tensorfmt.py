@@ -3428,11 +3428,16 @@ class Mag(Format):
         if cursor.trace is not None:
             cls._walk(cursor, layout, header)
         end, meta, records = walk
+        beyond: "List[FormatError]" = []  # of version 1; a broken rule comes first
         if header[5]:
-            cursor.fault("header aux is %d, a version-1 file has 0" % header[5], "aux",
-                         offset=20, kind=Unsupported)
-        metadata = cls._metadata(cursor, meta)
-        tensors = cls._tensors(cursor, layout, records, end)
+            beyond.append(cursor.error("header aux is %d, a version-1 file has 0" % header[5],
+                                       "aux", 20, kind=Unsupported))
+        metadata = cls._metadata(cursor, meta, beyond)
+        tensors = cls._tensors(cursor, layout, records, end, beyond)
+        if beyond and cursor.faults is None:
+            raise beyond[0]
+        if beyond and cursor.faults is not None:
+            cursor.faults.extend(beyond)
         return Map([("version", 1), ("layout", layout)]), metadata, tensors
 
     @classmethod
@@ -3476,7 +3481,7 @@ class Mag(Format):
         """Return (layout, walk) whose checksum agrees; walk is None if no records fit the file."""
         walks: "List[Any]" = []
         sums: "List[int]" = []
-        for layout in (cls.SPEC_LAYOUT, cls.M012_LAYOUT):
+        for layout in (cls.SPEC_LAYOUT, cls.M012_LAYOUT)[:2 if header[3] else 1]:
             try:
                 walk = cls._walk(cursor, layout, header)
             except FormatError:
@@ -3487,6 +3492,7 @@ class Mag(Format):
                 return layout, walk
             sums.insert(0, agreed[0])
         for layout, walk in walks:  # CRC-32C is slower: last, and the real library's layout first
+            layout, walk = [pair for pair in walks if pair[1][0] == walk[0]][-1]  # spec, if both
             crc = 0
             for start in range(12, walk[0], BLOCK):
                 crc = crc32c(cursor.source.read(start, min(BLOCK, walk[0] - start)), crc)
@@ -3550,7 +3556,8 @@ class Mag(Format):
         return cursor.pos, meta, rows
 
     @classmethod
-    def _metadata(cls, cursor: Cursor, meta: "List[Any]") -> "Dict[str, Any]":
+    def _metadata(cls, cursor: Cursor, meta: "List[Any]",
+                  beyond: "List[FormatError]") -> "Dict[str, Any]":
         metadata: "Dict[str, Any]" = Map()
         for i, (kind, payload, raw) in enumerate(meta):
             key = decode_strict(raw)
@@ -3559,15 +3566,16 @@ class Mag(Format):
             elif key in metadata:
                 cursor.fault("metadata key %s twice" % shown(key), "metadata[%d].key" % i)
             elif kind not in cls.PAYLOADS:
-                cursor.fault("metadata %s has type %d; 0, 1 and 2 are known" % (shown(key), kind),
-                             "metadata[%d].type" % i, kind=Unsupported)
+                beyond.append(cursor.error("metadata %s has type %d; 0, 1 and 2 are known" % (
+                    shown(key), kind), "metadata[%d].type" % i, kind=Unsupported))
+                metadata[key] = None  # a second one of this name is found all the same
             else:
                 metadata[key], = unpack_from(cls.PAYLOADS[kind], payload, 0)
         return metadata
 
     @classmethod
-    def _tensors(cls, cursor: Cursor, layout: str, rows: "List[Any]",
-                 end: int) -> "List[Tensor]":
+    def _tensors(cls, cursor: Cursor, layout: str, rows: "List[Any]", end: int,
+                 beyond: "List[FormatError]") -> "List[Tensor]":
         spec = layout == cls.SPEC_LAYOUT
         if not spec and rows and cls._is_6bc9747(rows):
             raise cursor.error("magnetron commit 6bc9747 (unreleased; relative offsets) is not "
@@ -3598,9 +3606,14 @@ class Mag(Format):
                 cursor.fault(what[1], "tensors[%d].%s" % (i, what[0]), name, "sizes")
                 continue
             if number > 3:
-                cursor.fault("dtype %d is not one of version 1 (0 to 3)" % number,
-                             "tensors[%d].%s" % (i, "dtype" if spec else "aux"), name,
-                             kind=Unsupported)
+                beyond.append(cursor.error(
+                    "dtype %d is not one of version 1 (0 to 3)" % number,
+                    "tensors[%d].%s" % (i, "dtype" if spec else "aux"), None, name,
+                    kind=Unsupported))
+                if nbytes and (offset < end or offset + nbytes > total):  # spec: known in bytes
+                    cursor.fault("data at %d to %d, but the data area is %d to %d" % (
+                        offset, offset + nbytes, end, total), "tensors[%d].data_offset" % i, name,
+                        "bounds")
                 continue
             dtype = cls.DTYPES[number]
             need = size[dtype]
@@ -3657,7 +3670,7 @@ class Mag(Format):
         at = 0
         for _, values in rows:
             number = values[0] & 255
-            if number > 3:
+            if number > 3 or values[0] >> 16 or not 4 <= len(values) <= 9 or 0 in values[3:]:
                 return False
             nbytes = round_up(count_elements(values[3:]) * ITEMSIZE[cls.DTYPES[number]], 64)
             if values[1] != nbytes or values[2] != at:
@@ -3702,6 +3715,8 @@ class Mag(Format):
                 problems.append((name, "%d dimensions, 6 is the limit" % item.ndim))
             elif [n for n in item.shape if n >= 1 << 63]:
                 problems.append((name, "a dimension over 2**63-1"))
+            if len(name) >= 1 << 30 and is_text(name) and len(encode_text(name)) >= 1 << 32:
+                problems.append((name[:60], "a key over 2**32-1 bytes; the field is 32 bits"))
         cls.refuse(problems)
         index = [cls._pack_meta(key, value) for key, value in metadata.items()]
         keys = [encode_text(name) for name, _ in items]

@@ -3806,6 +3806,21 @@ class EasilyWrongTest(TestCase):
             self.assertIn("left", str(error_of(FormatError, load, burnpack_of(cbor))))
         error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))
 
+    def test_mag_tells_broken_rules_before_what_is_beyond_it(self):
+        def build(*rows):
+            body = b"".join([struct.pack("<I", len(key)) + key + struct.pack(
+                "<6qBQQI", *shape + (0,) * (6 - len(shape)) + (dtype, nbytes, offset, 0))
+                for key, shape, dtype, nbytes, offset in rows])
+            head = struct.pack("<4sIIIII", b"MAG!", 1, 0, len(rows), 0, 0)
+            crc = struct.pack("<I", tensorfmt.crc32(head + body))
+            return head[:8] + crc + head[12:] + body + bytes(256)
+        beyond = (b"a", (1,), 9, 4, 256)
+        self.assertIn("dtype 9", str(error_of(Unsupported, load, build(beyond))))
+        for rows in ((beyond, beyond), (beyond, (b"b", (2,), 0, 4, 256)),
+                     ((b"a", (1,), 9, 4, 1 << 40),)):
+            error_of(FormatError, load, build(*rows))
+            self.assertFalse(tensorfmt.verify(build(*rows)))
+
     def test_huge_integers_are_not_printed(self):
         start = b"\xa1\x67tensors\xa1\x61a"
         rest = b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
