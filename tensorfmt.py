@@ -4642,6 +4642,9 @@ class Primitiv(Format):
         >>> Primitiv.split("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
         """
+        if "\\" not in name:
+            key, colon, stat = name.partition(":")
+            return key.split("."), stat if colon else None
         parts, part, at = [], "", 0
         while at < len(name):
             letter = name[at]
