@@ -540,20 +540,20 @@ class Path:
         return self._map[offset:offset + nbytes]
 
     def _make_map(self) -> None:
-        """Map the file; where that is not possible (no mmap module, ENODEV), stay with reads."""
-        self.mapped = False
+        """Map the file; where that is not possible (no mmap module, ENODEV), stay with reads.
+
+        The file stays open: another thread may be reading from it.
+        """
         if not self.nbytes:
+            self.mapped = False
             return
         try:
             from mmap import ACCESS_READ, mmap
             self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
         except (ImportError, OSError):
-            return
+            self.mapped = False
         except ValueError:  # "mmap length is greater than file size"
             raise FormatError("the file has shrunk since it was opened", path=self.path)
-        self.mapped = True
-        self._file.close()
-        self._file = None
 
     def close(self) -> None:
         """Let go of file and mapping. Never mmap.close(): PyPy would let live views go dead."""
@@ -2241,10 +2241,8 @@ def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]"
         last = min(tile, n - i) - 1
         for to, at in starts:
             to, at = to + i * place, at + i * step
-            stop: "Optional[int]" = at + last * step + (1 if step > 0 else -1)
-            if stop is not None and stop < 0:
-                stop = None
-            target[to:to + last * place + 1:place] = source[at:stop:step]
+            stop = at + last * step + (1 if step > 0 else -1)
+            target[to:to + last * place + 1:place] = source[at:None if stop < 0 else stop:step]
     return out
 
 
@@ -2272,7 +2270,7 @@ class Tensor:
         self.format = format
         self._source = source
         self._offset = offset  # of the first element in the source (of the stored bytes if coded)
-        self._stored = stored  # bytes
+        self._stored = stored  # bytes; of the whole base in a strided sub-tensor
         self._strides = strides  # bytes; None: row-major without gaps
         self._order = order  # byte order of the stored elements
         self._encoding = encoding  # "raw" or "zstd"
@@ -2615,8 +2613,7 @@ class Tensor:
         if part._strides == row_major(part.shape, itemsize) or 0 in shape:
             part._strides = None
             part._stored = part.size * itemsize
-        if not shape and not dots and self.ndim == len(
-                [k for k in keys if not isinstance(k, slice)]):
+        if not shape and not dots:
             return part.item()
         return part
 
@@ -2632,11 +2629,11 @@ class Tensor:
         itemsize = self._check()
         base = self
         if self._encoding != "raw" or (self.dtype == "bfloat16" and self._order != NATIVE):
-            base = self._held(memoryview(self.data).cast("B").tobytes())
+            data = self.tobytes()
+            base = self._held(data if NATIVE == "<" or itemsize == 1 else swap(data, itemsize))
             base._order = NATIVE
         low, _ = base._span()
-        kind = "V" if self.dtype == "bfloat16" else {"f": "f", "i": "i", "u": "u", "b": "b"}[
-            (self.dtype or "")[0]]
+        kind = "V" if self.dtype == "bfloat16" else (self.dtype or "")[0]  # f, i, u or b
         kind = "%s%s%d" % ("|" if kind == "V" or itemsize == 1 else base._order, kind, itemsize)
         return {"version": 3, "shape": self.shape, "typestr": kind, "data": base.raw,
                 "strides": base._strides, "offset": -low}
@@ -3304,18 +3301,18 @@ class Format:
 
 def _remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
     """Return what would fit in place of a dtype that a format lacks."""
-    fitting = [new for new in ITEMSIZE if new in dtypes and dtype in ITEMSIZE
-               and cast_is_exact(dtype or "", new)]
-    if not fitting and dtype in ITEMSIZE:
-        fitting = [new for new in ("float32", "int32") if new in dtypes
-                   and (new in FLOATS) == (dtype in FLOATS)]
-    if not fitting and dtype in ITEMSIZE and "float32" in dtypes:
-        fitting = ["float32"]
     text = " (it holds %s)" % ", ".join(dtypes)
+    if dtype is None or dtype not in ITEMSIZE:
+        return text
+    fitting = [new for new in ITEMSIZE if new in dtypes and cast_is_exact(dtype, new)]
+    if not fitting:  # a rounding cast: of the same kind, else to float32
+        fitting = [new for new in ("float32", "int32") if new in dtypes
+                   and (new in FLOATS) == (dtype in FLOATS)] or [
+                       new for new in ("float32",) if new in dtypes]
     if fitting:
         new = fitting[-1]
         text += '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
-            new, new, new, "" if cast_is_exact(dtype or "", new) or dtype in FLOATS
+            new, new, new, "" if cast_is_exact(dtype, new) or dtype in FLOATS
             else " if the values fit")
     return text
 
@@ -3853,7 +3850,7 @@ class ZTensor(Format):
     def remarks(cls, fields: "List[Field]", attrs: "Any",
                 tensors: "List[Tensor]") -> "Iterator[str]":
         why = ""
-        for item in tensors:
+        for item in reversed(tensors):  # the first one stays
             layout = item.attrs.get("layout")
             if item._problem is not None or layout in (None, "sparse"):
                 why = item._problem or "layout %s" % shown(layout)
@@ -4005,8 +4002,9 @@ class ZTensor(Format):
 
     @classmethod
     def _values(cls, base: Tensor, nnz: int) -> Tensor:
-        cls._check_part(base, base._copy(shape=(nnz,)))
-        return base._copy(shape=(nnz,), attrs=())
+        part = base._copy(shape=(nnz,), attrs=())
+        cls._check_part(base, part)
+        return part
 
     @classmethod
     def _check_part(cls, base: Tensor, part: Tensor) -> None:
@@ -4015,7 +4013,7 @@ class ZTensor(Format):
         if part._encoding == "raw" and part._stored != need:
             raise base._error("%d bytes stored, %s %s needs %d" % (
                 part._stored, part.dtype, shown(list(part.shape)), need))
-        if part._encoding == "zstd" and not 1 <= part._stored * MAX_EXPANSION >= need:
+        if part._encoding == "zstd" and (part._stored < 1 or need > MAX_EXPANSION * part._stored):
             raise base._error("zstd cannot expand %d bytes to %d" % (part._stored, need))
 
     @classmethod
@@ -4076,16 +4074,18 @@ class ZTensor(Format):
                           count_elements(shape) * ITEMSIZE[dtype], (), cls.NAME)
         parts: "Dict[str, Tensor]" = Map()
         if layout == "sparsecsr":
-            head = 8 * (shape[0] + 1) if rank == 2 else nbytes + 1
+            if rank != 2:
+                raise base._error("sparsecsr needs rank 2, this is rank %d" % rank)
+            head = 8 * (shape[0] + 1)
             if head > nbytes:
-                raise base._error("sparsecsr of rank 2 needs 8 bytes per row and 8 more, it has %d"
-                                  % nbytes)
-            nnz = part("indptr", "uint64", (shape[0] + 1,), 0)[shape[0]]
+                raise base._error("%d bytes, the row pointers alone need %d" % (nbytes, head))
+            indptr = part("indptr", "uint64", (shape[0] + 1,), 0)
+            nnz = indptr[shape[0]]
             if nbytes != head + nnz * (8 + size):
                 raise base._error("%d bytes, %d stored elements need %d" % (
                     nbytes, nnz, head + nnz * (8 + size)))
             parts["values"] = part("values", base.dtype or "", (nnz,), head + 8 * nnz)
-            parts["indptr"] = part("indptr", "uint64", (shape[0] + 1,), 0)
+            parts["indptr"] = indptr
             parts["indices"] = part("indices", "uint64", (nnz,), head)
             return parts
         step = 8 * rank + size  # per element: its coordinates, then its value
@@ -4203,9 +4203,8 @@ class ZTensor(Format):
         if unknown or (same and plan["encoding"] == "zstd" and options.get("encoding") is None
                        and options.get("level") is None):
             plan["copy"] = True
-        if unknown and (item._encoding != plan["encoding"] or (
-                options.get("data_endianness") or attrs.get("data_endianness")
-        ) != attrs.get("data_endianness")):
+        if unknown and [key for key in ("encoding", "data_endianness")
+                        if options.get(key) not in (None, attrs.get(key))]:
             problems.append("%s; it can only be copied as it is stored" % item._problem)
         plan["layout"] = "sparse" if isinstance(item, Sparse) else (
             attrs.get("layout", "dense") if unknown else "dense")
@@ -4213,7 +4212,8 @@ class ZTensor(Format):
         computed: "List[str]" = []
         if isinstance(item, Sparse):
             try:
-                computed = ["nnz", "sparse_format"] + list(item.components)
+                computed = ["nnz", "sparse_format"] + [
+                    key for key in item.components if key != "values"]
             except FormatError as error:
                 problems.append(error.what)
         for key, value in attrs.items():
@@ -4289,7 +4289,7 @@ class ZTensor(Format):
     @classmethod
     def _coded(cls, item: Tensor, plan: "Dict[str, Any]") -> "Iterator[Any]":
         """Return the blocks of a tensor in the encoding and byte order of the plan."""
-        if plan["copy"] and item._encoding != "sparse":
+        if plan["copy"]:
             return item._stored_blocks()
         blocks = item._blocks()
         if plan["encoding"] == "zstd":
@@ -5736,6 +5736,8 @@ def _read(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]") -> Fil
     except FormatError as caught:
         if caught.what == error.what:
             error = caught
+    except OverflowError:
+        pass
     error.path = source.path
     raise error
 
@@ -5861,7 +5863,7 @@ def _target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "T
                 return kind
     if path and isinstance(tensors, File):
         return find_format(tensors.format)
-    raise ValueError("which format? give format= (%s) or a path with a suffix (%s)" % (
+    raise ValueError("which format? give format= or --format (%s), or a path with a suffix (%s)" % (
         ", ".join([kind.NAME for kind in FORMATS]),
         ", ".join([kind.SUFFIXES[0] for kind in FORMATS])))
 
@@ -5906,7 +5908,7 @@ def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
         view = memoryview(chunk) if HAS_CAST else chunk
         while len(view):
             count = stream.write(view)
-            if count is None and not hasattr(stream, "readall"):  # a raw one would have blocked
+            if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if not count:
                 raise OSError("the target takes no more bytes")
@@ -5962,6 +5964,9 @@ def _open_beside(path: str) -> "Tuple[Any, Any]":
             return open(temporary, "xb"), temporary
         except FileExistsError:
             number += 1
+        except OSError as error:
+            error.filename = path  # the one that the user knows
+            raise
 
 
 def _sync_folder(folder: str) -> None:
@@ -6011,8 +6016,7 @@ class Summary:
         self.nbytes = 0
 
     def __str__(self) -> str:
-        lines = ["%s as they are, %d cast" % (counted(len(self.copied), "tensor"),
-                                              len(self.cast))]
+        lines = ["%s copied, %d cast" % (counted(len(self.copied), "tensor"), len(self.cast))]
         lines += ["cast: %s %s -> %s (%s)" % (quoted(name), old, new,
                                               "exact" if exact else "rounded")
                   for name, old, new, exact in self.cast]
@@ -6051,9 +6055,10 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
         if dtype not in ITEMSIZE and dtype != "qfloat":
             raise ValueError("cast: no dtype %s; there are %s" % (
                 shown(dtype), ", ".join(ITEMSIZE)))
+    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
     summary = Summary()
     origin = find_format(file.format)
-    items = _select(_in_order(file), only)
+    chosen = items = _select(_in_order(file), only)
     raw = sum([item._stored for _, item in items if item._encoding == "raw"])
     if raw > MAX_COPIES * file.nbytes:
         raise ValueError("the tensors name the same bytes again and again: %d bytes of a file of "
@@ -6078,10 +6083,8 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
         loaded = kind.loaded_name(name, options)
         if loaded != name:
             summary.renamed.append((name, loaded))
-    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
     chunks = kind.write(items, metadata, attrs, options)
-    _check_stored([(name, item._base if isinstance(item, Cast) else item)
-                   for name, item in items])
+    _check_stored(chosen)
     if watch is not None:
         chunks = watch(chunks)
     if hasattr(target, "write"):
@@ -6133,13 +6136,18 @@ def _cast_for(kind: "Type[Format]", name: str, item: Tensor, cast: "Any",
             summary.cast.append((name, old, new, False))
             return item.dequantize()._cast(new)
     if new is None or new == old:
-        summary.copied.append(name)
+        if not isinstance(item, Cast):  # made dense: it is in .cast
+            summary.copied.append(name)
         return item
-    sparse = isinstance(item, Sparse)
-    made = item._with_values(new) if isinstance(item, Sparse) else item._cast(new)
     try:
-        exact = cast_is_exact(old, new) or _round_trips(
-            (item.components or {})["values"] if sparse else item, old, new)
+        if isinstance(item, Sparse):
+            made: Tensor = item._with_values(new)
+            stored = item.components["values"]
+        else:
+            made, stored = item._cast(new), item
+        exact = cast_is_exact(old, new) or _round_trips(stored, old, new)
+    except FormatError:
+        raise
     except ValueError as error:
         what = "tensor %s: cast to %s: %s" % (quoted(name), new, error)
     else:
@@ -6226,9 +6234,9 @@ def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
     attrs, _, tensors = parsed
     fields = _without_overlap(sorted_fields([f for f in trace.fields if f.kind != "data"]))
     _name_owners(kind, fields, tensors)
-    data = [Field(offset, nbytes, "data " + label, "%s %s" % (
-        item.dtype, shown(list(item.shape))), _data_doc(item), "data", 0, item.name)
-        for item in tensors for offset, nbytes, label in item._ranges()]
+    data = [Field(offset, nbytes, "data " + label, *_data_text(item, label),
+                  kind="data", tensor=item.name)
+            for item in tensors for offset, nbytes, label in item._ranges()]
     fields = sorted_fields(fields + data)
     return _with_gaps(kind, source, attrs, fields), parsed, None
 
@@ -6237,6 +6245,15 @@ def sorted_fields(fields: "List[Field]") -> "List[Field]":
     """Return fields by offset; where that is equal, empty ones first, then as they were parsed."""
     keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
     return [fields[key[2]] for key in sorted(keys)]
+
+
+def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
+    """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
+    text = "%s %s" % (item.dtype, shown(list(item.shape)))
+    if isinstance(item, Sparse):
+        part = "values" if label == item.name else label[len(item.name) + 1:]
+        return part, "of sparse %s" % text
+    return text, _data_doc(item)
 
 
 def _data_doc(item: Tensor) -> str:
@@ -6259,7 +6276,7 @@ def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[
     fields = _without_overlap(sorted_fields(fields))
     offset = error.offset if error.offset is not None else nbytes
     kept = [field for field in fields if field.offset <= offset]
-    if not kept or not [f for f in kept if f.offset == offset and f.name == error.field]:
+    if not [f for f in kept if f.offset == offset and f.name == error.field]:
         kept = [field for field in kept if field.offset + field.nbytes <= offset]
         later = [field.offset for field in fields if field.offset > offset]
         stop = min(later) if later else nbytes
@@ -6299,7 +6316,7 @@ def _name_owners(kind: "Type[Format]", fields: "List[Field]", tensors: "List[Ten
         name = field.name
         if name in owners:
             prefix = name
-        elif not name.startswith(prefix):
+        elif not prefix or not name.startswith(prefix):
             prefix = name[:name.find("]") + 1]
         if prefix in owners:
             field.tensor = owners[prefix]
@@ -6735,6 +6752,9 @@ def parse_limit(text: str) -> int:
     return int(text)
 
 
+parse_rows.__name__, parse_limit.__name__ = "START:STOP", "number"  # argparse names them
+
+
 def print_stats(item: Tensor) -> None:
     """Print what the finite values are like, in constant memory."""
     count, total, nans, infs = 0, 0.0, 0, 0
@@ -7131,7 +7151,8 @@ def show_convert(args: "Any") -> int:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                options, progress if sys.stderr.isatty() else None)
         except (ValueError, TypeError) as error:
-            raise ValueError("%s\nnothing written" % error)
+            hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
+            raise ValueError("%s\n  %s\nnothing written" % (error, hint))
     lines = str(summary).split("\n")
     print("\n".join(["  " + line for line in lines[:-1]]))
     print("wrote %s, %s" % (args.target, counted(summary.nbytes, "byte")))

@@ -3714,6 +3714,15 @@ class PeerTest(TestCase):
                 "values": pairs.data, "coords": numpy.stack([pairs.row, pairs.col])})
             self.assertEqual(item.tobytes(), matrix.toarray().tobytes())
 
+    def test_numpy_sees_swapped_halves_backwards(self):
+        numpy = self.peer("numpy")
+        data = dumps({"w": tensor([[1, 2, 3], [4, 5, 6]], "bfloat16")}, format="ztensor",
+                     data_endianness="big")
+        for item in (load(data)["w"], load(data)["w"][::-1], load(data)["w"][:, ::-2]):
+            bits = numpy.asarray(item).view("u2")
+            self.assertEqual([x << 16 for x in bits.ravel().tolist()], [
+                struct.unpack("<I", struct.pack("<f", x))[0] for x in item.flat])
+
     def test_ml_dtypes_agrees_on_small_floats(self):
         numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
         for kind, dtype, count in (("E4M3", "float8_e4m3fn", 256), ("E5M2", "float8_e5m2", 256),
@@ -3820,6 +3829,68 @@ class EasilyWrongTest(TestCase):
                      ((b"a", (1,), 9, 4, 1 << 40),)):
             error_of(FormatError, load, build(*rows))
             self.assertFalse(tensorfmt.verify(build(*rows)))
+
+    @full
+    def test_rot_is_found_behind_casts(self):
+        made = tensor(shape=(2, 2), components={"values": [1.0], "coords": [[0], [1]]})
+        data = bytearray(dumps({"s": made}, format="ztensor", checksum="crc32c"))
+        data[load(data)["s"].components["values"].offset + 7] ^= 64
+        for options in ({"format": "ztensor", "cast": {"float64": "float32"}},
+                        {"format": "burnpack", "dense": True, "cast": {"float64": "float32"}},
+                        {"format": "burnpack", "dense": True}):
+            error_of(FormatError, tensorfmt.convert, bytes(data), io.BytesIO(), **options)
+
+    @full
+    def test_threads_share_a_file(self):
+        import tempfile
+        import threading
+        handle, path = tempfile.mkstemp(suffix=".zt")
+        os.close(handle)
+        try:
+            tensorfmt.save(path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
+            wrong = []
+
+            def work(file):
+                for i in range(20):
+                    try:
+                        if file["t%d" % i].tolist() != [float(i)] * 50:
+                            wrong.append(i)
+                    except Exception as error:
+                        wrong.append(error)
+            for _ in range(20):
+                with load(path) as file:
+                    threads = [threading.Thread(target=work, args=(file,)) for _ in range(6)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join()
+            self.assertEqual(wrong, [])
+        finally:
+            os.remove(path)
+
+    def test_structure_knows_its_tensor(self):
+        for name in FORMATS:
+            data = dumps({"a": tensor([1.0], "float32"), "b": tensor([2.0], "float32")},
+                         format=name)
+            for owner in ("a", "b"):
+                fields = [field for field in tensorfmt.explain(data)
+                          if field.tensor == owner and field.kind == "structure"]
+                self.assertTrue(len(fields) >= 3, "%s: %r" % (name, fields))
+
+    def test_a_custom_field_called_values_is_kept(self):
+        made = tensor(shape=(2, 2), components={"values": [1.0], "coords": [[0], [1]]},
+                      values="mine")
+        again = load(dumps({"s": made}, format="ztensor"))["s"]
+        self.assertEqual(again.attrs["values"], "mine")
+
+    def test_a_device_with_small_offsets(self):
+        class Board(io.BytesIO):
+            def seek(self, pos, how=0):
+                if pos > 100:
+                    raise OverflowError("overflow converting long int to machine word")
+                return super().seek(pos, how)
+        data = dumps({"a": tensor([1.0], "float32")}, format="tensorbuffers")
+        self.assertIn("too large", str(error_of(Unsupported, load, Board(data))))
 
     def test_huge_integers_are_not_printed(self):
         start = b"\xa1\x67tensors\xa1\x61a"
