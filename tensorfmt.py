@@ -6736,7 +6736,7 @@ def show_get(args: "Any") -> int:
     return 0
 
 
-def parse_rows(text: str) -> slice:
+def row_range(text: str) -> slice:
     """Return the slice of --rows: START:STOP, START:STOP:STEP or one number."""
     parts = [int(part) if part else None for part in text.split(":")]
     if len(parts) == 1 and parts[0] is not None:
@@ -6746,13 +6746,10 @@ def parse_rows(text: str) -> slice:
     return slice(*parts)
 
 
-def parse_limit(text: str) -> int:
+def row_count(text: str) -> int:
     if int(text) < 0:
         raise ValueError(text)
     return int(text)
-
-
-parse_rows.__name__, parse_limit.__name__ = "START:STOP", "number"  # argparse names them
 
 
 def print_stats(item: Tensor) -> None:
@@ -7261,11 +7258,11 @@ def make_parser() -> "Any":
     def option(*names: str, **settings: "Any") -> "Any":
         return names, settings
     files = option("file", nargs="+")
-    limit = option("--limit", type=parse_limit, help="print that many rows at most")
+    limit = option("--limit", type=row_count, help="print that many rows at most")
     command("ls", show_ls, files, limit, option("--json", action="store_true"),
             option("--sort", choices=["bytes", "name", "offset"]))
     command("get", show_get, option("file"), option("name"),
-            option("--rows", type=parse_rows, help="START:STOP of the first dimension"),
+            option("--rows", type=row_range, help="START:STOP of the first dimension"),
             option("--raw", action="store_true", help="row-major little-endian bytes to stdout"),
             option("--stats", action="store_true", help="min, max, mean, NaN and infinities"))
     command("explain", show_explain, option("file"), limit,
