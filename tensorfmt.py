@@ -524,10 +524,9 @@ class Path:
         self._file.seek(offset)
         try:
             return read_exactly(self._file, nbytes)
-        except FormatError as caught:
-            error = caught
-        error.path, error.offset = self.path, offset
-        raise error
+        except FormatError as error:
+            error.path, error.offset = self.path, offset
+            raise
 
     def view(self, offset: int, nbytes: int) -> "Any":
         if self._map is None:
@@ -3010,11 +3009,11 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
         return _from_components(dtype, shape, components, attrs)
     if data is None:
         raise TypeError("tensor() needs data")
-    for kind in FORMATS if dtype not in ITEMSIZE else ():
-        coded = kind.make_coded(data, dtype, shape, attrs)
-        if coded is not None:
-            return coded
     if dtype is not None and dtype not in ITEMSIZE:
+        for kind in FORMATS:
+            coded = kind.make_coded(data, dtype, shape, attrs)
+            if coded is not None:
+                return coded
         raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
     if isinstance(data, Tensor):
         made = data._copy(attrs=Map(data.attrs.items()))
@@ -3602,29 +3601,27 @@ class Mag(Format):
             if what:
                 cursor.fault(what[1], "tensors[%d].%s" % (i, what[0]), name, "sizes")
                 continue
+            dtype = ""
             if number > 3:
                 beyond.append(cursor.error(
                     "dtype %d is not one of version 1 (0 to 3)" % number,
                     "tensors[%d].%s" % (i, "dtype" if spec else "aux"), None, name,
                     kind=Unsupported))
-                if nbytes and (offset < end or offset + nbytes > total):  # spec: known in bytes
-                    cursor.fault("data at %d to %d, but the data area is %d to %d" % (
-                        offset, offset + nbytes, end, total), "tensors[%d].data_offset" % i, name,
-                        "bounds")
-                continue
-            dtype = cls.DTYPES[number]
-            need = size[dtype]
-            for n in shape:
-                need *= n
-            if need != nbytes:
-                cursor.fault("%d bytes stored, %s %s needs %d" % (
-                    nbytes, dtype, list(shape), need), "tensors[%d].data_length" % i, name,
-                    "sizes")
-            elif nbytes and (offset < end or offset + nbytes > total):
+            else:
+                dtype = cls.DTYPES[number]
+                need = size[dtype]
+                for n in shape:
+                    need *= n
+                if need != nbytes:
+                    cursor.fault("%d bytes stored, %s %s needs %d" % (
+                        nbytes, dtype, list(shape), need), "tensors[%d].data_length" % i, name,
+                        "sizes")
+                    continue
+            if nbytes and (offset < end or offset + nbytes > total):
                 cursor.fault("data at %d to %d, but the data area is %d to %d" % (
                     offset, offset + nbytes, end, total), "tensors[%d].data_offset" % i, name,
                     "bounds")
-            else:
+            elif dtype:
                 tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
                                       min(offset, total), nbytes,
                                       ("aux", aux) if aux else (), "mag"))
@@ -4513,16 +4510,13 @@ class Primitiv(Format):
     @classmethod
     def _tensor(cls, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> Tensor:
         """Return the Tensor that begins here; its data are walked over, not read."""
-        error: "Optional[FormatError]" = None
         try:
             dims, batch = cls._shape(cursor, where)
             start = cursor.pos
             nbytes = cls._head(cursor, where, "data", "bin")
-        except FormatError as caught:
-            error = caught
-        if error is not None:
+        except FormatError as error:
             error.tensor = name
-            raise error
+            raise
         shape = dims + (batch,) if batch > 1 else dims
         need = 4
         for n in shape:
@@ -4555,13 +4549,9 @@ class Primitiv(Format):
         tensors.append(cls._tensor(cursor, where, name))
         try:
             count = cls._count(cursor, where, "N", "int", 6, "statistics")
-        except FormatError as caught:
-            error: "Optional[FormatError]" = caught
-        else:
-            error = None
-        if error is not None:
+        except FormatError as error:
             error.tensor = name
-            raise error
+            raise
         seen = set()
         room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic repeats the key in its name
         for i in range(count):
@@ -5140,7 +5130,8 @@ class Burnpack(Format):
         if order is not None:
             known = Map(items)
             order = [] if isinstance(order, str) else list(order)
-            if len(order) != len(known) or [name for name in known if name not in order]:
+            if [name for name in order if not isinstance(name, str) or name not in known] or (
+                    len(order) != len(known) or len(set(order)) != len(known)):
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
         problems = cls.check_common(items, metadata, options)
@@ -5882,11 +5873,8 @@ def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
     names each tensor. Memory is bounded by blocks, not by the model. FormatError if the bytes of
     a source are damaged; OSError from the file system; TypeError for unknown options.
     """
-    chunks = _encode(_target_format(format, target, tensors), tensors, metadata, attrs, options)
-    if hasattr(target, "write"):
-        _write_all(target, chunks)
-    else:
-        _write_path(path_of(target), chunks)
+    kind = _target_format(format, target, tensors)
+    _write_out(target, _encode(kind, tensors, metadata, attrs, options))
 
 
 def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" = None,
@@ -5898,6 +5886,13 @@ def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" =
     """
     chunks = _encode(find_format(format), tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks])
+
+
+def _write_out(target: "Any", chunks: "Iterator[Any]") -> int:
+    """Write a file to a path or a stream; return its bytes."""
+    if hasattr(target, "write"):
+        return _write_all(target, chunks)
+    return _write_path(path_of(target), chunks)
 
 
 def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
@@ -6087,10 +6082,7 @@ def _convert(file: File, target: "Any", kind: "Type[Format]", cast: "Any", only:
     _check_stored(chosen)
     if watch is not None:
         chunks = watch(chunks)
-    if hasattr(target, "write"):
-        summary.nbytes = _write_all(target, chunks)
-    else:
-        summary.nbytes = _write_path(path_of(target), chunks)
+    summary.nbytes = _write_out(target, chunks)
     return summary
 
 
@@ -6207,7 +6199,6 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
     opened = open_source(source, True)
     try:
         kind = _kind_of(opened, format)
-        _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
         fields, _, error = _dissect(kind, opened, options, None, wire)
     finally:
         opened.close()
@@ -6225,6 +6216,7 @@ def _dissect(kind: "Type[Format]", source: "Any", options: "Dict[str, Any]",
              faults: "Optional[List[FormatError]]",
              wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
+    _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
     trace = Trace(None, wire)
     try:
         parsed = kind.read(Cursor(source, trace, faults), **options)
@@ -6415,7 +6407,6 @@ def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -
             report = Report(opened.path, None)
             report.fail(error)
             return report
-        _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
         return _verify(opened, kind, options)
     finally:
         opened.close()
@@ -6800,19 +6791,21 @@ def show_explain(args: "Any") -> int:
         return rows.finish()
     wire = ("token", "value", "meaning") if args.wire else ("field", "value", "meaning")
     print("offset    bytes                    %-22s %-20s %s" % wire)
-    shown_rows, path, last, row = 0, [""], "", ""
+    shown_rows, path, last = 0, [""], ""
+
+    def make_row() -> str:
+        stream.seek(field.offset + field.lead)
+        return explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), name)
     with open(args.file, "rb") as stream:
         for field in rows:
             if last:
                 print(last)
             shown_rows += 1
-            last = ""
-            stream.seek(field.offset + field.lead)
-            row = explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), path)
-            if args.limit is None or shown_rows <= args.limit:
-                last = row
-    if rows.error is not None and shown_rows:  # the offending row comes in any case
-        last = row
+            name = short_name(field, path)
+            last = make_row() if args.limit is None or shown_rows <= args.limit else ""
+        if rows.error is not None and shown_rows:  # the offending row comes in any case
+            last = make_row()
+    if rows.error is not None and last:
         last = "%-87s      <- here" % (last if len(last) <= 87 else last[:84] + "...")
     if last:
         print(last)
@@ -6860,20 +6853,22 @@ class Explained:
         return 0
 
 
-def explain_row(field: Field, head: bytes, path: "List[str]") -> str:
-    """Return one line; `path` holds the names of the fields around it, by depth."""
+def explain_row(field: Field, head: bytes, name: str) -> str:
+    """Return one line of a field, its first bytes and its name as it is shown."""
     digits = " ".join(["%02x" % byte for byte in head])
     digits = ".. " + digits if field.lead else digits
     if field.nbytes - field.lead > 8 or len(digits) > 23:
         digits = digits[:20] + " .."
     line = ("%08x  %-23s  %-22s %-20s %s" % (
-        field.offset, digits, "  " * field.depth + short_name(field, path), shown_value(field),
-        field.doc)).rstrip()
+        field.offset, digits, "  " * field.depth + name, shown_value(field), field.doc)).rstrip()
     return line if len(line) <= 100 else line[:97] + "..."  # --json and the page have all of it
 
 
 def short_name(field: Field, path: "List[str]") -> str:
-    """Return a field's name without that of the field around it, which stands above it."""
+    """Return a field's name without that of the field around it, which stands above it.
+
+    `path` holds the names of the fields around the last one, by depth.
+    """
     parent = path[field.depth] if len(path) > field.depth else ""
     del path[field.depth + 1:]
     path.extend([""] * (field.depth + 1 - len(path)))
