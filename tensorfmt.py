@@ -124,7 +124,7 @@ MAX_EXPANSION = 32768  # zstd: decoded bytes per stored byte (128 KiB from a blo
 MAX_DENSE = 1 << 30  # sparse: bytes of the dense form
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
 BLOCK = 1 << 20 if FULL_PYTHON else 1 << 10  # bytes decoded, swapped, transposed or cast at a time
-WINDOW = 1 << 12  # bytes of index read first; doubled while reading goes on in a row
+WINDOW = 1 << 12 if FULL_PYTHON else 1 << 9  # bytes of index read first; doubled when read on
 
 
 # -- [2] errors ----------------------------------------------------------------------------------
@@ -247,11 +247,15 @@ def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
 def swap(data: "Any", itemsize: int) -> "Any":
     """Return a copy of the bytes with the byte order of each element reversed."""
     if FULL_PYTHON:
-        from array import array  # 10 GB/s; imported here because it drags in nine modules
-        items = array(BITS_CODE[itemsize])
-        items.frombytes(data)
-        items.byteswap()
-        return memoryview(items).cast("B")
+        try:
+            from array import array  # 10 GB/s; imported here because it drags in nine modules
+        except ImportError:
+            pass
+        else:
+            items = array(BITS_CODE[itemsize])
+            items.frombytes(data)
+            items.byteswap()
+            return memoryview(items).cast("B")
     out = bytearray(len(data))
     for i in range(len(data)):
         out[i] = data[i - i % itemsize + itemsize - 1 - i % itemsize]
@@ -753,11 +757,14 @@ def crc32(data: "Any", crc: int = 0) -> int:
 
 
 def _crc32c_table() -> "Tuple[int, ...]":
-    rows = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        rows.append(byte)
+    """Return the register after each byte: that of a sum (xor) is the sum of the registers."""
+    rows = [0] * 256
+    crc, i = 1, 128
+    while i:
+        crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        for j in range(0, 256, 2 * i):
+            rows[i + j] = crc ^ rows[j]
+        i >>= 1
     return tuple(rows)
 
 
@@ -1032,13 +1039,13 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                 value = int.from_bytes(value, "big")
                 value = -1 - value if tag == 3 else value
             tags = 0
+        if token is not None:
+            naming = keyed and key is _NOTHING
+            token(start, pos, len(stack), "key" if naming else _CBOR_MAJORS[major], value,
+                  None if naming else key if keyed else len(box))
         if not keyed:
-            if token is not None:
-                token(start, pos, len(stack), _CBOR_MAJORS[major], value, len(box))
             box.append(value)
         elif key is _NOTHING:
-            if token is not None:
-                token(start, pos, len(stack), "key", value, None)
             if type(value) is int and not -(1 << 64) <= value < 1 << 64:
                 large += 1  # all of them can have one hash: many would take hours
                 if large > 64:
@@ -1050,8 +1057,6 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
             key = value
             continue
         else:
-            if token is not None:
-                token(start, pos, len(stack), _CBOR_MAJORS[major], value, key)
             box[key] = value
             key = _NOTHING
         left -= 1
@@ -1220,18 +1225,20 @@ _WIDTH = {"": 0, "?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "e": 2, "I": 4, "i": 4,
           "q": 8, "d": 8}
 
 
-def _msgpack_first() -> "Tuple[Any, ...]":
-    """Return, for each first byte, (kind, value or length if it is in the byte, code, width)."""
-    rows: "List[Any]" = [("int", byte, "", 0) for byte in range(128)]
-    rows += [("map", i, "", 0) for i in range(16)] + [("array", i, "", 0) for i in range(16)]
-    rows += [("str", i, "", 0) for i in range(32)]
-    fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
-    for i, (kind, code) in enumerate(_MSGPACK):
-        rows.append((kind, fixed.get(0xC0 + i), ">" + code if code else "", _WIDTH[code]))
-    return tuple(rows + [("int", byte, "", 0) for byte in range(-32, 0)])
+def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
+    """Return (kind, value or length if it is in the byte, code, width) of a first byte."""
+    if byte < 0x80 or byte >= 0xE0:
+        return "int", byte if byte < 0x80 else byte - 256, "", 0
+    if byte < 0xC0:
+        return ("str", byte & 31, "", 0) if byte >= 0xA0 else (
+            "map" if byte < 0x90 else "array", byte & 15, "", 0)
+    kind, code = _MSGPACK[byte - 0xC0]
+    fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}.get(byte)
+    return kind, fixed, ">" + code if code else "", _WIDTH[code]
 
 
-_MSGPACK_FIRST = _msgpack_first()
+if FULL_PYTHON:  # a table is faster; on boards it would take 10 KB
+    _MSGPACK_FIRST = tuple([_msgpack_row(byte) for byte in range(256)])
 
 
 def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
@@ -1241,7 +1248,10 @@ def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
     """
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    kind, value, code, width = _MSGPACK_FIRST[data[pos]]
+    if FULL_PYTHON:
+        kind, value, code, width = _MSGPACK_FIRST[data[pos]]
+    else:
+        kind, value, code, width = _msgpack_row(data[pos])
     if width:
         if pos + width >= end:
             raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos - 1), pos)
@@ -1717,17 +1727,17 @@ class FlatTable:
         return [bytes(data[i:i + nbytes])
                 for i in range(at + 4, at + 4 + count * nbytes, nbytes)]
 
+    def _places(self, slot: int) -> "List[int]":
+        at = self._target(slot)
+        return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+
     def strings(self, slot: int) -> "List[str]":
         """Return a vector of strings."""
-        at = self._target(slot)
-        places = [] if at is None else self._reader.offsets(at, "slot %d" % slot)
-        return [self._reader.string(place, "slot %d" % slot) for place in places]
+        return [self._reader.string(place, "slot %d" % slot) for place in self._places(slot)]
 
     def tables(self, slot: int) -> "List[FlatTable]":
         """Return a vector of tables."""
-        at = self._target(slot)
-        places = [] if at is None else self._reader.offsets(at, "slot %d" % slot)
-        return [FlatTable(None, place, self._reader) for place in places]
+        return [FlatTable(None, place, self._reader) for place in self._places(slot)]
 
 
 class FlatBuilder:
@@ -3583,7 +3593,7 @@ class Primitiv(Format):
         at = cursor.pos - cursor.base
         if at + 9 > len(cursor.data):
             at = cursor.peek(9)
-        elif cursor.trace is None:  # the usual case, in short
+        elif FULL_PYTHON and cursor.trace is None:  # the usual case, in short
             row = _MSGPACK_FIRST[cursor.data[at]]
             if row[0] == want:
                 cursor.pos += 1 + row[3]

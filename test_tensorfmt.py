@@ -2742,15 +2742,20 @@ for kind, name, writer, text, tensors in t.GOLDENS:
         t.tensorfmt.save(path, {"w": t.tensor([1.0], "float32")}, format=kind,
                          **({"kind": "model"} if kind == "primitiv" else {}))
     assert t.load(path)["w"].tolist() == [1.0]
+big = t.dumps({"w": [[1, 2], [3, -4]]}, format="ztensor", data_endianness="big")
+assert t.load(big)["w"].tolist() == [[1, 2], [3, -4]] and list(t.load(big)["w"].data)[3] == -4
+assert list(t.load(big)["w"][:, 1].flat) == [2, -4]
 print("fine")
 """
 
     def test_what_a_platform_may_lack(self):
         import shutil
         import tempfile
-        cases = [((name,), ()) for name in ("mmap", "zlib", "hashlib", "difflib", "tempfile")]
+        cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
+                                         "tempfile")]
         cases += [((), (name,)) for name in ("replace", "fsync", "pread", "fstat", "chmod")]
-        for modules, functions in cases + [(("mmap", "zlib", "hashlib"), ("replace", "pread"))]:
+        cases.append((("mmap", "array", "zlib", "hashlib"), ("replace", "pread")))
+        for modules, functions in cases:
             with self.subTest(modules=modules, functions=functions):
                 folder = tempfile.mkdtemp()
                 try:
