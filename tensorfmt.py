@@ -93,14 +93,12 @@ unpack_from = struct.unpack_from
 pack = struct.pack
 
 
-
 def const(board: int) -> bool:
-    """Return True. MicroPython's compiler knows this name: there const(0) is 0 before it runs."""
+    """Return True. MicroPython's compiler knows the name: to it, const(0) is the constant 0."""
     return True
 
 
-FULL_PYTHON = const(0)  # boards leave out what `if FULL_PYTHON` guards: they could not use it
-
+FULL_PYTHON = const(0)  # `if FULL_PYTHON`: what boards could not use, they do not even compile
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
     quoted = ascii  # names are data: escaped wherever a person reads them
@@ -2663,9 +2661,9 @@ def _has_buffer(data: "Any") -> bool:
 class Format:
     """What every format answers; the rooms below fill it in.
 
-    read(cursor, **options) -> (attrs, metadata, tensors) parses the index and touches no tensor
-    byte. write(items, metadata, attrs, options) checks everything, then returns an iterator over
-    the bytes of the file.
+    FORMATS has one object of each. read(cursor, **options) -> (attrs, metadata, tensors) parses
+    the index and touches no tensor byte. write(items, metadata, attrs, options) checks everything,
+    then returns an iterator over the bytes of the file.
     """
 
     NAME = ""
@@ -3168,8 +3166,8 @@ class ZTensor(Format):
     (only for raw), checksum ("crc32c:0x..." or "sha256:...", over the stored bytes) and custom
     fields. Real maps are of indefinite length; real zstd frames do not state their content size.
     Layout "sparse" has more blobs, named by component maps among the custom fields; the real
-    library has "sparsecsr" and "sparsecoo", one blob each, read and not written. Other layouts,
-    unknown dtypes and encodings stay listed, with their bytes.
+    library has "sparsecsr" and "sparsecoo", one blob each, read and not written: see room [9b].
+    Other layouts, unknown dtypes and encodings stay listed, with their bytes.
     zTensor 1.x and 2.x are other formats, refused by name.
     """
 
@@ -4010,7 +4008,7 @@ class Burnpack(Format):
     The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
     the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
     told apart by the length of the file), never written. Quantized tensors ("qfloat") keep
-    their stored bytes, see Quantized; unknown dtypes stay listed and raise at access.
+    their stored bytes, see room [9c]; unknown dtypes stay listed and raise at access.
     """
 
     NAME = "burnpack"
@@ -4915,18 +4913,11 @@ def _write_simply(path: str, chunks: "Iterator[Any]") -> int:
     return total
 
 
-# converting
-
-
-# explaining and verifying: the parser again, with a trace
-
-
-# == The cut line: a copy for boards ends here. Below: what they have no use or no memory for ====
+# == The cut line: a copy for boards ends here; below is what they lack the memory or a use for ==
 
 __all__ += ["convert", "verify", "explain"]
 
 # -- [9a] zstd -----------------------------------------------------------------------------------
-
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
