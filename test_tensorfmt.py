@@ -2778,8 +2778,7 @@ print("fine")
         shutil.copy(os.path.join(HERE, "test_tensorfmt.py"), folder)
         code, out, err = python(os.path.join(folder, "test_tensorfmt.py"))
         self.assertEqual((code, out), (0, ""), err)
-        ran, skipped = [int(err.split(word)[1].split()[0].strip(")")) for word in ("Ran ", "pped=")]
-        self.assertTrue(ran - skipped > 60, err)
+        self.assertTrue(err.split("\n")[0].count(".") > 60, err)  # a dot for each test that ran
 
     def works_with(self, module, formats):
         """Read, explain, write and convert every golden with what is left of a module."""
