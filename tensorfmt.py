@@ -3746,6 +3746,8 @@ class Primitiv(Format):
         except FormatError as error:
             error.tensor = name
             raise
+        if cursor.trace is not None:
+            cursor.trace.claim(name, [self._field(where, "N")])
         seen = set()
         room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic repeats the key in its name
         for i in range(count):
@@ -7115,7 +7117,11 @@ def show_convert(args: "Any") -> int:
         cast = dict([(old, new) for old, _, new in pairs]) if "=" in args.cast else args.cast
     options = dict([parse_setting(text) for text in args.set or ()])
     with load(args.source, **load_options(args)) as file:
-        kind = _target_format(args.format, args.target, None)
+        try:
+            kind = _target_format(args.format, args.target, None)
+        except ValueError as error:
+            raise Misuse(str(error))
+        _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
         print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
                                       kind.TITLE))
         try:
@@ -7130,12 +7136,16 @@ def show_convert(args: "Any") -> int:
     return 0
 
 
+class Misuse(ValueError):
+    """The command cannot be meant so, whatever the files hold: exit code 2, as for its syntax."""
+
+
 def parse_setting(text: str) -> "Tuple[str, Any]":
     """Return (key, value) of --set KEY=VALUE: a Python literal, else text."""
     from ast import literal_eval
     key, equals, value = text.partition("=")
     if not equals:
-        raise ValueError("--set takes KEY=VALUE, not %s" % quoted(text))
+        raise Misuse("--set takes KEY=VALUE, not %s" % quoted(text))
     try:
         return key, literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -7275,10 +7285,11 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         sys.stdout = open(os.devnull, "w")
     elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
         sys.stdout.reconfigure(errors="backslashreplace")
+    code = 1
     try:
-        code = run(argv)
+        done = run(argv)
         sys.stdout.flush()
-        return code
+        return done
     except BrokenPipeError:  # `| head`
         drop_output()
         return 0
@@ -7287,14 +7298,16 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except OSError as error:
         message = "%s%s" % ("%s: " % plain(str(error.filename)) if error.filename is not None
                             else "", error.strerror or error)
-    except (ValueError, TypeError) as error:
+    except (Misuse, TypeError) as error:  # TypeError: options that the format does not have
+        message, code = str(error), 2
+    except ValueError as error:
         message = str(error)
     try:
         sys.stdout.flush()
     except OSError:  # the reader is gone, or the disk is full
         drop_output()
     sys.stderr.write("error: %s\n" % message)
-    return 1
+    return code
 
 
 def drop_output() -> None:

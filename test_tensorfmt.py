@@ -2981,9 +2981,13 @@ class CommandTest(TestCase):
         with load("new.tbs") as file:
             self.assertEqual(sorted(file), ["decoder.head.weight", "decoder.steps"])
             self.assertIn("wrote new.tbs, %d bytes" % file.nbytes, out)
-        code, _, err = command(*cast + ("--set", "colour=3"))
-        self.assertEqual(code, 1)
-        self.assertIn("'colour'", err)
+        for wrong, word in ((cast + ("--set", "colour=3"), "'colour'"),
+                            (cast + ("--set", "colour"), "KEY=VALUE"),
+                            (("convert", "v021_basic.bpk", "new.xyz"), "suffix"),
+                            (("ls", "sorted_one.tbs", "--layout", "packed"), "'layout'")):
+            code, _, err = command(*wrong)
+            self.assertEqual(code, 2, wrong)
+            self.assertIn(word, err)
         code = command("convert", "v021_basic.bpk", "x.mag", "--drop", "--cast",
                        "float32=float16,int64=int32")[0]
         self.assertEqual((code, load("x.mag", mmap=False)["decoder.steps"].dtype), (0, "int32"))
@@ -3009,11 +3013,12 @@ class CommandTest(TestCase):
             with self.subTest(args=args):
                 self.assertEqual((code, out), (2, ""))
                 self.assertIn("usage", err)
-        for args in (("ls", "."), ("verify", "absent.zt"), ("explain", "absent.zt"),
-                     ("convert", "absent.zt", "x.mag"), ("convert", "sorted_one.tbs", "x.dat")):
+        for wanted, args in ((1, ("ls", ".")), (1, ("verify", "absent.zt")),
+                             (1, ("explain", "absent.zt")), (1, ("convert", "absent.zt", "x.mag")),
+                             (2, ("convert", "sorted_one.tbs", "x.dat"))):
             code, out, err = command(*args)
             with self.subTest(args=args):
-                self.assertEqual((code, err[:7]), (1, "error: "))
+                self.assertEqual((code, err[:7]), (wanted, "error: "))
                 self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
 
 
@@ -3939,6 +3944,10 @@ class EasilyWrongTest(TestCase):
                 fields = [field for field in tensorfmt.explain(data)
                           if field.tensor == owner and field.kind == "structure"]
                 self.assertTrue(len(fields) >= 3, "%s: %r" % (name, fields))
+            if name == "primitiv":
+                owners = [field.tensor for field in tensorfmt.explain(data)
+                          if field.name.startswith("params")]
+                self.assertEqual(owners.count(None), 0)
 
     @whole
     def test_a_custom_field_called_values_is_kept(self):
