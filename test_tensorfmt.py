@@ -1986,6 +1986,20 @@ class SavePathTest(TestCase):
             self.assertEqual([(name, item.dtype, item.tolist()) for name, item in file.items()],
                              [("b", "int32", [3]), ("a", "int64", wanted)])
 
+    def test_where_a_mapped_file_cannot_be_replaced(self):
+        def refuse(old, new):
+            raise PermissionError(13, "Access is denied", new)
+        tensorfmt.save(self.path, {"w": F32})
+        old, name, replace = read_file(self.path), os.name, os.replace
+        try:
+            os.name, os.replace = "nt", refuse  # as Windows does
+            error = error_of(PermissionError, tensorfmt.save, self.path, {"w": [1, 2]})
+        finally:
+            os.name, os.replace = name, replace
+        self.assertIn("close() the File", error.strerror)
+        self.assertIn("mmap=False", error.strerror)
+        self.assertEqual((os.listdir(self.folder), read_file(self.path)), (["m.zt"], old))
+
     def test_mode_and_links(self):
         if os.name != "nt":
             umask = os.umask(0o027)
