@@ -99,6 +99,19 @@ def const(board: int) -> bool:
 
 
 FULL_PYTHON = const(0)  # `if FULL_PYTHON`: what boards could not use, they do not even compile
+if not FULL_PYTHON:
+    # MicroPython numbers names in the order in which it meets them in a module, and a number under
+    # 128 takes one byte of its code, others two: with the most frequent first, it has 2 % less.
+    _FREQUENT = [
+        "self", "len", "append", "shown", "data", "error", "isinstance", "shape", "get", "end",
+        "dtype", "pos", "ValueError", "nbytes", "list", "int", "str", "name", "trace", "items",
+        "offset", "bytes", "format", "path", "join", "type", "kind", "tuple",
+        "attrs", "range", "__init__", "hasattr", "bool", "read", "cursor", "float", "Map", "key",
+        "raw", "metadata", "memoryview", "source", "magic", "rows", "_source", "options",
+        "cbor_pack", "scalars", "base", "_NOTHING", "size", "_error", "tensors", "NAME", "checksum",
+        "field", "ITEMSIZE", "itemsize", "TypeError", "add", "min", "MAGIC", "quoted", "BLOCK",
+        "value", "depth", "close", "encoding", "version", "layout"]
+
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
     quoted = ascii  # names are data: escaped wherever a person reads them
@@ -625,6 +638,47 @@ class Record:
         return pack(self.format, *values)
 
 
+class Trace:
+    """Collects the fields of one parse, or (with `wanted`) only the offset of the one so named."""
+
+    def __init__(self, wanted: "Optional[str]" = None, wire: bool = False) -> None:
+        self.fields: "List[Any]" = []
+        self.offsets: "Dict[str, int]" = {}
+        self.wanted = wanted
+        self.wire = wire
+
+    def cbor(self, base: int, name: str) -> "Any":
+        """Return what cbor_read tells its tokens to: `base` is the offset of its first byte."""
+        return (beyond("CborTokens") if self.wire else CborFields)(self, base, name)
+
+    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
+            kind: str = "structure", lead: int = 0) -> None:
+        if self.wanted is None:
+            self.fields.append(beyond("Field")(offset, nbytes, name, value, doc, kind, depth, None,
+                                               lead))
+        if self.wanted in (None, name):
+            self.offsets[name] = offset
+
+    def claim(self, tensor: str, starts: "List[str]") -> None:
+        """Name the owner of the last fields, as far back as their names begin so."""
+        for field in reversed(self.fields):
+            if field.tensor is not None or not [s for s in starts if field.name.startswith(s)]:
+                break
+            field.tensor = tensor
+
+    def record(self, record: Record, offset: int, values: "Tuple[Any, ...]", prefix: str,
+               depth: int) -> None:
+        """Add one field per row of a record."""
+        at = 0
+        for name, code, doc in record.rows:
+            count = 1 if code[-1] == "s" or len(code) == 1 else int(code[:-1])
+            value = values[at] if count == 1 else list(values[at:at + count])
+            nbytes = struct.calcsize("<" + code)
+            self.add(offset, nbytes, prefix + name, value, doc, depth)
+            offset += nbytes
+            at += count
+
+
 class Cursor:
     """Reads a source front to back by named fields, through a window of its bytes.
 
@@ -1132,6 +1186,93 @@ def _cbor_chunks(data: bytes, pos: int, end: int, major: int, depth: int,
         if token is not None:
             token(start, pos, depth, "chunk", part, None)
         parts.append(part)
+
+
+class CborFields:
+    """Folds the tokens of cbor_read into fields: a key and its value, or a short list, is one."""
+
+    def __init__(self, trace: Trace, base: int, name: str) -> None:
+        self.trace = trace
+        self.base = base
+        self.paths = [name]  # [depth]: path of the container that is open there
+        self.start = -1  # where the key or tag in front of the next value began
+        self.rows: "List[Any]" = []  # an open list of plain values: its head, then its items
+        self.room = 0  # items still missing in it; below 0: until a break
+
+    def path(self, depth: int, key: "Any") -> str:
+        """Return the path of the item with this key in the container at this depth."""
+        self.flush()
+        if depth == 0 or key is _NOTHING:
+            return self.paths[min(depth, len(self.paths) - 1)] or "item"
+        return child(self.paths[depth], key)
+
+    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
+                 key: "Any") -> None:
+        begin = start if self.start < 0 else self.start
+        if what in ("key", "tag", "chunk"):
+            if what == "tag":
+                self.flush()
+            self.start = begin
+            return
+        self.start = -1
+        if what == "break":
+            self.close(start, stop, depth)
+            return
+        if self.rows and (depth != self.rows[0][2] + 1 or what in ("array", "map")):
+            self.flush()
+        path = self.paths[0] if depth == 0 else child(self.paths[depth], key)
+        if what not in ("array", "map"):
+            self.add(begin, stop, depth, path, value, what, start - begin)
+            return
+        del self.paths[depth + 1:]
+        self.paths.append(path)
+        doc = "%s, %s" % (what, "indefinite" if value < 0 else counted(value, "item"))
+        if what == "array" and value:
+            self.rows = [(begin, stop, depth, path, value, doc, start - begin)]
+            self.room = value
+        else:
+            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc, start - begin)
+
+    def add(self, *row: "Any") -> None:
+        """Emit a plain value (start, stop, depth, path, value, what, lead), or keep it in rows."""
+        if not self.rows:
+            self.emit(*row)
+            return
+        stop = row[1]
+        self.rows.append(row)
+        self.room -= 1
+        if self.room == 0:
+            self.fold(stop)
+
+    def fold(self, stop: int) -> None:
+        """Emit the open list of plain values as one field."""
+        begin, _, depth, path, _, doc, lead = self.rows[0]
+        values = [row[4] for row in self.rows[1:]]
+        for row in self.rows[1:]:
+            self.trace.offsets[row[3]] = self.base + row[0]
+        self.rows = []
+        self.emit(begin, stop, depth, path, values, doc, lead)
+
+    def flush(self) -> None:
+        """Emit the open list as it is: its head and its items one by one."""
+        rows, self.rows = self.rows, []
+        for row in rows:
+            self.emit(*row)
+
+    def close(self, start: int, stop: int, depth: int) -> None:
+        if self.rows and depth == self.rows[0][2] + 1:
+            self.fold(stop)
+        else:
+            self.flush()
+            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it", 0)
+
+    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str,
+             lead: int) -> None:
+        offset = self.trace.offsets.get(path)
+        self.trace.add(self.base + start, stop - start, path or "item", value, doc, depth,
+                       "structure", lead)
+        if offset is not None and doc.startswith("break"):
+            self.trace.offsets[path] = offset  # a container is where it begins, not its break
 
 
 def _cbor_head(major: int, count: int) -> bytes:
@@ -4690,7 +4831,7 @@ def _read(kind: "Format", source: "Any", options: "Dict[str, Any]") -> File:
     except OverflowError:  # a device whose files end at 2 GiB
         error = Unsupported("an offset in the file is too large for this device")
     try:
-        kind.read(Cursor(source, beyond("Trace")(error.field or "")), **options)
+        kind.read(Cursor(source, Trace(error.field or "")), **options)
     except FormatError as caught:
         if caught.what == error.what:
             error = caught
@@ -5634,133 +5775,6 @@ class Field:
     def __repr__(self) -> str:
         return "Field(%d, %d, %s, %s)" % (
             self.offset, self.nbytes, quoted(self.name), shown(self.value))
-
-
-class Trace:
-    """Collects the fields of one parse, or (with `wanted`) only the offset of the one so named."""
-
-    def __init__(self, wanted: "Optional[str]" = None, wire: bool = False) -> None:
-        self.fields: "List[Field]" = []
-        self.offsets: "Dict[str, int]" = {}
-        self.wanted = wanted
-        self.wire = wire
-
-    def cbor(self, base: int, name: str) -> "Any":
-        """Return what cbor_read tells its tokens to: `base` is the offset of its first byte."""
-        return (CborTokens if self.wire else CborFields)(self, base, name)
-
-    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0) -> None:
-        if self.wanted is None:
-            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, None, lead))
-        if self.wanted in (None, name):
-            self.offsets[name] = offset
-
-    def claim(self, tensor: str, starts: "List[str]") -> None:
-        """Name the owner of the last fields, as far back as their names begin so."""
-        for field in reversed(self.fields):
-            if field.tensor is not None or not [s for s in starts if field.name.startswith(s)]:
-                break
-            field.tensor = tensor
-
-    def record(self, record: Record, offset: int, values: "Tuple[Any, ...]", prefix: str,
-               depth: int) -> None:
-        """Add one field per row of a record."""
-        at = 0
-        for name, code, doc in record.rows:
-            count = 1 if code[-1] == "s" or len(code) == 1 else int(code[:-1])
-            value = values[at] if count == 1 else list(values[at:at + count])
-            nbytes = struct.calcsize("<" + code)
-            self.add(offset, nbytes, prefix + name, value, doc, depth)
-            offset += nbytes
-            at += count
-
-
-class CborFields:
-    """Folds the tokens of cbor_read into fields: a key and its value, or a short list, is one."""
-
-    def __init__(self, trace: Trace, base: int, name: str) -> None:
-        self.trace = trace
-        self.base = base
-        self.paths = [name]  # [depth]: path of the container that is open there
-        self.start = -1  # where the key or tag in front of the next value began
-        self.rows: "List[Any]" = []  # an open list of plain values: its head, then its items
-        self.room = 0  # items still missing in it; below 0: until a break
-
-    def path(self, depth: int, key: "Any") -> str:
-        """Return the path of the item with this key in the container at this depth."""
-        self.flush()
-        if depth == 0 or key is _NOTHING:
-            return self.paths[min(depth, len(self.paths) - 1)] or "item"
-        return child(self.paths[depth], key)
-
-    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
-                 key: "Any") -> None:
-        begin = start if self.start < 0 else self.start
-        if what in ("key", "tag", "chunk"):
-            if what == "tag":
-                self.flush()
-            self.start = begin
-            return
-        self.start = -1
-        if what == "break":
-            self.close(start, stop, depth)
-            return
-        if self.rows and (depth != self.rows[0][2] + 1 or what in ("array", "map")):
-            self.flush()
-        path = self.paths[0] if depth == 0 else child(self.paths[depth], key)
-        if what not in ("array", "map"):
-            self.add(begin, stop, depth, path, value, what, start - begin)
-            return
-        del self.paths[depth + 1:]
-        self.paths.append(path)
-        doc = "%s, %s" % (what, "indefinite" if value < 0 else counted(value, "item"))
-        if what == "array" and value:
-            self.rows = [(begin, stop, depth, path, value, doc, start - begin)]
-            self.room = value
-        else:
-            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc, start - begin)
-
-    def add(self, *row: "Any") -> None:
-        """Emit a plain value (start, stop, depth, path, value, what, lead), or keep it in rows."""
-        if not self.rows:
-            self.emit(*row)
-            return
-        stop = row[1]
-        self.rows.append(row)
-        self.room -= 1
-        if self.room == 0:
-            self.fold(stop)
-
-    def fold(self, stop: int) -> None:
-        """Emit the open list of plain values as one field."""
-        begin, _, depth, path, _, doc, lead = self.rows[0]
-        values = [row[4] for row in self.rows[1:]]
-        for row in self.rows[1:]:
-            self.trace.offsets[row[3]] = self.base + row[0]
-        self.rows = []
-        self.emit(begin, stop, depth, path, values, doc, lead)
-
-    def flush(self) -> None:
-        """Emit the open list as it is: its head and its items one by one."""
-        rows, self.rows = self.rows, []
-        for row in rows:
-            self.emit(*row)
-
-    def close(self, start: int, stop: int, depth: int) -> None:
-        if self.rows and depth == self.rows[0][2] + 1:
-            self.fold(stop)
-        else:
-            self.flush()
-            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it", 0)
-
-    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str,
-             lead: int) -> None:
-        offset = self.trace.offsets.get(path)
-        self.trace.add(self.base + start, stop - start, path or "item", value, doc, depth,
-                       "structure", lead)
-        if offset is not None and doc.startswith("break"):
-            self.trace.offsets[path] = offset  # a container is where it begins, not its break
 
 
 class CborTokens:

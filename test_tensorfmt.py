@@ -42,7 +42,7 @@ if CPYTHON:
     PYPY = sys.implementation.name == "pypy"
 
 import tensorfmt
-from tensorfmt import FormatError, Unsupported, dumps, load, tensor
+from tensorfmt import FormatError, Map, Unsupported, dumps, load, tensor
 
 WHOLE = hasattr(tensorfmt, "main")  # not a copy for boards, which ends at the cut line
 full = unittest.skipUnless(CPYTHON and WHOLE, "needs CPython and the whole module")
@@ -2230,9 +2230,9 @@ def ztensor(*entries, **changes):
     """Return a zTensor file of 16 bytes of data; changes are to the one usual entry."""
     usual = [("name", "a"), ("offset", 64), ("size", 16), ("dtype", "float32"), ("shape", [4]),
              ("encoding", "raw")]
-    entry = dict([(key, changes.pop(key, value)) for key, value in usual])
+    entry = Map([(key, changes.pop(key, value)) for key, value in usual])
     entry.update(changes)
-    entry = dict([(key, value) for key, value in entry.items() if value is not MISSING])
+    entry = Map([(key, value) for key, value in entry.items() if value is not MISSING])
     return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [entry]))
 
 
@@ -2249,9 +2249,9 @@ def burnpack(top, data=bytes(4)):
 
 
 def one_burnpack(**changes):
-    entry = dict([("dtype", "F32"), ("shape", [1]), ("data_offsets", [0, 4])])
+    entry = Map([("dtype", "F32"), ("shape", [1]), ("data_offsets", [0, 4])])
     entry.update(changes)
-    return burnpack({"tensors": {"a": dict([(key, value) for key, value in entry.items()
+    return burnpack({"tensors": {"a": Map([(key, value) for key, value in entry.items()
                                             if value is not MISSING])}})
 
 
@@ -2358,8 +2358,8 @@ def bad_files():
         ("bpk: no tensors", burnpack({"a": 1}), FormatError, "item", 10),
         ("bpk: tensors a list", burnpack({"tensors": []}), FormatError, "tensors", 11),
         ("bpk: name a number", burnpack({"tensors": {5: {}}}), FormatError, "tensors[5]", 20),
-        ("bpk: metadata a number", burnpack({"tensors": {}, "metadata": {"k": 1}}), FormatError,
-         "metadata.k", 30),
+        ("bpk: metadata a number", burnpack(Map([("tensors", {}), ("metadata", {"k": 1})])),
+         FormatError, "metadata.k", 30),
         ("bpk: lacks dtype", one_burnpack(dtype=MISSING), FormatError, "tensors.a", 20),
         ("bpk: dtype a number", one_burnpack(dtype=5), FormatError, "tensors.a.dtype", 23),
         ("bpk: shape", one_burnpack(shape=[1.0]), FormatError, "tensors.a.shape", 33),
@@ -2391,7 +2391,6 @@ def bad_files():
          104))
 
 
-@full
 class BadFileTest(TestCase):
     def test_error_field_and_offset(self):
         for name, data, kind, field, offset in bad_files():
@@ -2401,12 +2400,15 @@ class BadFileTest(TestCase):
                     self.assertEqual((error.field, error.offset), (field, offset), str(error))
                     self.assertTrue(error.what)
                     self.assertEqual(str(error).count("\n"), 0)
+                    if not WHOLE:
+                        continue
                     report = tensorfmt.verify(source)
                     self.assertFalse(bool(report))
                     self.assertIn("FAIL", [row[0] for row in report.rows])
                     self.assertIn((field, offset), [(e.field, e.offset) for e in report.errors])
                     error_of(kind, load, source, verify=True)
 
+    @full
     def test_explain_ends_with_the_offending_field(self):
         for name, data, kind, _, _ in bad_files():
             if not tensorfmt.detect(data):
@@ -2431,6 +2433,7 @@ class BadFileTest(TestCase):
             return
         raise AssertionError("explain found no fault")
 
+    @full
     def test_every_truncation_of_small_goldens(self):
         for _, title, _, _, _ in GOLDENS:
             data = golden(title)
@@ -2448,6 +2451,7 @@ class BadFileTest(TestCase):
             return True
         return False
 
+    @full
     def test_prefixes_are_refused_where_the_end_is_marked(self):
         for title in ("custom_nested.zt", "up_7190fc4_f32.tbs", "model_nested.primitiv",
                       "optim_sgd_set.primitiv", "param_3x2x2_stat.primitiv"):
@@ -2455,6 +2459,7 @@ class BadFileTest(TestCase):
                 with self.subTest(file=title, end=end):
                     error_of(FormatError, load, golden(title)[:end])
 
+    @full
     def test_changed_bytes_give_a_result_or_a_format_error(self):
         from random import Random
         draw = Random(11)
@@ -2494,6 +2499,7 @@ class BadFileTest(TestCase):
                     pass
         return 1
 
+    @full
     def test_resaving_a_changed_file_is_stable(self):
         from random import Random
         draw = Random(12)
@@ -2513,6 +2519,7 @@ class BadFileTest(TestCase):
                     self.assertEqual(dumps(load(again), format=file.format), again)
             self.assertTrue(kept)
 
+    @full
     def test_access_errors(self):
         for name, data, kind in (
                 ("dtype", ztensor(dtype="Float32"), Unsupported),
@@ -2534,6 +2541,7 @@ class BadFileTest(TestCase):
                 self.assertTrue(len(item.raw) in (4, 8, 16))
                 self.assertEqual(bool(tensorfmt.verify(data)), kind is Unsupported)
 
+    @full
     def test_offsets_of_empty_tensors_do_not_matter(self):
         data = dumps({"e": tensor([], "uint8")}, format="tensorbuffers")
         moved = patched(data, (88, "f0ffffff"))
@@ -2555,6 +2563,7 @@ class BadFileTest(TestCase):
             return error
         return None
 
+    @full
     def test_verify_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
         at = good.index(b"crc32c:0x")
@@ -2576,6 +2585,7 @@ class BadFileTest(TestCase):
                 self.assertTrue(bool(report))
                 self.assertIn((word, "checksums"), [row[:2] for row in report.rows])
 
+    @full
     def test_verify_goes_on_after_a_fault(self):
         rows = dict([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
                      for name, shape in (("a", 1), ("b", 2), ("c", 3))])
@@ -2590,6 +2600,7 @@ class BadFileTest(TestCase):
                          "bounds")
         self.assertIn(("note", "padding"), [row[:2] for row in notes.rows])  # a byte at the end
 
+    @full
     def test_hostile_sizes_are_refused_at_once(self):
         for name, data in (
                 ("zt", ztensor_raw(b"\x9b\x7f" + b"\xff" * 7)),
