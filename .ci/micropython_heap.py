@@ -5,7 +5,6 @@ The WebAssembly builds have 32-bit words, as most boards, and never free anythin
 runs: what is printed is all that was ever asked for. A board collects some of it on the way.
 """
 import gc
-import sys
 
 
 def kilobytes(since):
@@ -15,7 +14,6 @@ def kilobytes(since):
 def main():
     since = gc.mem_alloc()
     import tensorfmt
-    print("@ %s %d.%d.%d" % ((sys.implementation.name,) + tuple(sys.implementation.version)[:3]))
     print("@ heap to import: %s" % kilobytes(since))
     made = {"w%d" % i: tensorfmt.tensor(bytes(4000), "float32") for i in range(10)}
     for kind in tensorfmt.FORMATS:
