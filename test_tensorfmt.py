@@ -105,14 +105,7 @@ def make_bytes(nbytes, seed=1):
     return bytes(out)
 
 
-class Keys:
-    """KEYS[1:, ...] is the index itself; MicroPython makes slices only there."""
-
-    def __getitem__(self, key):
-        return key
-
-
-KEYS = Keys()
+KEYS = tensorfmt._Keys()  # KEYS[1:, ...] is the index itself; MicroPython makes slices only there
 
 
 class Short(io.BytesIO):
@@ -851,6 +844,10 @@ def flat_example():
 # -- [4] reading ---------------------------------------------------------------------------------
 
 
+CODES = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
+         "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B"}
+
+
 def numbers(dtype, data):
     """Return the elements in little-endian bytes by struct alone, or None where there are none."""
     if dtype == "bool":
@@ -859,10 +856,10 @@ def numbers(dtype, data):
         halves = struct.unpack("<%dH" % (len(data) // 2), data)
         return list(struct.unpack("<%df" % len(halves), b"".join(
             [struct.pack("<I", bits << 16) for bits in halves])))
-    if dtype not in tensorfmt.STRUCT_CODE:
+    if dtype not in CODES:
         return None
-    code = tensorfmt.STRUCT_CODE[dtype]
-    return list(struct.unpack("<%d%s" % (len(data) // tensorfmt.ITEMSIZE[dtype], code), data))
+    count = len(data) // struct.calcsize("<" + CODES[dtype])
+    return list(struct.unpack("<%d%s" % (count, CODES[dtype]), data))
 
 
 def content(file):
@@ -2236,9 +2233,10 @@ def ztensor(*entries, **changes):
     return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [entry]))
 
 
-def ztensor_raw(index, nbytes=None):
-    head = b"ZTEN0001" + bytes(56) + b"\0\0\x80\x3f" * 4
-    return head + index + struct.pack("<Q", len(index) if nbytes is None else nbytes)
+def ztensor_raw(index, nbytes=None, data=b"\0\0\x80\x3f" * 4):
+    """Return a zTensor file of CBOR bytes; `nbytes` is what it says of their size."""
+    return b"ZTEN0001" + bytes(56) + data + index + struct.pack(
+        "<Q", len(index) if nbytes is None else nbytes)
 
 
 def burnpack(top, data=bytes(4)):
@@ -3136,8 +3134,7 @@ def make_entry(data, **fields):
     """Return a zTensor file of one entry whose blob is `data`, at 64."""
     entry = {"name": "s", "offset": 64, "size": len(data), "encoding": "raw"}
     entry.update(fields)
-    index = tensorfmt.cbor_dumps([entry])
-    return b"ZTEN0001" + bytes(56) + data + index + struct.pack("<Q", len(index))
+    return ztensor_raw(tensorfmt.cbor_dumps([entry]), None, data)
 
 
 @whole
@@ -3310,9 +3307,7 @@ def make_burnpack(rows):
         entries[name] = {"dtype": code, "shape": shape,
                          "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
-    meta = tensorfmt.cbor_dumps({"tensors": entries})
-    head = b"NRUB" + struct.pack("<HI", 1, len(meta)) + meta
-    return head + bytes(-len(head) % 256) + data
+    return burnpack({"tensors": entries}, data)
 
 
 def dequantize_alone(code, shape, raw):
@@ -3894,16 +3889,11 @@ class PeerTest(TestCase):
 BIG = b"\xc2\x59\x07\x08" + b"\xff" * 1800  # a CBOR integer of 4,335 digits
 
 
-def burnpack_of(cbor):
-    head = b"NRUB" + struct.pack("<HI", 1, len(cbor)) + cbor
-    return head + bytes(-len(head) % 256)
-
-
 class EasilyWrongTest(TestCase):
     def test_a_cut_text_is_not_one_seen_before(self):
         for cbor in (b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k",
                      b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65"):
-            self.assertIn("left", str(error_of(FormatError, load, burnpack_of(cbor))))
+            self.assertIn("left", str(error_of(FormatError, load, burnpack(cbor, b""))))
         error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))
 
     def test_mag_tells_broken_rules_before_what_is_beyond_it(self):
@@ -3993,12 +3983,12 @@ class EasilyWrongTest(TestCase):
     def test_huge_integers_are_not_printed(self):
         start = b"\xa1\x67tensors\xa1\x61a"
         rest = b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
-        item = load(burnpack_of(start + b"\xa3\x65dtype\xa1\x61X" + BIG + rest))["a"]
+        item = load(burnpack(start + b"\xa3\x65dtype\xa1\x61X" + BIG + rest, b""))["a"]
         self.assertIs(item.dtype, None)
         self.assertIn("128 bits", str(error_of(Unsupported, item.tobytes)))
         for code in (b"\xa2\x61a" + BIG + b"\x61b\x01", b"\x81\xa1\x61a" + BIG,
                      b"\xa1" + BIG + b"\x01"):
-            data = burnpack_of(start + b"\xa3\x65dtype" + code + rest)
+            data = burnpack(start + b"\xa3\x65dtype" + code + rest, b"")
             self.assertIn("dtype", str(error_of(FormatError, load, data)))
             if WHOLE:
                 self.assertFalse(tensorfmt.verify(data))
@@ -4017,7 +4007,7 @@ class EasilyWrongTest(TestCase):
         keys = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
                          for k in range(1 << 24, (1 << 24) + 100)])
         cbor = b"\xa2\x67tensors\xa0\x61x\xb8\x64" + keys
-        self.assertIn("over 64 bits", str(error_of(FormatError, load, burnpack_of(cbor))))
+        self.assertIn("over 64 bits", str(error_of(FormatError, load, burnpack(cbor, b""))))
 
     @whole
     def test_names_that_begin_alike_have_their_own_place(self):

@@ -7,31 +7,10 @@ and when one of the five formats had no file that could be read.
 import binascii
 import io
 import os
-import struct
 import sys
-from array import array
 
 import tensorfmt
-from test_tensorfmt import GOLDENS
-
-FORMATS = ("mag", "ztensor", "primitiv", "burnpack", "tensorbuffers")
-CODES = {
-    "float64": "d", "float32": "f", "float16": "e", "bool": "B",
-    "int64": "q", "int32": "i", "int16": "h", "int8": "b",
-    "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B",
-}
-
-
-def values(dtype, data):
-    """Return the elements in row-major little-endian bytes, None for a dtype that has none."""
-    if dtype == "bfloat16":
-        bits = struct.unpack("<%dH" % (len(data) // 2), data)
-        return struct.unpack("%df" % len(bits), bytes(array("I", [x << 16 for x in bits])))
-    if dtype not in CODES:
-        return None
-    code = CODES[dtype]
-    found = struct.unpack("<%d%s" % (len(data) // struct.calcsize("<" + code), code), data)
-    return [x != 0 for x in found] if dtype == "bool" else found
+from test_tensorfmt import FORMATS, GOLDENS, numbers, same
 
 
 def flat(nested, depth):
@@ -40,17 +19,6 @@ def flat(nested, depth):
     for _ in range(depth):
         level = [item for part in level for item in part]
     return level
-
-
-def same(found, wanted):
-    """Tell whether two sequences hold the same numbers, not-a-number equal to itself."""
-    if len(found) != len(wanted):
-        return False
-    for i in range(len(found)):
-        x, y = found[i], wanted[i]
-        if x != y and (x == x or y == y):
-            return False
-    return True
 
 
 def faults(source, kind, wanted):
@@ -74,11 +42,11 @@ def faults(source, kind, wanted):
             if bytes(tensor.tobytes()) != data:
                 yield name + ": bytes", bytes(tensor.tobytes()), data
                 continue
-            numbers = values(dtype, data)
-            if numbers is not None:
+            elements = numbers(dtype, data)
+            if elements is not None:
                 found = flat(tensor.tolist(), len(shape))
-                if not same(found, numbers):
-                    yield name + ": values", found, numbers
+                if not same(found, elements):
+                    yield name + ": values", found, elements
 
 
 def check(kind, data, wanted):
