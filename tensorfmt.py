@@ -754,8 +754,9 @@ class Cursor:
         at = self.peek(nbytes)
         data = self.data[at:at + nbytes]
         if self.trace is not None:
+            text = decode_strict(data)
             self.trace.add(self.pos, nbytes, field if index is None else field % index,
-                           data if decode_strict(data) is None else data.decode(), doc, depth)
+                           data if text is None else text, doc, depth)
         self.pos += nbytes
         return data
 
@@ -3041,13 +3042,13 @@ class Mag(Format):
         later: "List[FormatError]" = []  # of version 1; a broken rule comes first
         if header[5]:
             later.append(cursor.error("header aux is %d, a version-1 file has 0" % header[5],
-                                       "aux", 20, kind=Unsupported))
+                                      "aux", 20, kind=Unsupported))
         metadata = self._metadata(cursor, meta, later)
         tensors = self._tensors(cursor, layout, records, end, later)
-        if later and cursor.faults is None:
-            raise later[0]
-        if later and cursor.faults is not None:
+        if cursor.faults is not None:
             cursor.faults.extend(later)
+        elif later:
+            raise later[0]
         return Map([("version", 1), ("layout", layout)]), metadata, tensors
 
     def _header(self, cursor: Cursor) -> "Tuple[Any, ...]":
@@ -3800,7 +3801,7 @@ class Primitiv(Format):
         value = self._head(cursor, where, name, "int", doc)
         if not 0 <= value < 1 << 32:
             raise self._error(cursor, "%s: %d does not fit uint32" % (name, value), where, name,
-                             start)
+                              start)
         return int(value)
 
     def _str(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> str:
@@ -3898,11 +3899,11 @@ class Primitiv(Format):
             room -= len(name) + len(key)
             if room < 0:
                 raise self._error(cursor, "the names of the statistics would take more than "
-                                 "MAX_COPIES = %d times the file" % MAX_COPIES, inner, "key", start,
-                                 name, Unsupported)
+                                  "MAX_COPIES = %d times the file" % MAX_COPIES, inner, "key",
+                                  start, name, Unsupported)
             if key in seen:
                 raise self._error(cursor, "statistic %s twice" % shown(key), inner, "key", start,
-                                 name)
+                                  name)
             seen.add(key)
             tensors.append(self._tensor(cursor, inner, name + ":" + key))
 
@@ -3932,7 +3933,7 @@ class Primitiv(Format):
             name = ".".join(raws)
             if name in seen:
                 raise self._error(cursor, "two parameters have this name", where, "key", start,
-                                 name)
+                                  name)
             seen.add(name)
             self._parameter(cursor, where, name, tensors)
 
@@ -3947,7 +3948,7 @@ class Primitiv(Format):
                     raise self._error(cursor, "config %s twice" % shown(key), where, "key", start)
                 if key in metadata:
                     raise self._error(cursor, "config %s is in both maps" % shown(key), where,
-                                     "key", start, kind=Unsupported)
+                                      "key", start, kind=Unsupported)
                 seen.add(key)
                 if want == "int":
                     metadata[key] = self._uint32(cursor, where, "value")
@@ -5305,9 +5306,7 @@ class Sparse(Tensor):
         """Return it with the values cast, still sparse."""
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
-        values = parts["values"]
-        return Sparse(self.name, dtype, self.shape, values._source, 0, values._stored, self.attrs,
-                      self.format, parts=parts)
+        return sparse_of(self.name, dtype, self.shape, self.attrs, self.format, parts)
 
     def _rising(self) -> "Dict[str, Tensor]":
         """Return the parts with the columns of each row of a csr tensor in rising order."""
@@ -5328,8 +5327,8 @@ class Sparse(Tensor):
         return parts
 
     def __reduce__(self) -> "Any":
-        return _unpickle_sparse, (self.name, self.dtype, self.shape, self.attrs, self.format,
-                                  self.components)
+        return sparse_of, (self.name, self.dtype, self.shape, self.attrs, self.format,
+                           self.components)
 
 
 SPARSE_ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
@@ -5349,8 +5348,9 @@ def placed_parts(item: Tensor) -> "List[Tuple[str, Any]]":
     return found
 
 
-def _unpickle_sparse(name: str, dtype: str, shape: "Tuple[int, ...]", attrs: "Any",
-                     format: "Optional[str]", parts: "Any") -> Sparse:
+def sparse_of(name: str, dtype: "Optional[str]", shape: "Tuple[int, ...]", attrs: "Any",
+              format: "Optional[str]", parts: "Any") -> Sparse:
+    """Return the sparse tensor of these components; its own bytes are those of the values."""
     values = parts["values"]
     return Sparse(name, dtype, shape, values._source, values._offset, values._stored, attrs,
                   format, parts=parts)
@@ -5377,8 +5377,7 @@ def from_components(dtype: "Optional[str]", shape: "Any", components: "Any",
     values = parts["values"]
     if "coords" in parts:
         parts["coords"] = parts["coords"]._copy(shape=(len(shape), values.size))
-    return Sparse("", values.dtype, shape, values._source, 0, values._stored,
-                  Map(attrs.items()), parts=parts)
+    return sparse_of("", values.dtype, shape, Map(attrs.items()), None, parts)
 
 
 def sparse_breach(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Optional[str]":
@@ -5695,20 +5694,21 @@ class Quantized(Tensor):
 
     def _copy(self, **changes: "Any") -> Tensor:
         made = super()._copy(**changes)
-        if changes.get("dtype", "qfloat") == "qfloat":
-            made = Quantized(made.name, made.dtype, made.shape, made._source, made._offset,
-                             made._stored, made._attrs, made.format)
-        return made
+        return as_quantized(made) if made.dtype == "qfloat" else made
 
     def __reduce__(self) -> "Any":
         call, args = super().__reduce__()
         return _unpickle_quantized, args
 
 
+def as_quantized(base: Tensor) -> Quantized:
+    """Return a tensor of stored bytes in a quantization scheme as what it is."""
+    return Quantized(base.name, base.dtype, base.shape, base._source, base._offset, base._stored,
+                     base._attrs, base.format)
+
+
 def _unpickle_quantized(*args: "Any") -> Tensor:
-    made = _unpickle(*args)
-    return Quantized(made.name, made.dtype, made.shape, made._source, made._offset, made._stored,
-                     made._attrs, made.format)
+    return as_quantized(_unpickle(*args))
 
 
 def minifloat(kind: str, code: int) -> float:
@@ -5987,13 +5987,10 @@ def plain_padding(kind: "Format", start: int, stop: int, before: str, after: str
 
 def mag_padding(kind: "Format", start: int, stop: int, before: str, after: str,
                 filled: "Any", attrs: "Any") -> "List[Tuple[int, int, str]]":
+    empty = before == "structure" and after == "end"  # no tensors: the records end unpadded
     if attrs["layout"] == Mag.SPEC_LAYOUT:
-        if before == "structure" and after == "end":  # no tensors: the file ends there
-            return []
-        return plain_padding(kind, start, stop, before, after, filled, attrs)
-    aligned = min(stop, round_up(start, 64))
-    if before == "structure" and after == "end":
-        aligned = start
+        return [] if empty else plain_padding(kind, start, stop, before, after, filled, attrs)
+    aligned = start if empty else min(stop, round_up(start, 64))
     rows = [(aligned - start, 255, "to a multiple of 64")]
     if after == "end" and filled(aligned, stop, 0):
         rows.append((stop - aligned, 0, "the writer's estimate of the size, not trimmed"))
@@ -7022,7 +7019,8 @@ def show_diff(args: "Any") -> int:
     """Compare two files tensor by tensor, whatever their formats; 1 if they differ."""
     with load(args.a) as a, load(args.b) as b:
         different = 0
-        for name in list(a) + [name for name in b if name not in a]:
+        names = list(a) + [name for name in b if name not in a]
+        for name in names:
             line = diff_tensor(name, a.get(name), b.get(name))
             if line:
                 different += 1
@@ -7036,12 +7034,11 @@ def show_diff(args: "Any") -> int:
                 print("%s metadata %s: %s" % (
                     "-" if other is _NOTHING else "+" if one is _NOTHING else "~", plain(key),
                     " -> ".join([shown(v) for v in (one, other) if v is not _NOTHING])))
-        total = len(a) + len([name for name in b if name not in a])
+    total = counted(len(names), "tensor")
     if different:
-        print("%s, %s" % (counted(different, "difference"), counted(total, "tensor")))
+        print("%s, %s" % (counted(different, "difference"), total))
     elif not args.quiet:
-        print("the same %s, %s" % (counted(total, "tensor"), "same metadata" if keys else
-                                   "no metadata"))
+        print("the same %s, %s" % (total, "same metadata" if keys else "no metadata"))
     return 1 if different else 0
 
 
@@ -7079,7 +7076,7 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
         return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
     if count:
         return ["%s changed, by %s at most%s" % (counted(count, "value"), repr(largest),
-                                               "" if numbers else " (and NaN)")]
+                                                 "" if numbers else " (and NaN)")]
     return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
 
 
