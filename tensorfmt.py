@@ -31,37 +31,39 @@
 
 Contents (each line is the banner of a room below; search for its number)
 
-    [1] platform           what this Python offers; the limits
-    [2] errors             FormatError, Unsupported
+    [1] platform           what this Python offers; limits that belong to no format
+    [2] errors, text       FormatError, Unsupported; what messages are made of
     [3] dtypes             element types, values <-> bytes, byte order, casts
-    [4] sources, cursor    where bytes come from; reading with named fields; the trace
+    [4a] sources           where bytes come from: a path, a buffer, a stream
+    [4b] readers           named fields, the trace of a parse, where an error lies
     [5a] checksums         CRC-32, CRC-32C, SHA-256
-    [5b] CBOR              RFC 8949: cbor_read, cbor_pack
-    [5c] MessagePack       msgpack_read, msgpack_pack
+    [5b] CBOR              RFC 8949: cbor_loads, cbor_dumps
+    [5c] MessagePack       msgpack_loads, msgpack_dumps
     [5d] FlatBuffers       FlatTable, FlatBuilder
-    [6] Tensor, File       strided views, values, the mapping of names to tensors
-    [7] formats            what every format answers
+    [5e] zstd              through whichever module is there
+    [6a] Tensor, File      strided views, values, the mapping of names to tensors
+    [6b] sparse            stored elements and where they are
+    [6c] quantized         few bits for each value, times a scale
+    [7] formats            what every format answers; the inventory of a file
     [7a] mag               two layouts, header + records + data
     [7b] ztensor           data + CBOR index + its size
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [8] load and save      FORMATS, load, save, dumps, detect
-                           -- the cut line: what follows is not for boards --
-    [9a] zstd              through whichever module is there
-    [9b] sparse            stored elements and where they are
-    [9c] quantized         Burn's schemes: few bits, times a scale
-    [10a] explain          the parser again, with a trace of every field
-    [10b] verify           checksums, padding, canonical form
-    [10c] convert          between formats; nothing silent
-    [11] command line      ls, get, explain, verify, convert, diff, formats, demo
+    [9a] explain           the parser again, with a trace of every field
+    [9b] verify            checksums, padding, canonical form
+    [9c] convert           between formats; nothing silent
+    [10a] command line     ls, get, explain, verify, convert, diff, formats, demo, vendor
+    [10b] page             what `explain --html` writes
+    [11] vendor            copies of this file with only what is asked for
 
-Units and conventions. `nbytes` counts bytes, `size` and `count` count elements, `offset` is in
-bytes from the start of the file. Shapes are tuples, outermost dimension first, `()` is a scalar.
-Row-major means that the last index runs fastest. Data are little-endian unless said otherwise.
-To learn a format, read its room: a docstring that draws the layout, tables of the fields, one
-`read` (which is also the disassembler behind `explain`) and one `write`. Each room can be cut
-out together with its line in FORMATS; all above the cut line works without what is below it.
+`nbytes` counts bytes, `size` and `count` count elements, `offset` is in bytes from the start of
+the file. Shapes are tuples, outermost dimension first, `()` is a scalar. Row-major: the last index
+runs fastest. Data are little-endian unless said otherwise. To learn a format, read its room: the
+drawn layout, tables of the fields, one `read` (also behind `explain`) and one `write`. A room uses
+the rooms above it. What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only
+loads is without the lines between `# <save>` and `# </save>`; [11] explains all such marks.
 
 Sources: the specification texts of the five formats and files of their real writers (magnetron
 0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1/0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and
@@ -69,7 +71,7 @@ Sources: the specification texts of the five formats and files of their real wri
 """
 __version__ = "0.1.0"
 __all__ = [
-    "load", "save", "dumps", "tensor", "detect",
+    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
     "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "FlatTable", "FlatBuilder",
     "crc32c",
@@ -79,6 +81,7 @@ __all__ = [
 
 import struct
 import sys
+from struct import pack, unpack_from
 
 try:
     import os
@@ -88,164 +91,175 @@ except ImportError:  # a board without files: buffers and streams still work
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
+    Shape = Tuple[int, ...]  # dimensions, or strides in bytes
+    Facts = Dict[str, Any]
+    Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
+    Chunks = Iterator[Any]  # bytes-like blocks, one behind the other
 
-unpack_from = struct.unpack_from
-pack = struct.pack
-
-
-def const(board: int) -> bool:
-    """Return True. MicroPython's compiler knows the name: to it, const(0) is the constant 0."""
-    return True
-
-
-FULL_PYTHON = const(0)  # `if FULL_PYTHON`: what boards could not use, they do not even compile
-if not FULL_PYTHON:
-    # MicroPython numbers names in the order in which it meets them in a module, and a number under
-    # 128 takes one byte of its code, others two: with the most frequent first, it has 2 % less.
-    _FREQUENT = [
-        "self", "len", "append", "shown", "data", "error", "isinstance", "shape", "get", "end",
-        "dtype", "pos", "ValueError", "nbytes", "list", "int", "str", "name", "trace", "items",
-        "offset", "bytes", "format", "path", "join", "type", "kind", "tuple",
-        "attrs", "range", "__init__", "hasattr", "bool", "read", "cursor", "float", "Map", "key",
-        "raw", "metadata", "memoryview", "source", "magic", "rows", "_source", "options",
-        "cbor_pack", "scalars", "base", "_NOTHING", "size", "_error", "tensors", "NAME", "checksum",
-        "field", "ITEMSIZE", "itemsize", "TypeError", "add", "min", "MAGIC", "quoted", "BLOCK",
-        "value", "depth", "close", "encoding", "version", "layout"]
-
+BOARD = sys.implementation.name == "micropython"  # `vendor --board` makes it the constant True
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
-    quoted = ascii  # names are data: escaped wherever a person reads them
+    quote = ascii  # names are data: escaped wherever a person reads them
 except NameError:
-    quoted = repr
+    quote = repr
 
-if sys.implementation.name == "micropython":  # its dict has no order
+if BOARD:  # its dict has no order
     from collections import OrderedDict as Map
 else:
     Map = dict  # type: ignore[assignment,misc]
 
-# Limits. Each is named in the error that it causes; set them before load() to change them.
-MAX_INDEX_BYTES = 256 << 20  # zTensor: bytes of the CBOR index
-MAX_METADATA_BYTES = 104857600  # Burnpack: bytes of the CBOR metadata (the real reader's own limit)
-MAX_TENSORS = 100000  # Burnpack: tensors (the real reader's own limit)
-MAX_DEPTH = 128  # CBOR: arrays, maps and tags around an item
-MAX_MSGPACK_DEPTH = 64  # MessagePack: arrays and maps around an item
-MAX_PRIMITIV_DIMS = 32  # primitiv: dimensions read (8 are written)
-MAX_FLAT_DIMS = 64  # TensorBuffers: dimensions
-MAX_EXPANSION = 32768  # zstd: decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-MAX_DENSE = 1 << 30  # sparse: bytes of the dense form
+FEATURES: "Facts" = {}  # what a copy may lack, by name: verify, sparse, quantized
+ENCODINGS: "Facts" = {}  # codecs of stored bytes, by name: zstd
+LEFT_OUT: "Tuple[Any, ...]" = ()  # (name, magics) of the formats that this copy lacks
+MISSING: "Any" = object()  # a key that is absent
+
+# Limits that belong to no format. An error names its limit; set it before load() to change it.
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-BLOCK = 1 << 20 if FULL_PYTHON else 1 << 10  # bytes decoded, swapped, transposed or cast at a time
-WINDOW = 1 << 12 if FULL_PYTHON else 1 << 9  # bytes of index read first; doubled when read on
+BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded, swapped, transposed or cast at a time
+WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 
 
-# -- [2] errors ----------------------------------------------------------------------------------
+# -- [2] errors, text ----------------------------------------------------------------------------
 
 
 class FormatError(ValueError):
     """The bytes break a rule of the format.
 
-    Attributes: `what` (the sentence), `offset` (bytes from the start of the file, or None),
-    `field` (as explain() names it), `tensor` (name), `path` (of the file), `check` (the row of
-    verify() that it belongs to).
+    `what` is the sentence, `offset` counts from the start of the file, `field` is named as in
+    explain(), `tensor` and `path` are names, `check` is the row of verify() that it belongs to.
     """
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
                  check: str = "index") -> None:
         super().__init__(what, offset, field, tensor, path, check)
-        self.what = what
-        self.offset = offset
-        self.field = field
-        self.tensor = tensor
-        self.path = path
-        self.check = check
+        self.what, self.check = what, check
+        self.offset, self.field = offset, field
+        self.tensor, self.path = tensor, path
 
     def __str__(self) -> str:
         text = self.what
         if self.tensor is not None:
-            text = "tensor %s: %s" % (quoted(self.tensor), text)
+            text = f"tensor {quote(self.tensor)}: {text}"
         if self.path is not None:
-            text = "%s: %s" % (self.path, text)
+            text = f"{self.path}: {text}"
         place = [] if self.offset is None else ["at 0x%x" % self.offset]
         if self.field is not None:
             place.append(self.field)
-        return "%s (%s)" % (text, ", ".join(place)) if place else text
+        return f"{text} ({', '.join(place)})" if place else text
 
 
 class Unsupported(FormatError):
     """The bytes may be right, but tensorfmt does not read them: the message names what they are."""
 
 
-def beyond(name: str, default: "Any" = None) -> "Any":
-    """Return what has this name below the cut line; in a copy that ends there, the default."""
-    found = globals().get(name, default)
-    if found is None:
-        raise Unsupported("this copy of tensorfmt.py was cut: it has no %s" % name)
-    return found
+def feature(name: str) -> "Any":
+    """Return what has registered itself under this name; Unsupported in a copy without it."""
+    if name not in FEATURES:
+        raise Unsupported("this copy of tensorfmt.py was made without %s" % name)
+    return FEATURES[name]
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
-    return "%d %s%s" % (count, noun, "" if count == 1 else "s")
+    return "%d %s%s" % (number, noun, "" if number == 1 else "s")
 
 
-def shown(value: "Any", limit: int = 60, depth: int = 0) -> str:
-    """Return a value for a message: short, escaped, and no digits of a huge integer."""
+def show(value: "Any", limit: int = 60, depth: int = 0) -> str:
+    """Return a value for a message: escaped, with the first items of lists, four levels deep."""
     if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return quoted(bytes(value)) if len(value) <= 16 else "%d bytes" % len(value)
-    nested = isinstance(value, (list, tuple, dict))
-    if nested and depth > 3:
+        return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
+    if isinstance(value, (list, tuple, dict)) and depth > 3:
         return "..."
+    if isinstance(value, (list, tuple)):
+        items = [show(item, limit, depth + 1) for item in value[:8 if len(value) > 20 else 20]]
+        more = [f"... {len(value)} items"] if len(value) > 20 else []
+        return f"[{', '.join(items + more)}]"
     if isinstance(value, dict):
-        pairs = ["%s: %s" % (shown(key, limit, depth + 1), shown(item, limit, depth + 1))
+        items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for key, item in list(value.items())[:8]]
-        text = "{%s%s}" % (", ".join(pairs), ", ..." if len(value) > 8 else "")
-    elif nested and len(value) > 20:
-        text = "%s, ... %d items]" % (shown(list(value[:8]), limit, depth)[:-1], len(value))
-    elif nested:
-        text = "[%s]" % ", ".join([shown(item, limit, depth + 1) for item in value])
+        text = "{%s%s}" % (", ".join(items), ", ..." if len(value) > 8 else "")
     else:
-        text = quoted(value[:limit]) if isinstance(value, str) else quoted(value)
-    return text if len(text) <= limit or depth or isinstance(value, (list, tuple)) else (
-        text[:limit - 3] + "...")
+        text = quote(value[:limit] if isinstance(value, str) else value)
+    return text if len(text) <= limit or depth else text[:limit - 3] + "..."
+
+
+def encode_text(text: str, errors: str = "strict") -> bytes:
+    """Return text as UTF-8; ValueError (not its subclass UnicodeError) for a lone surrogate."""
+    try:
+        data = text.encode("utf-8", errors)
+        if not BOARD or not [c for c in text if 0xD800 <= ord(c) < 0xE000]:
+            return data  # MicroPython encodes surrogates, too
+    except UnicodeError:
+        pass
+    raise ValueError("%s is not Unicode text (a lone surrogate)" % show(text))
+
+
+def is_text(text: "Any") -> bool:
+    """Return whether a value is a str that can be written as UTF-8."""
+    try:
+        return isinstance(text, str) and encode_text(text) is not None
+    except ValueError:
+        return False
+
+
+def decode_text(data: bytes) -> "Optional[str]":
+    """Return UTF-8 text, or None if the bytes are not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeError:
+        return None
+
+
+def round_up(n: int, multiple: int) -> int:
+    """Return the least multiple that is not below n."""
+    return -(-n // multiple) * multiple
+
+
+def join_path(path: str, key: "Any") -> str:
+    """Return the path of an item in a map or list: `a.key`, `a[3]` or `a['any text']`."""
+    if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
+        return f"{path}.{key}" if path else key
+    return f"{path}[{quote(key) if isinstance(key, str) else show(key)}]"
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
 
-ITEMSIZE: "Dict[str, int]" = Map([  # bytes per element
+ITEMSIZE: "Dict[Any, int]" = Map([  # bytes per element
     ("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2), ("int64", 8), ("int32", 4),
     ("int16", 2), ("int8", 1), ("uint64", 8), ("uint32", 4), ("uint16", 2), ("uint8", 1),
     ("bool", 1)])
 STRUCT_CODE = {  # of struct, array and memoryview; bfloat16 (the upper half of a float32) has none
     "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
     "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?"}
+WIDTH = {"": 0, "?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "e": 2, "I": 4, "i": 4, "f": 4, "Q": 8,
+         "q": 8, "d": 8}  # bytes of each struct code
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
-INT_RANGE = {
-    "int64": (-(1 << 63), (1 << 63) - 1), "int32": (-(1 << 31), (1 << 31) - 1),
-    "int16": (-32768, 32767), "int8": (-128, 127), "uint64": (0, (1 << 64) - 1),
-    "uint32": (0, (1 << 32) - 1), "uint16": (0, 65535), "uint8": (0, 255)}
-FLOATS = ("float64", "float32", "float16", "bfloat16")
+INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
+                 + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
+FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
+INFINITY = float("inf")
+FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
+FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
 
 
 def count_elements(shape: "Iterable[int]") -> int:
     """Return the product of the dimensions, exact up to 2**64; some larger number beyond that."""
-    count = 1
+    size = 1
     for n in shape:
-        if n == 0:
-            return 0
-        if count <= 1 << 64:  # thousands of 2**64-1: the whole product would take minutes
-            count *= n
-    return count
+        if size <= 1 << 64 or n == 0:  # thousands of 2**64-1: the product would take minutes
+            size *= n
+    return size
 
 
-def row_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
+def row_major(shape: "Shape", itemsize: int) -> "Shape":
     """Return the strides in bytes of a gap-free array whose last index runs fastest."""
     return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
 
 
-def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
+def column_major(shape: "Shape", itemsize: int) -> "Shape":
     """Return the strides in bytes of a gap-free array whose first index runs fastest."""
     strides = []
     for n in shape:
@@ -255,27 +269,32 @@ def column_major(shape: "Tuple[int, ...]", itemsize: int) -> "Tuple[int, ...]":
     return tuple(strides)
 
 
+def all_u64(numbers: "Iterable[Any]") -> bool:
+    """Return whether all values are integers from 0 to 2**64-1."""
+    for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
+        if type(n) is not int or not 0 <= n < 1 << 64:
+            return False
+    return True
+
+
 def swap(data: "Any", itemsize: int) -> "Any":
     """Return a copy of the bytes with the byte order of each element reversed."""
-    if FULL_PYTHON:
-        try:
-            from array import array  # 10 GB/s; imported here because it drags in nine modules
-        except ImportError:
-            pass
-        else:
-            items = array(BITS_CODE[itemsize])
-            items.frombytes(data)
-            items.byteswap()
-            return memoryview(items).cast("B")
-    out = bytearray(len(data))
-    for i in range(len(data)):
-        out[i] = data[i - i % itemsize + itemsize - 1 - i % itemsize]
-    return out
+    try:
+        from array import array  # 10 GB/s; imported here because it drags in nine modules
+        items = array(BITS_CODE[itemsize])
+        items.frombytes(data)
+        items.byteswap()
+        return memoryview(items).cast("B")
+    except (ImportError, AttributeError):  # no array; that of MicroPython, which cannot swap
+        out = bytearray(len(data))
+        for i in range(len(data)):
+            out[i] = data[i ^ itemsize - 1]
+        return out
 
 
-def typed(data: "Any", code: str) -> "Any":
+def view_as(data: "Any", code: str) -> "Any":
     """Return bytes in native order as a flat typed sequence, zero-copy where memoryview can."""
-    if FULL_PYTHON:
+    if not BOARD:
         return memoryview(data).cast(code)  # type: ignore[call-overload]
     from array import array
     return array("B" if code == "?" else code, bytes(data))  # never array(code, memoryview)
@@ -283,79 +302,69 @@ def typed(data: "Any", code: str) -> "Any":
 
 def unpack_values(dtype: str, data: "Any", order: str = "<") -> "Any":
     """Return the elements in `data` as Python numbers; `order` is their byte order."""
-    count = len(data) // ITEMSIZE[dtype]
     if dtype == "bool":
         return [byte != 0 for byte in data]
     if dtype == "bfloat16":
         return unpack_values("float32", widen_bfloat16(data, order), order)
-    return unpack_from("%s%d%s" % (order, count, STRUCT_CODE[dtype]), data, 0)
+    return unpack_from(f"{order}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
 
 
 def widen_bfloat16(data: "Any", order: str) -> bytearray:
     """Return the float32 bytes of bfloat16 bytes: each gets two zero bytes at its low end."""
     out = bytearray(2 * len(data))
     low = 2 if order == "<" else 0  # where the two stored bytes go
-    if FULL_PYTHON:
-        data = bytes(data)
-        out[low::4] = data[0::2]
-        out[low + 1::4] = data[1::2]
+    if BOARD:  # no slices with steps there
+        for i in range(0, len(data), 2):
+            out[2 * i + low:2 * i + low + 2] = data[i:i + 2]
         return out
-    for i in range(0, len(data), 2):
-        out[2 * i + low] = data[i]
-        out[2 * i + low + 1] = data[i + 1]
+    data = bytes(data)
+    out[low::4] = data[0::2]
+    out[low + 1::4] = data[1::2]
     return out
 
 
 def pack_values(dtype: str, values: "Any") -> "Any":
     """Return the little-endian bytes of a sequence of numbers.
 
-    Floats are rounded to nearest even and overflow to infinity. An integer dtype takes whole
-    numbers in its range: anything else is a ValueError. bool takes every number; 0 is false.
+    Floats are rounded to nearest even, past the largest one to infinity. A number that an integer
+    dtype cannot hold is a ValueError.
     """
     if dtype == "bool":
         return bytes([1 if value else 0 for value in values])
     if dtype in INT_RANGE:
-        whole = []
-        low, high = INT_RANGE[dtype]
-        for value in values:
-            number = int(value) if value == value and abs(value) != INFINITY else None
-            if number is None or number != value or not low <= number <= high:
-                raise ValueError("%s does not fit %s" % (shown(value), dtype))
-            whole.append(number)
-        return pack("<%d%s" % (len(whole), STRUCT_CODE[dtype]), *whole)
+        values = [whole_number(value, dtype) for value in values]
+    elif dtype != "float64":
+        values = [to_float(value) if type(value) is int else value for value in values]
     if dtype == "bfloat16":
         return narrow_bfloat16(values)
     code = STRUCT_CODE[dtype]
-    if dtype != "float64":
-        values = [to_float(value) if type(value) is int else value for value in values]
     try:
         return pack("<%d%s" % (len(values), code), *values)
     except OverflowError:
-        limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": INFINITY}[code]
+        limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": FLOAT64_LIMIT}[code]
         return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
 
 
-INFINITY = float("inf")
-FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
+def whole_number(value: "Any", dtype: str) -> int:
+    """Return a number as an int; ValueError if it is not whole or does not fit the dtype."""
+    low, high = INT_RANGE[dtype]
+    number = int(value) if abs(value) < INFINITY else high + 1
+    if number == value and low <= number <= high:
+        return number
+    raise ValueError("%s does not fit %s" % (show(value), dtype))
 
 
 def to_inf(value: "Any", limit: float) -> float:
-    """Return the number as a float, or an infinity where it rounds past the largest finite one."""
+    """Return the number as a float, or an infinity from the limit on."""
     if value != value or -limit < value < limit:
-        try:
-            return float(value)
-        except OverflowError:  # an integer past float64
-            pass
+        return float(value)
     return INFINITY if value > 0 else -INFINITY
 
 
 def to_float(value: int) -> float:
     """Return an integer as float64, rounded to odd so that rounding once more stays right."""
-    try:
-        number = float(value)
-    except OverflowError:
-        return INFINITY if value > 0 else -INFINITY
-    if int(number) == value:
+    number = to_inf(value, FLOAT64_LIMIT)
+    if abs(number) == INFINITY or int(number) == value:
         return number
     bits, = unpack_from("<q", pack("<d", number))
     if abs(int(number)) > abs(value):  # float() rounded away from zero: back to the truncated one
@@ -363,40 +372,34 @@ def to_float(value: int) -> float:
     return float(unpack_from("<d", pack("<q", bits | 1))[0])
 
 
-def narrow_bfloat16(values: "Any") -> bytearray:
+def narrow_bfloat16(values: "Any") -> bytes:
     """Return the little-endian bfloat16 bytes of numbers, rounded once, to nearest even."""
-    out = bytearray(2 * len(values))
-    for i, value in enumerate(values):
-        number = to_float(value) if type(value) is int else float(value)
-        if number != number or abs(number) == INFINITY or abs(number) >= FLOAT32_LIMIT:
-            bits = 0x7F80 if number == number else 0x7FC0
-            bits |= 0x8000 if pack("<d", number)[7] >= 128 else 0
-        else:
-            bits, = unpack_from("<I", pack("<f", number))
-            rounded, = unpack_from("<f", pack("<I", bits))
-            if rounded != number:  # float32 is a step on the way: round it to odd
-                bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
-            bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-        out[2 * i] = bits & 255
-        out[2 * i + 1] = bits >> 8
-    return out
+    words = []
+    for value in values:
+        number = to_inf(value, FLOAT32_LIMIT)
+        bits, = unpack_from("<I", pack("<f", number))
+        rounded, = unpack_from("<f", pack("<I", bits))
+        if number != number:
+            bits = bits & 1 << 31 | 0x7FC00000  # one NaN of each sign
+        elif rounded != number:  # float32 is a step on the way: round it to odd
+            bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
+        words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    return pack("<%dH" % len(words), *words)
 
 
-if FULL_PYTHON:
-    def narrow_float32(data: "Any") -> bytes:
-        """Return bfloat16 bytes of little-endian float32 bytes: 32-bit lanes of one big integer."""
-        data = bytes(data)
-        if b"\x7f" in data[3::4] or b"\xff" in data[3::4]:  # inf, NaN, near them: lanes carry
-            return bytes(narrow_bfloat16(unpack_values("float32", data)))
-        count = len(data) // 4
-        ones = int.from_bytes(b"\x01\x00\x00\x00" * count, "little")
-        lanes = int.from_bytes(data, "little")
-        lanes += (lanes >> 16 & ones) + ones * 0x7FFF  # half to even
-        rounded = lanes.to_bytes(4 * count, "little")
-        out = bytearray(2 * count)
-        out[0::2] = rounded[2::4]
-        out[1::2] = rounded[3::4]
-        return bytes(out)
+def narrow_float32(data: "Any") -> bytes:
+    """Return bfloat16 bytes of little-endian float32 bytes: 32-bit lanes of one big integer."""
+    data = bytes(data)
+    if BOARD or b"\x7f" in data[3::4] or b"\xff" in data[3::4]:  # inf, NaN, near them: lanes carry
+        return narrow_bfloat16(unpack_values("float32", data))
+    ones = int.from_bytes(b"\x01\x00\x00\x00" * (len(data) // 4), "little")
+    lanes = int.from_bytes(data, "little")
+    lanes += (lanes >> 16 & ones) + ones * 0x7FFF  # half to even
+    rounded = lanes.to_bytes(len(data), "little")
+    out = bytearray(len(data) // 2)
+    out[0::2] = rounded[2::4]
+    out[1::2] = rounded[3::4]
+    return bytes(out)
 
 
 def cast_block(data: "Any", old: str, new: str) -> "Any":
@@ -405,19 +408,45 @@ def cast_block(data: "Any", old: str, new: str) -> "Any":
         return data
     if old == "bfloat16" and new == "float32":
         return widen_bfloat16(data, "<")
-    if FULL_PYTHON and old == "float32" and new == "bfloat16":
+    if old == "float32" and new == "bfloat16":
         return narrow_float32(data)
     return pack_values(new, unpack_values(old, data))
 
 
-# -- [4] sources, cursor -------------------------------------------------------------------------
+# <save>
+def cast_is_exact(old: str, new: str) -> bool:
+    """Return whether every value of one dtype is a value of the other."""
+    digits = FLOAT_DIGITS.get(new, 0)
+    if old == "bool" or old == new:
+        return True
+    if old in FLOAT_DIGITS:
+        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
+    low, high = INT_RANGE[old]
+    least, most = INT_RANGE.get(new, (0, 0))
+    return (least <= low and high <= most) or high < 1 << digits
+
+
+def name_remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
+    """Return the end of a message that a format lacks a dtype: which of its dtypes would do."""
+    if dtype is None or dtype not in ITEMSIZE:
+        return ""
+    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
+    fitting = [new for new in rounding if new in dtypes]
+    fitting += [new for new in ITEMSIZE if new in dtypes and cast_is_exact(dtype, new)]
+    if not fitting:
+        return ""
+    new = fitting[-1]
+    sure = dtype in FLOAT_DIGITS or cast_is_exact(dtype, new)
+    return '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
+        new, new, new, "" if sure else " if the values fit")
+# </save>
+
+
+# -- [4a] sources --------------------------------------------------------------------------------
 #
 # A source has .nbytes and .path, and answers read(offset, nbytes) with bytes (for the index: never
 # through the mapping, which would read megabytes around it) and view(offset, nbytes) with a
-# memoryview (for tensors: no copy where .zero_copy is true).
-
-
-MEMORY_CODES = tuple("bBhHiIlLqQnNfd?c")  # of what memoryview.cast() takes on every Python
+# memoryview (for tensors: no copy where .zero_copy). `of_file`: its offsets are those of a file.
 
 
 class Memory:
@@ -426,15 +455,17 @@ class Memory:
     path: "Optional[str]" = None
     zero_copy = True
 
-    def __init__(self, buffer: "Any") -> None:
+    def __init__(self, buffer: "Any", of_file: bool = False) -> None:
         view = memoryview(buffer)
-        if FULL_PYTHON:
-            if not view.c_contiguous or view.format not in MEMORY_CODES:
+        if not BOARD:
+            try:
+                view = view.cast("B")
+            except (TypeError, ValueError):  # it has gaps, no elements or a format like ">H"
                 view = memoryview(view.tobytes())
-            view = view.cast("B") if view.nbytes else memoryview(b"")
             view = view.toreadonly() if hasattr(view, "toreadonly") else view
         self._view: "Any" = view
         self.nbytes = len(view)
+        self.of_file = of_file
 
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
@@ -447,70 +478,68 @@ class Memory:
     def close(self) -> None:
         self._view = None  # never release(): views that somebody holds stay valid
 
+    # <full>
+    def __reduce__(self) -> "Any":
+        return Memory, (bytes(self._view), self.of_file)
+    # </full>
+
 
 class Stream:
     """A seekable binary file object as a source; its position is put back after each read."""
 
     path: "Optional[str]" = None
+    of_file = True
     zero_copy = False
 
     def __init__(self, stream: "Any") -> None:
-        self._stream = stream
+        self._file = stream
         here = stream.tell()
         stream.seek(0, 2)
         self.nbytes: int = stream.tell()
         stream.seek(here)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._stream is None:
+        if self._file is None:
             raise ValueError("the File is closed")
-        here = self._stream.tell()
+        here = self._file.tell()
+        parts = []
         try:
-            self._stream.seek(offset)
-            return read_exactly(self._stream, nbytes)
+            self._file.seek(offset)
+            while nbytes:  # read() may give fewer than asked
+                part = self._file.read(nbytes)
+                if not part:
+                    raise FormatError("the stream ended %d bytes early: it has shrunk" % nbytes,
+                                      offset, path=self.path)
+                if not isinstance(part, (bytes, bytearray, memoryview)):
+                    raise TypeError("the stream gives %s; open it in binary mode"
+                                    % type(part).__name__)
+                parts.append(bytes(part))
+                nbytes -= len(part)
         finally:
-            self._stream.seek(here)
+            self._file.seek(here)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> "Any":
         return memoryview(self.read(offset, nbytes))
 
     def close(self) -> None:
-        self._stream = None  # not ours to close
+        self._file = None  # not ours to close
 
 
-def read_exactly(stream: "Any", nbytes: int) -> bytes:
-    """Return nbytes bytes of a stream whose read() may give fewer than asked."""
-    parts = []
-    while nbytes:
-        part = stream.read(nbytes)
-        if not part:
-            raise FormatError("the stream ended %d bytes early: it has shrunk" % nbytes)
-        if not isinstance(part, (bytes, bytearray, memoryview)):
-            raise TypeError("the stream gives %s; open it in binary mode" % type(part).__name__)
-        parts.append(bytes(part))
-        nbytes -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class Path:
+class Path(Stream):
     """A file as a source: the index by pread, tensors through a mapping made at the first one."""
 
-    def __init__(self, path: str, mapped: bool = True, expected: "Any" = None) -> None:
+    _file: "Any" = None
+    _map: "Any" = None  # None: not made yet; False: it cannot be
+    _closed = False
+
+    def __init__(self, path: str, mapped: bool = True, stamp: "Any" = None) -> None:
         self.path = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted = self.mapped = mapped and FULL_PYTHON
-        self.nbytes = -1
-        self.mtime: "Any" = None
-        self._file: "Any" = None
-        self._map: "Any" = None
-        self._closed = False
-        self._expected = expected  # (nbytes, mtime): opened at the first use, after unpickling
-        if expected is None:
+        self.wanted = mapped
+        self._stamp = stamp  # (nbytes, mtime); one that is given (pickle) is opened when used
+        if stamp is None:
             self._open()
-
-    @property
-    def zero_copy(self) -> bool:
-        return self.mapped
 
     def _open(self) -> None:
         if self._closed:
@@ -522,73 +551,64 @@ class Path:
                 error.filename = self.path
             raise
         self.nbytes = self._file.seek(0, 2)
-        if FULL_PYTHON:
-            if hasattr(os, "fstat"):
-                self.mtime = os.fstat(self._file.fileno()).st_mtime
-            if self._expected not in (None, (self.nbytes, self.mtime)):
-                self.close()
-                raise ValueError("%s has changed since the tensor was pickled" % self.path)
-
-    if FULL_PYTHON:
-        def __reduce__(self) -> "Any":
-            return Path, (self.where, self.wanted, self._expected or (self.nbytes, self.mtime))
+        mtime = os.fstat(self._file.fileno()).st_mtime if hasattr(os, "fstat") else None
+        if self._stamp not in (None, (self.nbytes, mtime)):
+            self.close()
+            raise ValueError("%s has changed since the tensor was pickled" % self.path)
+        self._stamp = (self.nbytes, mtime)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._map is not None:
+        if self._map:
             return bytes(self._map[offset:offset + nbytes])
         if self._file is None:
             self._open()
-        if FULL_PYTHON and hasattr(os, "pread"):
+        if hasattr(os, "pread"):
             data = os.pread(self._file.fileno(), nbytes, offset)
             if len(data) == nbytes:
                 return data
-        self._file.seek(offset)
-        try:
-            return read_exactly(self._file, nbytes)
-        except FormatError as error:
-            error.path, error.offset = self.path, offset
-            raise
+        return super().read(offset, nbytes)
 
     def view(self, offset: int, nbytes: int) -> "Any":
-        if self._map is None:
-            if self._file is None:
-                self._open()
-            if FULL_PYTHON and self.mapped:
-                self._make_map()
-        if self._map is None:
-            return memoryview(self.read(offset, nbytes))
-        return self._map[offset:offset + nbytes]
+        mapping = self.mapping()
+        if mapping:
+            return mapping[offset:offset + nbytes]
+        return memoryview(self.read(offset, nbytes))
 
-    if FULL_PYTHON:
-        def _make_map(self) -> None:
-            """Map the file; where that is not possible (no mmap module, ENODEV), stay with reads.
+    @property
+    def zero_copy(self) -> bool:  # type: ignore[override]
+        return bool(self.mapping())
 
-            The file stays open: another thread may be reading from it.
-            """
-            if not self.nbytes:
-                self.mapped = False
-                return
+    def mapping(self) -> "Any":
+        """Return a view of the mapped file, or a false value; other threads still read the file."""
+        if self._map is not None:
+            return self._map
+        if self._file is None:
+            self._open()
+        if self.wanted and self.nbytes:
             try:
                 from mmap import ACCESS_READ, mmap
                 self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
-            except (ImportError, OSError):
-                self.mapped = False
+            except (ImportError, OSError):  # no such module; a device that cannot map (ENODEV)
+                self._map = False
             except ValueError:  # "mmap length is greater than file size"
                 raise FormatError("the file has shrunk since it was opened", path=self.path)
+        return self._map
 
     def close(self) -> None:
-        """Let go of file and mapping. Never mmap.close(): PyPy would let live views go dead."""
+        """Close the file and drop the mapping. Never mmap.close(): PyPy's live views would die."""
         self._closed = True
-        self._expected = None
         self._map = None
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    if FULL_PYTHON:
-        def __del__(self) -> None:
-            if getattr(self, "_file", None) is not None:
-                self._file.close()
+    # <full>
+    def __reduce__(self) -> "Any":
+        return Path, (self.where, self.wanted, self._stamp)
+
+    def __del__(self) -> None:
+        self.close()
+    # </full>
 
 
 def path_of(target: "Any") -> str:
@@ -605,7 +625,7 @@ def open_source(source: "Any", mapped: bool) -> "Any":
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Path(path_of(source), mapped)
     try:
-        return Memory(source)
+        return Memory(source, True)
     except TypeError:
         pass
     if hasattr(source, "read") and hasattr(source, "seek"):
@@ -614,13 +634,11 @@ def open_source(source: "Any", mapped: bool) -> "Any":
                     "not %s" % type(source).__name__)
 
 
-def child(path: str, key: "Any") -> str:
-    """Return the path of an item in a map or list: `a.key`, `a[3]` or `a['any text']`."""
-    if isinstance(key, int):
-        return "%s[%s]" % (path, shown(key))
-    if isinstance(key, str) and key.replace("_", "").isalpha() and quoted(key) == repr(key):
-        return "%s.%s" % (path, key) if path else key
-    return "%s[%s]" % (path, quoted(key) if isinstance(key, str) else shown(key))
+# -- [4b] readers --------------------------------------------------------------------------------
+#
+# A parser reads named fields. With a trace, every field is added to it: that is `explain`. Without
+# one, nothing is kept of them; when a check fails, load() runs the same parser again with a trace,
+# which finds the path and the offset of the field that is wrong.
 
 
 class Record:
@@ -639,61 +657,82 @@ class Record:
 
 
 class Trace:
-    """Collects the fields of one parse, or (with `wanted`) only the offset of the one so named."""
+    """Follows one parse to find the offset of the field that is `wanted`, and nothing else."""
 
-    def __init__(self, wanted: "Optional[str]" = None, wire: bool = False) -> None:
-        self.fields: "List[Any]" = []
-        self.offsets: "Dict[str, int]" = {}
-        self.wanted = wanted
-        self.wire = wire
-
-    def cbor(self, base: int, name: str) -> "Any":
-        """Return what cbor_read tells its tokens to: `base` is the offset of its first byte."""
-        return (beyond("CborTokens") if self.wire else CborFields)(self, base, name)
+    def __init__(self) -> None:
+        self.wanted: "Optional[str]" = None
+        self.offset: "Optional[int]" = None
+        self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
 
     def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0) -> None:
-        if self.wanted is None:
-            self.fields.append(beyond("Field")(offset, nbytes, name, value, doc, kind, depth, None,
-                                               lead))
-        if self.wanted in (None, name):
-            self.offsets[name] = offset
+            kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
+        if name == self.wanted:
+            self.offset = offset
 
-    def claim(self, tensor: str, starts: "List[str]") -> None:
-        """Name the owner of the last fields, as far back as their names begin so."""
-        for field in reversed(self.fields):
-            if field.tensor is not None or not [s for s in starts if field.name.startswith(s)]:
-                break
-            field.tensor = tensor
+    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: "Any") -> None:
+        """Add the end mark of a container, which is not where the container lies."""
 
-    def record(self, record: Record, offset: int, values: "Tuple[Any, ...]", prefix: str,
-               depth: int) -> None:
-        """Add one field per row of a record."""
-        at = 0
-        for name, code, doc in record.rows:
-            count = 1 if code[-1] == "s" or len(code) == 1 else int(code[:-1])
-            value = values[at] if count == 1 else list(values[at:at + count])
-            nbytes = struct.calcsize("<" + code)
-            self.add(offset, nbytes, prefix + name, value, doc, depth)
-            offset += nbytes
-            at += count
+    def find(self, name: str) -> "Optional[int]":
+        """Return the offset of the last field of this name, or None."""
+        return self.offset if name == self.wanted else None
+
+    def cbor(self, base: int, name: str, meaning: "Any", level: int) -> "Any":
+        """Return the token consumer of cbor_read that adds fields; `base` is its first offset."""
+        return CborFields(self, base, name, meaning, level)
 
 
-class Cursor:
-    """Reads a source front to back by named fields, through a window of its bytes.
+class Reader:
+    """What all readers share: where the record lies, the trace, how to raise or note an error."""
 
-    With a trace every field is told to it. Where a check fails, fault() raises; with a list in
-    `faults` (verify) it notes the error there, and the format goes on as well as it can.
-    """
+    path: "Optional[str]" = None  # of the file
+    trace: "Optional[Trace]" = None
+    faults: "Optional[List[FormatError]]" = None  # a list (verify): fault() notes an error there
+    prefix = ""  # of the names of fields, "tensors[3]."; kept up only with a trace
+    owner: "Optional[str]" = None  # prefix of the fields of one tensor
+    tensor: "Optional[str]" = None  # its name, for errors
+    depth = 0
 
-    __slots__ = ("source", "pos", "end", "data", "base", "step", "trace", "faults")
+    def enter(self, path: str, index: int, depth: int = 1) -> None:
+        """Begin a record: its fields are called path[index].NAME from here on."""
+        if self.trace is not None:
+            self.prefix = self.owner = "%s[%d]." % (path, index)
+            self.depth = depth
+
+    def leave(self) -> None:
+        """End the records: fields are called by their names alone again."""
+        self.prefix, self.owner, self.tensor, self.depth = "", None, None, 0
+
+    def add(self, offset: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
+        if self.trace is not None:
+            self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
+                           owner=self.owner)
+
+    def error(self, what: str, field: str = "", offset: "Optional[int]" = None,
+              tensor: "Optional[str]" = None, check: str = "index",
+              kind: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error; without an offset it gets that of the field, where there is a trace."""
+        name = (self.prefix + field).rstrip(".")
+        if offset is None and self.trace is not None:
+            offset = self.trace.find(name)
+        return kind(what, offset, name or None, tensor or self.tensor, self.path, check)
+
+    def fault(self, what: str, field: str = "", tensor: "Optional[str]" = None,
+              check: str = "index", kind: "Type[FormatError]" = FormatError) -> None:
+        """Raise, or note for verify, that one field or tensor breaks a rule."""
+        error = self.error(what, field, None, tensor, check, kind)
+        if self.faults is None:
+            raise error
+        self.faults.append(error)
+
+
+class Cursor(Reader):
+    """Reads a source front to back by named fields, through a window of its bytes."""
 
     def __init__(self, source: "Any", trace: "Optional[Trace]" = None,
                  faults: "Optional[List[FormatError]]" = None) -> None:
         self.source = source
-        self.end: int = source.nbytes
-        self.trace = trace
-        self.faults = faults
+        self.path, self.end = source.path, source.nbytes
+        self.trace, self.faults = trace, faults
         self.seek(0)
 
     def seek(self, pos: int) -> None:
@@ -705,97 +744,63 @@ class Cursor:
     def peek(self, nbytes: int) -> int:
         """Return where .pos is in .data, which then holds nbytes bytes from there, or all left."""
         at = self.pos - self.base
-        if at + nbytes > len(self.data):
-            if at > len(self.data):
-                self.step = WINDOW  # tensor bytes were skipped: do not read on through the next
-            size = min(max(nbytes, self.step), self.end - self.pos)
-            self.data = self.source.read(self.pos, size)
-            self.base = self.pos
-            self.step = min(2 * self.step, WINDOW << 6)
-            return 0
-        return at
+        if at + nbytes <= len(self.data):
+            return at
+        if at > len(self.data):
+            self.step = WINDOW  # tensor bytes were skipped: do not read on through the next
+        size = min(max(nbytes, self.step), self.end - self.pos)
+        self.data = self.source.read(self.pos, size)
+        self.base = self.pos
+        self.step = min(2 * self.step, WINDOW << 6)
+        return 0
 
-    def need(self, nbytes: int, field: str, tensor: "Optional[str]" = None) -> int:
-        """As peek(), but nbytes bytes must be there. The caller moves .pos."""
-        if self.pos + nbytes > self.end:
-            raise self.error("%s needs %d bytes, %d left" % (
-                field.split(".")[-1], nbytes, self.end - self.pos), field, self.pos, tensor)
-        return self.peek(nbytes)
+    def head(self, nbytes: int) -> bytes:
+        """Return the next bytes, fewer at the end of the file; stay in front of them."""
+        at = self.peek(nbytes)
+        return self.data[at:at + nbytes]
 
-    def record(self, record: Record, prefix: str = "", index: "Optional[int]" = None,
-               depth: int = 0) -> "Tuple[Any, ...]":
-        """Return the values of a fixed record and move behind it.
-
-        Its fields are called prefix + name; a %d in the prefix is the index.
-        """
-        if self.pos + record.nbytes > self.end:
-            self._name_cut(record, prefix if index is None else prefix % index, depth)
-        at = self.peek(record.nbytes)
-        values = unpack_from(record.format, self.data, at)
-        if self.trace is not None:
-            self.trace.record(record, self.pos, values,
-                              prefix if index is None else prefix % index, depth)
-        self.pos += record.nbytes
+    def record(self, record: Record) -> "Tuple[Any, ...]":
+        """Return the values of a fixed record and move behind it."""
+        if self.trace is None and self.pos + record.nbytes <= self.end:
+            at = self.peek(record.nbytes)
+            self.pos += record.nbytes
+            return unpack_from(record.format, self.data, at)
+        values: "Tuple[Any, ...]" = ()
+        for name, code, doc in record.rows:  # each is added to the trace; one that is cut is named
+            start = self.pos
+            found = unpack_from("<" + code, self.next_bytes(struct.calcsize("<" + code), name))
+            self.add(start, self.pos - start, name, list(found) if found[1:] else found[0], doc)
+            values += found
         return values
 
-    def _name_cut(self, record: Record, prefix: str, depth: int) -> None:
-        """Raise for the first field of the record that the end of the file cuts."""
-        for row in record.rows:
-            part = Record(row)
-            if self.pos + part.nbytes > self.end:
-                self.need(part.nbytes, prefix + row[0])
-            self.record(part, prefix, None, depth)
-
-    def take(self, nbytes: int, field: str, index: "Optional[int]" = None,
-             doc: str = "", depth: int = 0) -> bytes:
-        """Return nbytes bytes as they are and move behind them."""
+    def next_bytes(self, nbytes: int, field: str) -> bytes:
+        """Return nbytes bytes and move behind them; raise if the file ends within."""
         if self.pos + nbytes > self.end:
-            self.need(nbytes, field if index is None else field % index)
-        at = self.peek(nbytes)
-        data = self.data[at:at + nbytes]
-        if self.trace is not None:
-            text = decode_strict(data)
-            self.trace.add(self.pos, nbytes, field if index is None else field % index,
-                           data if text is None else text, doc, depth)
+            raise self.error("%s needs %d bytes, %d left" % (field, nbytes, self.end - self.pos),
+                             field, self.pos)
+        data = self.head(nbytes)
         self.pos += nbytes
         return data
 
-    if FULL_PYTHON:
-        def keyed(self, record: Record) -> "Any":
-            """Return (key, values) of a u32 length, a key of so many bytes and a fixed record.
-
-            In one go where nobody listens and all of it is in the window, else None.
-            """
-            at, data = self.pos - self.base, self.data
-            if self.trace is None and at + 4 <= len(data):
-                nbytes, = unpack_from("<I", data, at)
-                stop = at + 4 + nbytes
-                if stop + record.nbytes <= len(data):
-                    self.pos += 4 + nbytes + record.nbytes
-                    return data[at + 4:stop], unpack_from(record.format, data, stop)
-            return None
-
-    def fetch(self, offset: int, nbytes: int) -> bytes:
-        """Return a whole region, to be parsed in memory."""
-        data: bytes = self.source.read(offset, nbytes)
+    def take(self, nbytes: int, field: str, doc: str) -> bytes:
+        """Return nbytes bytes as one field and move behind them."""
+        data = self.next_bytes(nbytes, field)
+        if self.trace is not None:
+            text = decode_text(data)
+            self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
         return data
 
-    def error(self, what: str, field: "Optional[str]" = None, offset: "Optional[int]" = None,
-              tensor: "Optional[str]" = None, check: str = "index",
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error; with a trace it has the offset of the field."""
-        if offset is None and self.trace is not None and field is not None:
-            offset = self.trace.offsets.get(field)
-        return kind(what, offset, field, tensor, self.source.path, check)
+    def cbor(self, offset: int, nbytes: int, name: str, meaning: "Any", level: int,
+             **rules: "Any") -> "Tuple[Any, int]":
+        """Return (value, offset behind it) as cbor_read by its `rules`, and trace the fields.
 
-    def fault(self, what: str, field: "Optional[str]" = None, tensor: "Optional[str]" = None,
-              check: str = "index", offset: "Optional[int]" = None,
-              kind: "Type[FormatError]" = FormatError) -> None:
-        """Raise, or note for verify, that one field or tensor breaks a rule."""
-        error = self.error(what, field, offset, tensor, check, kind)
-        if self.faults is None:
-            raise error
-        self.faults.append(error)
+        `meaning`: (doc, meanings of the items by key, "*" for any other). The containers `level`
+        deep are the entries of tensors.
+        """
+        token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
+        data = self.source.read(offset, nbytes)
+        value, end = cbor_read(data, 0, nbytes, offset, token=token, **rules)
+        return value, offset + end
 
 
 # -- [5a] checksums ------------------------------------------------------------------------------
@@ -810,16 +815,14 @@ def crc32(data: "Any", crc: int = 0) -> int:
     return function(data, crc) & 0xFFFFFFFF
 
 
-def _crc32c_table() -> "Tuple[int, ...]":
+def _crc32c_table() -> "List[int]":
     """Return the register after each byte: that of a sum (xor) is the sum of the registers."""
-    rows = [0] * 256
-    crc, i = 1, 128
-    while i:
+    rows, crc = [0] * 256, 1
+    for i in (128, 64, 32, 16, 8, 4, 2, 1):
         crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
         for j in range(0, 256, 2 * i):
             rows[i + j] = crc ^ rows[j]
-        i >>= 1
-    return tuple(rows)
+    return rows
 
 
 _CRC32C = _crc32c_table()
@@ -835,52 +838,45 @@ def crc32c(data: "Any", crc: int = 0) -> int:
     '0xe3069283'
     """
     crc ^= 0xFFFFFFFF
-    view = memoryview(data)
-    step = 256
-    if FULL_PYTHON:
-        step = _CRC32C_BLOCK
-        if view.format != "B" or view.ndim != 1:
-            view = view.cast("B") if view.nbytes else memoryview(b"")
-    for start in range(0, len(view), step):
-        block: "Any" = bytes(view[start:start + step])
-        if FULL_PYTHON and len(block) > 80:
-            block, crc = _fold(block, crc), 0
+    source = Memory(data)
+    step = 256 if BOARD else _CRC32C_BLOCK
+    for start in range(0, source.nbytes, step):
+        block = source.read(start, step)
+        if not BOARD and len(block) > 80:
+            block, crc = _fold_crc32c(block, crc), 0
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
-if FULL_PYTHON:
-    # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1. Squaring
-    # doubles every exponent, so each holds at the scales 1, 2, 4, ... too. A test proves them.
-    _CRC32C_FOLDS = tuple(
-        [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-        + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
-    _CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1. Squaring
+# doubles every exponent, so each holds at the scales 1, 2, 4, ... too. A test proves them.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+_CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 
-    def _fold(block: bytes, crc: int) -> bytes:
-        """Return a short block whose CRC from register 0 is that of this one from `crc`."""
-        bits = 8 * len(block)
-        x = int.from_bytes(block, "little") ^ crc
-        for powers in _CRC32C_FOLDS:
-            a, b = powers[0], powers[1]
-            while bits > a + b:
-                d = min(bits - a, a - b) & ~7
-                if d <= 0:
-                    break
-                low = x & (1 << d) - 1
-                x >>= d
-                bits -= d
-                for power in powers[1:]:
-                    x ^= low << a - d - power
-        return x.to_bytes(bits // 8, "little")
+
+def _fold_crc32c(block: bytes, crc: int) -> bytes:
+    """Return a short block whose CRC from register 0 is that of this one from `crc`."""
+    bits = 8 * len(block)
+    x = int.from_bytes(block, "little") ^ crc
+    for powers in _CRC32C_FOLDS:
+        a, b = powers[:2]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            low = x & (1 << d) - 1
+            x >>= d
+            bits -= d
+            for power in powers[1:]:
+                x ^= low << a - d - power
+    return x.to_bytes(bits // 8, "little")
 
 
 class Digest:
     """A running checksum: kind "crc32c" or "sha256", fed by update(), read by text()."""
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind
         self._crc = 0
         self._sha: "Any" = None
         if kind == "sha256":
@@ -901,38 +897,6 @@ class Digest:
         if self._sha is not None:
             return "sha256:" + "".join(["%02x" % byte for byte in self._sha.digest()])
         return "crc32c:0x%08X" % self._crc
-
-
-def check_range(source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-    """Return (status, why) of the checksum, written "kind:digits", of a range of the file."""
-    kind, colon, digits = text.partition(":")
-    if kind not in ("crc32c", "sha256") or not colon:
-        return "-", "checksum %s is of an unknown algorithm" % shown(text)
-    wanted = checksum_digits(kind, digits)
-    if wanted is None:
-        return "FAIL", "the checksum %s cannot be read" % shown(text)
-    digest = Digest(kind)
-    for start in range(0, nbytes, BLOCK):
-        digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
-    found = digest.text()
-    if found.partition(":")[2].replace("0x", "").lower() == wanted:
-        return "ok", "%s agrees" % kind
-    return "FAIL", "%s: the stored bytes give %s, the index says %s" % (kind, found, text)
-
-
-def checksum_digits(kind: str, digits: str) -> "Optional[str]":
-    """Return the hex digits of a checksum's text, lower case, in full; None: unreadable."""
-    prefixed = digits[:2] in ("0x", "0X")
-    digits = (digits[2:] if prefixed else digits).lower()
-    if not digits or [c for c in digits if c not in "0123456789abcdef"]:
-        return None
-    if kind == "sha256":
-        return digits if len(digits) == 64 else None
-    if not prefixed and len(digits) != 8:
-        return None
-    while len(digits) > 8 and digits[0] == "0":
-        digits = digits[1:]
-    return "0" * (8 - len(digits)) + digits if len(digits) <= 8 else None
 
 
 # -- [5b] CBOR -----------------------------------------------------------------------------------
@@ -959,9 +923,10 @@ class Simple:
         return "simple(%d)" % self.number
 
 
-_NOTHING = object()  # no map key read yet
-_CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-_CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
+CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+MAX_DEPTH = 128  # arrays, maps and tags around an item
+MAX_BIG_KEYS = 64  # map keys over 64 bits: all can have one hash, and many would take hours
 
 
 def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int = 0,
@@ -972,393 +937,247 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
     Arrays become lists, maps dicts in their order, tags are dropped; `bignum`: tags 2 and 3 over
     a byte string make an int; `simple`: unassigned simple values make a Simple, else an error;
     `keys`: the error for an array or map as a map key. A key twice is a FormatError. Offsets in
-    errors are base + position. `token` is called with (start, stop, depth, what, value, key) for
-    every head or leaf; key is None for a map key itself, and for what has none.
+    errors are base + position. `token` is called with (start, stop, depth, kind, value, key) for
+    every head or leaf; `key` is that of the item in its container.
 
-    One loop with a stack of the containers around: nothing recurses, whatever the nesting.
+    One loop and a stack: nothing recurses, and the usual items call nothing, which is fast.
     """
     end = len(data) if end is None else end
     texts: "Dict[bytes, str]" = {}  # short texts come again and again: field names, dtypes
     value: "Any" = None
     stack: "List[Any]" = []
-    root: "Any" = []
-    box: "Any" = root
+    box: "Any" = []
     left = 1  # items still to come in box; below 0: until a break
     keyed = False  # box is a map
-    key: "Any" = _NOTHING
+    key: "Any" = MISSING
     level = 0  # arrays, maps and tags around the items of box
-    tags = 0  # tags in front of the next item; tag is the last of them
-    tag = -1
-    large = 0  # map keys over 64 bits so far
-    error = FormatError
-    while True:
-        start = pos
-        if pos >= end:
-            what = "the data end inside an item"
-            break
-        head = data[pos]
-        pos += 1
-        major = head >> 5
-        count = head & 31
-        if count > 23:
-            if count < 28:
-                width = 1 << count - 24
-                if pos + width > end:
-                    what = "the data end inside a head"
-                    break
-                if major < 7:
-                    count = data[pos] if width == 1 else int.from_bytes(
-                        data[pos:pos + width], "big")
-                    pos += width
-            elif count < 31:
-                what = "reserved head %02x" % head
-                break
-            else:
-                count = -1
-                if major in (0, 1, 6):
-                    what = "head %02x: this type has no indefinite length" % head
-                    break
-        if major == 3 and 0 <= count < 24:
-            stop = pos + count
-            if stop > end:
-                what = "a string of %d bytes, %d left" % (count, end - pos)
-                break
-            chunk = data[pos:stop]
-            value = texts.get(chunk)
-            if value is None:
-                try:
-                    value = texts[chunk] = chunk.decode()
-                except UnicodeError:
-                    what = "text is not UTF-8"
-                    break
-            pos = stop
-        elif major == 0:
-            value = count
-        elif major == 3 or major == 2:
-            if count < 0:
-                value, pos, what = _cbor_chunks(data, pos, end, major, len(stack), token)
-                if what:
-                    start = pos
-                    break
-            else:
-                stop = pos + count
-                if stop > end:
-                    what = "a string of %d bytes, %d left" % (count, end - pos)
-                    break
-                value = data[pos:stop]
-                pos = stop
-                if major == 3:
-                    try:
-                        value = value.decode()
-                    except UnicodeError:
-                        what = "text is not UTF-8"
-                        break
-        elif major == 4 or major == 5:
-            if keyed and key is _NOTHING:
-                what, error = "a map key is an array or a map", keys
-                break
-            if level + tags >= MAX_DEPTH:
-                what = "nested deeper than MAX_DEPTH = %d" % MAX_DEPTH
-                break
-            if count > (end - pos) >> major - 4:
-                what = "%s of %d items, %d bytes left" % (_CBOR_MAJORS[major], count, end - pos)
-                break
-            new: "Any" = [] if major == 4 else Map()
-            if token is not None:
-                token(start, pos, len(stack), _CBOR_MAJORS[major], count,
-                      key if keyed else len(box))
-            if keyed:
-                box[key] = new
-            else:
-                box.append(new)
-            stack.append((box, left - 1, keyed, level))
-            box, left, keyed, key = new, count, major == 5, _NOTHING
-            level += tags + 1
-            tags = 0
-            while left == 0:
+    tags, tag = 0, -1  # how many are in front of the next item; the last of them
+    big_keys = 0
+    try:
+        while True:
+            start = pos
+            if pos >= end:
+                raise FormatError("the data end inside an item", start)
+            head = data[pos]
+            pos += 1
+            major = head >> 5
+            size = head & 31  # or the argument itself
+            if size > 23 and head != 0xFF:
+                stop = pos + (1 << (size & 3))  # 24 to 27: 1, 2, 4 or 8 bytes
+                if size < 28 and stop <= end:
+                    size = int.from_bytes(data[pos:stop], "big")
+                    pos = stop
+                else:
+                    size, pos = cbor_argument(data, pos, end, head)
+            if major < 4 or (major == 7 and head != 0xFF):  # a leaf
+                if major == 3 and 0 <= size < 24:
+                    stop = pos + size
+                    value = texts.get(data[pos:stop])
+                    if value is None or stop > end:
+                        value, stop = cbor_leaf(data, start, pos, end, size, simple, token)
+                        texts[data[pos:stop]] = value
+                    pos = stop
+                elif major == 0:
+                    value = size
+                else:
+                    value, pos = cbor_leaf(data, start, pos, end, size, simple, token)
+                if tags:
+                    if tag in (2, 3) and bignum and major == 2:
+                        value = int.from_bytes(value, "big")
+                        value = -1 - value if tag == 3 else value
+                    tags = 0
+                if token is not None:
+                    naming = keyed and key is MISSING
+                    token(start, pos, len(stack), "key" if naming else CBOR_MAJORS[major], value,
+                          key if keyed else len(box))
+                if not keyed:
+                    box.append(value)
+                elif key is MISSING:
+                    if type(value) is int and not -(1 << 64) <= value < 1 << 64:
+                        big_keys += 1
+                        if big_keys > MAX_BIG_KEYS:
+                            raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers "
+                                              "over 64 bits" % MAX_BIG_KEYS, start)
+                    if value in box or (value != value and [k for k in box if k != k]):
+                        raise FormatError("key %s twice" % show(value), start)
+                    key = value
+                    continue
+                else:
+                    box[key] = value
+                    key = MISSING
+                left -= 1
+            elif major < 7:  # an array, a map or a tag
+                if keyed and key is MISSING and major < 6:
+                    raise keys("a map key is an array or a map", start)
+                if level + tags >= MAX_DEPTH:
+                    raise FormatError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH, start)
+                if major < 6 and size > (end - pos) >> major - 4:
+                    raise FormatError("%s of %d items, %d bytes left" % (
+                        CBOR_MAJORS[major], size, end - pos), start)
+                if token is not None:
+                    token(start, pos, len(stack), CBOR_MAJORS[major], size,
+                          key if keyed else len(box))
+                if major == 6:
+                    tags, tag = tags + 1, size
+                    continue
+                value = [] if major == 4 else Map()
+                if keyed:
+                    box[key] = value
+                else:
+                    box.append(value)
+                stack.append((box, left - 1, keyed, level))
+                box, left, keyed, key = value, size, major == 5, MISSING
+                level += tags + 1
+                tags = 0
+            else:  # ff, the break
+                if left >= 0 or tags or key is not MISSING:
+                    raise FormatError("a break outside an indefinite-length item", start)
+                if token is not None:
+                    token(start, pos, len(stack), "break", None, None)
+                left = 0
+            while left == 0:  # close what is complete
                 if not stack:
-                    return root[0], pos
+                    return box[0], pos
                 box, left, keyed, level = stack.pop()
-            continue
-        elif major == 1:
-            value = -1 - count
-        elif major == 6:
-            if level + tags >= MAX_DEPTH:
-                what = "nested deeper than MAX_DEPTH = %d" % MAX_DEPTH
-                break
-            if token is not None:
-                token(start, pos, len(stack), "tag", count, None)
-            tags += 1
-            tag = count
-            continue
-        elif count < 0:  # ff, the break
-            if left >= 0 or tags or key is not _NOTHING:
-                what = "a break outside an indefinite-length item"
-                break
-            if token is not None:
-                token(start, pos, len(stack), "break", None, None)
-            left = 0
-            while left == 0:
-                if not stack:
-                    return root[0], pos
-                box, left, keyed, level = stack.pop()
-            continue
-        elif count > 24:  # half, single or double float; width is 2, 4 or 8
-            value, = unpack_from(">" + "efd"[count - 25], data, pos)
-            pos += width
-        else:
-            if count == 24:
-                count = data[pos]
-                pos += 1
-                if count < 32:
-                    what = "simple value %d in two bytes" % count
-                    break
-            if count in _CBOR_SIMPLE:
-                value = _CBOR_SIMPLE[count]
-            elif simple:
-                value = Simple(count)
-            else:
-                what = "simple value %d" % count
-                break
-        if tags:
-            if tag in (2, 3) and bignum and major == 2:
-                value = int.from_bytes(value, "big")
-                value = -1 - value if tag == 3 else value
-            tags = 0
+    except FormatError as error:
+        error.what = "CBOR: " + error.what
+        error.offset = base + (error.offset or 0)
         if token is not None:
-            naming = keyed and key is _NOTHING
-            token(start, pos, len(stack), "key" if naming else _CBOR_MAJORS[major], value,
-                  None if naming else key if keyed else len(box))
-        if not keyed:
-            box.append(value)
-        elif key is _NOTHING:
-            if type(value) is int and not -(1 << 64) <= value < 1 << 64:
-                large += 1  # all of them can have one hash: many would take hours
-                if large > 64:
-                    what = "more than 64 map keys are integers over 64 bits"
-                    break
-            if value in box or (value != value and [k for k in box if k != k]):
-                what = "key %s twice" % shown(value)
-                break
-            key = value
-            continue
-        else:
-            box[key] = value
-            key = _NOTHING
-        left -= 1
-        while left == 0:
-            if not stack:
-                return root[0], pos
-            box, left, keyed, level = stack.pop()
-    field = None if token is None else token.path(len(stack), key if keyed else len(box))
-    raise error("CBOR: " + what, base + start, field)
+            error.field = token.path(len(stack), key if keyed else len(box))
+        raise
 
 
-def _cbor_chunks(data: bytes, pos: int, end: int, major: int, depth: int,
-                 token: "Any") -> "Tuple[Any, int, str]":
-    """Return (string, position behind its break, "") of chunks; an error is the third item."""
-    parts: "List[Any]" = []
-    while True:
-        start = pos
-        if pos >= end:
-            return None, start, "the data end inside a chunked string"
-        head = data[pos]
-        pos += 1
-        if head == 0xFF:
-            return ("" if major == 3 else b"").join(parts), pos, ""
-        count = head & 31
-        if head >> 5 != major or count > 27:
-            return None, start, "a chunk of another type in a chunked string"
-        if count > 23:
-            width = 1 << count - 24
-            if pos + width > end:
-                return None, start, "the data end inside a head"
-            count = int.from_bytes(data[pos:pos + width], "big")
-            pos += width
-        if pos + count > end:
-            return None, start, "a chunk of %d bytes, %d left" % (count, end - pos)
-        part: "Any" = data[pos:pos + count]
-        pos += count
-        if major == 3:
-            try:
-                part = part.decode()
-            except UnicodeError:
-                return None, start, "text is not UTF-8"
-        if token is not None:
-            token(start, pos, depth, "chunk", part, None)
+def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
+    """Return (argument, position behind it) of a head, from its byte; -1: indefinite length."""
+    code = head & 31
+    if code == 31 and head >> 5 not in (0, 1, 6):
+        return -1, pos
+    if code < 24:
+        return code, pos
+    if code > 27:
+        raise FormatError("head %02x: this type has no indefinite length" % head if code == 31
+                          else "reserved head %02x" % head, pos - 1)
+    stop = pos + (1 << code - 24)
+    if stop > end:
+        raise FormatError("the data end inside a head", pos - 1)
+    return int.from_bytes(data[pos:stop], "big"), stop
+
+
+def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bool,
+              token: "Any") -> "Tuple[Any, int]":
+    """Return (value, position behind it) of a number, a string or a simple value.
+
+    Its head, from `start` to `pos`, was read: `size` is its argument, below 0 for chunks.
+    """
+    major, code = data[start] >> 5, data[start] & 31
+    if major < 2:
+        return (size if major == 0 else -1 - size), pos
+    if major == 7:
+        if code > 24:  # half, single or double precision
+            return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
+        if code == 24 and size < 32:
+            raise FormatError("simple value %d in two bytes" % size, start)
+        if size not in CBOR_SIMPLE and not simple:
+            raise FormatError("simple value %d" % size, start)
+        return CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple(size), pos
+    if size >= 0:
+        if pos + size > end:
+            raise FormatError("a string of %d bytes, %d left" % (size, end - pos), start)
+        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+        if value is None:
+            raise FormatError("text is not UTF-8", start)
+        return value, pos + size
+    parts: "List[Any]" = []  # chunks, until a break
+    while pos < end and data[pos] != 0xFF:
+        start, head = pos, data[pos]
+        if head >> 5 != major or head & 31 > 27:
+            raise FormatError("a chunk of another type in a chunked string", start)
+        size, pos = cbor_argument(data, pos + 1, end, head)
+        part, pos = cbor_leaf(data, start, pos, end, size, simple, None)
         parts.append(part)
+        if token is not None:
+            token(start, pos, 0, "chunk", part, None)
+    if pos >= end:
+        raise FormatError("the data end inside a chunked string", pos)
+    return ("" if major == 3 else b"").join(parts), pos + 1
 
 
 class CborFields:
-    """Folds the tokens of cbor_read into fields: a key and its value, or a short list, is one."""
+    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
 
-    def __init__(self, trace: Trace, base: int, name: str) -> None:
+    Every field has the meaning that the format's tables give for its path. A list is folded into
+    one field unless its items have a meaning of their own, or hold more than plain values.
+    """
+
+    def __init__(self, trace: Trace, base: int, name: str, meaning: "Any", level: int) -> None:
         self.trace = trace
         self.base = base
-        self.paths = [name]  # [depth]: path of the container that is open there
+        self.level = level  # containers so deep are the entries of tensors
+        self.boxes: "List[Any]" = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.start = -1  # where the key or tag in front of the next value began
-        self.rows: "List[Any]" = []  # an open list of plain values: its head, then its items
-        self.room = 0  # items still missing in it; below 0: until a break
+        self.rows: "List[Any]" = []  # fields of an open list of plain values: itself, its items
+
+    def join(self, depth: int, key: "Any") -> str:
+        """Return the path of the item with this key in the container at a depth."""
+        path = self.boxes[depth][0]
+        return path if depth == 0 or key is MISSING else join_path(path, key)
 
     def path(self, depth: int, key: "Any") -> str:
-        """Return the path of the item with this key in the container at this depth."""
+        """Return the path of an item that is wrong; what came before it becomes fields."""
         self.flush()
-        if depth == 0 or key is _NOTHING:
-            return self.paths[min(depth, len(self.paths) - 1)] or "item"
-        return child(self.paths[depth], key)
+        return self.join(depth, key) or "item"
 
-    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: "Any",
                  key: "Any") -> None:
         begin = start if self.start < 0 else self.start
-        if what in ("key", "tag", "chunk"):
-            if what == "tag":
-                self.flush()
+        if kind in ("key", "tag"):
             self.start = begin
+        if kind in ("key", "tag", "chunk"):
             return
         self.start = -1
-        if what == "break":
-            self.close(start, stop, depth)
+        path, doc, items = self.boxes[depth]
+        opens = kind in ("array", "map")
+        if self.rows and not opens:  # the path of an item is made if it is shown
+            if kind != "break":
+                self.rows.append((begin, stop, depth, None, value, doc, start - begin))
+            if kind == "break" or len(self.rows) - 1 == self.rows[0][4]:
+                self.flush(stop)
             return
-        if self.rows and (depth != self.rows[0][2] + 1 or what in ("array", "map")):
+        self.flush()
+        if kind == "break":
+            self.trace.end(self.base + start, stop - start, path or "item", depth - 1,
+                           self.owner(depth - 1, path))
+            return
+        path = self.join(depth, key)
+        if items is not None:  # else an item has the meaning of its container
+            doc, items = items.get(key) or items.get("*") or (doc, None)
+        if opens:
+            del self.boxes[depth + 1:]
+            self.boxes.append((path, doc, items))
+            if value == 0:
+                value = [] if kind == "array" else {}
+            elif value < 0:
+                value = None
+        self.rows.append((begin, stop, depth, path, value, doc, start - begin))
+        if kind != "array" or value == [] or items is not None:
             self.flush()
-        path = self.paths[0] if depth == 0 else child(self.paths[depth], key)
-        if what not in ("array", "map"):
-            self.add(begin, stop, depth, path, value, what, start - begin)
-            return
-        del self.paths[depth + 1:]
-        self.paths.append(path)
-        doc = "%s, %s" % (what, "indefinite" if value < 0 else counted(value, "item"))
-        if what == "array" and value:
-            self.rows = [(begin, stop, depth, path, value, doc, start - begin)]
-            self.room = value
-        else:
-            self.emit(begin, stop, depth, path, {} if what == "map" else [], doc, start - begin)
 
-    def add(self, *row: "Any") -> None:
-        """Emit a plain value (start, stop, depth, path, value, what, lead), or keep it in rows."""
-        if not self.rows:
-            self.emit(*row)
-            return
-        stop = row[1]
-        self.rows.append(row)
-        self.room -= 1
-        if self.room == 0:
-            self.fold(stop)
-
-    def fold(self, stop: int) -> None:
-        """Emit the open list of plain values as one field."""
-        begin, _, depth, path, _, doc, lead = self.rows[0]
-        values = [row[4] for row in self.rows[1:]]
-        for row in self.rows[1:]:
-            self.trace.offsets[row[3]] = self.base + row[0]
-        self.rows = []
-        self.emit(begin, stop, depth, path, values, doc, lead)
-
-    def flush(self) -> None:
-        """Emit the open list as it is: its head and its items one by one."""
+    def flush(self, stop: int = -1) -> None:
+        """Add the open list: as one field that ends at `stop`, or else its head and its items."""
         rows, self.rows = self.rows, []
-        for row in rows:
-            self.emit(*row)
+        if stop >= 0:
+            begin, _, depth, path, _, doc, lead = rows[0]
+            rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
+        for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows):
+            path = join_path(rows[0][3], i - 1) if path is None else path
+            self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
+                           "structure", lead, self.owner(depth, path))
 
-    def close(self, start: int, stop: int, depth: int) -> None:
-        if self.rows and depth == self.rows[0][2] + 1:
-            self.fold(stop)
-        else:
-            self.flush()
-            self.emit(start, stop, depth - 1, self.paths[depth], None, "break: the end of it", 0)
-
-    def emit(self, start: int, stop: int, depth: int, path: str, value: "Any", doc: str,
-             lead: int) -> None:
-        offset = self.trace.offsets.get(path)
-        self.trace.add(self.base + start, stop - start, path or "item", value, doc, depth,
-                       "structure", lead)
-        if offset is not None and doc.startswith("break"):
-            self.trace.offsets[path] = offset  # a container is where it begins, not its break
-
-
-def _cbor_head(major: int, count: int) -> bytes:
-    """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
-    if count < 24:
-        return pack(">B", major << 5 | count)
-    for extra, code in ((24, "B"), (25, "H"), (26, "I"), (27, "Q")):
-        if count < 1 << (8 << extra - 24):
-            return pack(">B" + code, major << 5 | extra, count)
-    raise ValueError("%s does not fit 64 bits" % shown(count))
-
-
-def _cbor_float(value: float) -> bytes:
-    """Return the shortest of half, single and double precision that holds the float exactly."""
-    if value != value:
-        return b"\xf9\x7e\x00"
-    for head, code in ((0xF9, "e"), (0xFA, "f")):
-        try:
-            data = pack(">B" + code, head, value)
-        except OverflowError:
-            continue
-        if unpack_from(">" + code, data, 1)[0] == value:
-            return data
-    return pack(">Bd", 0xFB, value)
-
-
-def cbor_pack(value: "Any", indefinite: bool = False, sort: bool = False,
-              depth: int = 0) -> bytes:
-    """Return a value as CBOR: shortest heads and floats, definite strings and arrays.
-
-    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
-    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits,
-    text that is not Unicode (a lone surrogate) and more than MAX_DEPTH containers around an item
-    (`depth` of them are there already), TypeError for other types.
-    """
-    if value is None or value is True or value is False:
-        return b"\xf6" if value is None else b"\xf5" if value else b"\xf4"
-    if isinstance(value, int):
-        return _cbor_head(0, value) if value >= 0 else _cbor_head(1, -1 - value)
-    if isinstance(value, float):
-        return _cbor_float(value)
-    if isinstance(value, str):
-        data = encode_text(value)
-        return _cbor_head(3, len(data)) + data
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        data = bytes(value)
-        return _cbor_head(2, len(data)) + data
-    if depth >= MAX_DEPTH:
-        raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
-    if isinstance(value, (list, tuple)):
-        items = [cbor_pack(item, indefinite, sort, depth + 1) for item in value]
-        return _cbor_head(4, len(items)) + b"".join(items)
-    if isinstance(value, Simple):
-        return _cbor_head(7, value.number)
-    if hasattr(value, "items"):
-        if [key for key in value if isinstance(key, (list, tuple, dict))]:
-            raise TypeError("a CBOR map key is no array or map here")
-        pairs = [(cbor_pack(key, indefinite, sort, depth + 1),
-                  cbor_pack(item, indefinite, sort, depth + 1)) for key, item in value.items()]
-        if sort:
-            pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
-        data = b"".join([key + item for key, item in pairs])
-        return b"\xbf" + data + b"\xff" if indefinite else _cbor_head(5, len(pairs)) + data
-    raise TypeError("CBOR has no %s" % type(value).__name__)
-
-
-def encode_text(text: str, errors: str = "strict") -> bytes:
-    """Return text as UTF-8; ValueError (not its subclass UnicodeError) for a lone surrogate."""
-    try:
-        data = text.encode("utf-8", errors)
-    except UnicodeError:
-        data = None
-    if data is None or (not FULL_PYTHON and _has_surrogate(data)):
-        raise ValueError("%s is not Unicode text (a lone surrogate)" % shown(text))
-    return data
-
-
-def _has_surrogate(data: bytes) -> bool:
-    """Return whether UTF-8 bytes hold ed a0..bf: MicroPython encodes surrogates."""
-    at = data.find(b"\xed")
-    while at >= 0:
-        if at + 1 < len(data) and data[at + 1] >= 0xA0:
-            return True
-        at = data.find(b"\xed", at + 1)
-    return False
+    def owner(self, depth: int, path: str) -> "Optional[str]":
+        """Return the prefix of the tensor's entry that a field at this depth belongs to."""
+        if depth > self.level:
+            path = self.boxes[self.level + 1][0]
+        return path + "." if depth >= self.level else None
 
 
 def cbor_loads(data: "Any") -> "Any":
@@ -1376,13 +1195,73 @@ def cbor_loads(data: "Any") -> "Any":
     return value
 
 
-def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False) -> bytes:
-    """Return a value as one CBOR item, in the shortest forms; see cbor_pack for the options.
+# <save>
+def cbor_head(major: int, count: int) -> bytes:
+    """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
+    if count < 24:
+        return pack(">B", major << 5 | count)
+    for i, code in enumerate("BHIQ"):
+        if count < 1 << (8 << i):
+            return pack(">B" + code, major << 5 | 24 + i, count)
+    raise ValueError("%s does not fit 64 bits" % show(count))
+
+
+def cbor_float(value: float) -> bytes:
+    """Return the shortest of half, single and double precision that holds the float exactly."""
+    if value != value:
+        return b"\xf9\x7e\x00"
+    for head, code in ((0xF9, "e"), (0xFA, "f")):
+        try:
+            data = pack(">B" + code, head, value)
+        except OverflowError:
+            continue
+        if unpack_from(">" + code, data, 1)[0] == value:
+            return data
+    return pack(">Bd", 0xFB, value)
+
+
+def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False,
+               depth: int = 0) -> bytes:
+    """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
+
+    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
+    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits,
+    text that is not Unicode (a lone surrogate) and more than MAX_DEPTH containers around an item
+    (`depth` of them are there already), TypeError for other types.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    return cbor_pack(value, indefinite, sort)
+    if value is None or value is True or value is False:
+        return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
+    if isinstance(value, int):
+        return cbor_head(0, value) if value >= 0 else cbor_head(1, -1 - value)
+    if isinstance(value, float):
+        return cbor_float(value)
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        data = encode_text(value) if isinstance(value, str) else bytes(value)
+        return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
+    if depth >= MAX_DEPTH:
+        raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
+    inside: "Any" = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
+    if isinstance(value, (list, tuple)):
+        return cbor_head(4, len(value)) + b"".join(
+            [cbor_dumps(item, **inside) for item in value])
+    if isinstance(value, Simple):
+        return cbor_head(7, value.number)
+    if not hasattr(value, "items"):
+        raise TypeError("CBOR cannot hold %s" % type(value).__name__)
+    if [key for key in value if isinstance(key, (list, tuple, dict))]:
+        raise TypeError("a CBOR map key cannot be an array or a map")
+    pairs = [(cbor_dumps(key, **inside), cbor_dumps(item, **inside))
+             for key, item in value.items()]
+    if sort:
+        pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
+    data = b"".join([key + item for key, item in pairs])
+    return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
+
+
+# </save>
 
 
 # -- [5c] MessagePack ----------------------------------------------------------------------------
@@ -1394,8 +1273,8 @@ _MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of valu
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
-_WIDTH = {"": 0, "?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "e": 2, "I": 4, "i": 4, "f": 4, "Q": 8,
-          "q": 8, "d": 8}
+TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
+MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 
 
 def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
@@ -1403,15 +1282,15 @@ def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
     if byte < 0x80 or byte >= 0xE0:
         return "int", byte if byte < 0x80 else byte - 256, "", 0
     if byte < 0xC0:
-        return ("str", byte & 31, "", 0) if byte >= 0xA0 else (
-            "map" if byte < 0x90 else "array", byte & 15, "", 0)
+        kind = ("map", "array", "str", "str")[byte - 0x80 >> 4]
+        return kind, byte & (31 if kind == "str" else 15), "", 0
     kind, code = _MSGPACK[byte - 0xC0]
     fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}.get(byte)
-    return kind, fixed, ">" + code if code else "", _WIDTH[code]
+    return kind, fixed, ">" + code if code else "", WIDTH[code]
 
 
-if FULL_PYTHON:  # a table is faster; on boards it would take 10 KB
-    _MSGPACK_FIRST = tuple([_msgpack_row(byte) for byte in range(256)])
+# A table is faster; on boards it would take 10 KB
+_MSGPACK_FIRST = () if BOARD else tuple([_msgpack_row(byte) for byte in range(256)])
 
 
 def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
@@ -1421,10 +1300,8 @@ def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
     """
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    if FULL_PYTHON:
-        kind, value, code, width = _MSGPACK_FIRST[data[pos]]
-    else:
-        kind, value, code, width = _msgpack_row(data[pos])
+    byte = data[pos]
+    kind, value, code, width = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
     if width:
         if pos + width >= end:
             raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos - 1), pos)
@@ -1437,47 +1314,55 @@ def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
 def msgpack_text(data: bytes) -> str:
     """Return str bytes as text; bytes that are not UTF-8 survive as surrogates (PEP 383)."""
     try:
-        return data.decode()
-    except UnicodeError:
-        pass
-    if FULL_PYTHON:
-        return data.decode("utf-8", "surrogateescape")
-    raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
+        return data.decode("utf-8", TEXT_ERRORS)
+    except UnicodeError:  # on a board
+        raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-def _msgpack_ext(code: int, data: bytes, start: int) -> "Tuple[int, Any]":
-    """Return (type, bytes), or (seconds, nanoseconds) of a timestamp."""
-    if code != -1 or len(data) not in (4, 8, 12):
-        return code, data
-    if len(data) == 4:
-        return unpack_from(">I", data, 0)[0], 0
-    if len(data) == 8:
-        both, = unpack_from(">Q", data, 0)
-        seconds, nanoseconds = both & (1 << 34) - 1, both >> 34
+def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> "Tuple[Any, int]":
+    """Return (value, position behind it) of a str, bin or ext whose head was read."""
+    stop = pos + nbytes + (kind == "ext")
+    if stop > len(data):
+        raise FormatError("MessagePack: %s of %d bytes, %d left" % (
+            kind, nbytes, len(data) - pos), start)
+    if kind == "bin":
+        return memoryview(data)[pos:stop], stop
+    body = data[pos:stop]
+    if kind == "str":
+        return msgpack_text(body), stop
+    code, = unpack_from(">b", body, 0)
+    if code != -1 or nbytes not in (4, 8, 12):
+        return (code, body[1:]), stop
+    if nbytes == 12:
+        nanoseconds, seconds = unpack_from(">Iq", body, 1)
     else:
-        nanoseconds, seconds = unpack_from(">Iq", data, 0)
+        both = int.from_bytes(body[1:], "big")
+        nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
     if nanoseconds > 999999999:
         raise FormatError("MessagePack: timestamp with %d nanoseconds" % nanoseconds, start)
-    return seconds, nanoseconds
+    return (seconds, nanoseconds), stop
 
 
-def msgpack_read(data: "Any", pos: int = 0, end: "Optional[int]" = None) -> "Tuple[Any, int]":
-    """Return (value, position behind it) of the MessagePack value at data[pos:end].
+def msgpack_loads(data: "Any") -> "Any":
+    """Return the value of one MessagePack value; bytes behind it are a FormatError.
 
     str is text, bin a view of the bytes, ext a pair (type, bytes), a timestamp a pair (seconds,
     nanoseconds). A map key twice is a FormatError; an array or map as a key is Unsupported.
+
+    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
+    [1, 'a']
     """
-    end = len(data) if end is None else end
-    view = memoryview(data)
-    stack: "List[Any]" = []
+    data = bytes(memoryview(data))
+    pos, end = 0, len(data)
+    stack: "List[Any]" = []  # the containers around: a loop, because boards cannot recurse so deep
     box: "Any" = []
-    root = box
-    left, keyed, key = 1, False, _NOTHING
-    while True:
+    left, keyed, key = 1, False, MISSING
+    while stack or left:
         start = pos
         kind, value, pos = msgpack_head(data, pos, end)
-        if kind == "array" or kind == "map":
-            if keyed and key is _NOTHING:
+        nested = kind == "array" or kind == "map"
+        if nested:
+            if keyed and key is MISSING:
                 raise Unsupported("MessagePack: a map key is an array or a map", start)
             if len(stack) >= MAX_MSGPACK_DEPTH:
                 raise FormatError("MessagePack: nested deeper than MAX_MSGPACK_DEPTH = %d"
@@ -1485,108 +1370,144 @@ def msgpack_read(data: "Any", pos: int = 0, end: "Optional[int]" = None) -> "Tup
             if value * (1 if kind == "array" else 2) > end - pos:
                 raise FormatError("MessagePack: %s of %d items, %d bytes left"
                                   % (kind, value, end - pos), start)
-            new: "Any" = [] if kind == "array" else Map()
-            if keyed:
-                box[key] = new
-            else:
-                box.append(new)
-            stack.append((box, left - 1, keyed))
-            box, left, keyed, key = new, value, kind == "map", _NOTHING
+            size, value = value, [] if kind == "array" else Map()
+        elif kind in ("str", "bin", "ext"):
+            value, pos = _msgpack_body(data, kind, start, pos, value)
+        if keyed and key is MISSING:
+            key = bytes(value) if kind == "bin" else value
+            if key in box or (key != key and [k for k in box if k != k]):
+                raise FormatError("MessagePack: key %s twice" % show(key), start)
+            continue
+        if keyed:
+            box[key] = value
         else:
-            if kind in ("str", "bin", "ext"):
-                stop = pos + value + (kind == "ext")
-                if stop > end:
-                    raise FormatError("MessagePack: %s of %d bytes, %d left"
-                                      % (kind, value, end - pos), start)
-                if kind == "str":
-                    value = msgpack_text(bytes(view[pos:stop]))
-                elif kind == "bin":
-                    value = view[pos:stop]
-                else:
-                    code, = unpack_from(">b", data, pos)
-                    value = _msgpack_ext(code, bytes(view[pos + 1:stop]), start)
-                pos = stop
-            if not keyed:
-                box.append(value)
-                left -= 1
-            elif key is _NOTHING:
-                key = bytes(value) if kind == "bin" else value
-                if key in box or (key != key and [k for k in box if k != k]):
-                    raise FormatError("MessagePack: key %s twice" % shown(key), start)
-            else:
-                box[key] = value
-                key = _NOTHING
-                left -= 1
-        while left == 0:
-            if not stack:
-                return root[0], pos
+            box.append(value)
+        left, key = left - 1, MISSING
+        if nested:
+            stack.append((box, left, keyed))
+            box, left, keyed = value, size, kind == "map"
+        while left == 0 and stack:
             box, left, keyed = stack.pop()
-            key = _NOTHING
+    if pos != end:
+        raise FormatError("MessagePack: %d bytes behind the value" % (end - pos), pos)
+    return box[0]
 
 
-if FULL_PYTHON:
-    def msgpack_uint32s(data: bytes, at: int, count: int) -> "Optional[List[int]]":
-        """Return `count` integers at once if all are ce + uint32 and there, else None."""
-        if at + 5 * count > len(data):
-            return None
-        pairs = unpack_from(">" + "BI" * count, data, at)
-        for i in range(0, 2 * count, 2):
-            if pairs[i] != 0xCE:
-                return None
-        return [pairs[i] for i in range(1, 2 * count, 2)]
+class MsgpackReader(Cursor):
+    """Reads a run of MessagePack values of known kinds from a source, each as a named field."""
 
-    def msgpack_strs(data: bytes, at: int, count: int) -> "Tuple[Optional[List[Any]], int]":
-        """Return (the bytes of `count` strs at once, position behind them), or (None, _).
+    WORDS = {"nil": "nil", "bool": "a bool", "int": "an integer", "float": "a float",
+             "str": "a str", "bin": "a bin", "ext": "an ext", "array": "an array",
+             "map": "a map"}
 
-        None unless all are short (a0 to bf) and lie in the data.
+    def value(self, kind: str, field: str, doc: str) -> "Any":
+        """Return the value, or the length, of the next head, which must be of this kind.
+
+        An integer does for a float. A str is added to the trace by text(), with its bytes.
         """
-        parts = []
-        end = len(data)
-        while count and at < end and 0xA0 <= data[at] < 0xC0:
-            stop = at + data[at] - 0x9F
-            parts.append(data[at + 1:stop])
-            at = stop
-            count -= 1
-        return None if count or at > end else parts, at
+        at = self.pos - self.base
+        if at + 9 > len(self.data):
+            at = self.peek(9)
+        elif not BOARD and self.trace is None:  # the usual case, in short
+            found, value, code, width = _MSGPACK_FIRST[self.data[at]]
+            if found == kind:
+                self.pos += 1 + width
+                return unpack_from(code, self.data, at + 1)[0] if width else value
+        try:
+            found, value, end = msgpack_head(self.data, at, len(self.data))
+        except FormatError as error:
+            raise self.error("%s: %s" % (field, error.what), field, self.pos)
+        if found != kind and (kind, found) != ("float", "int"):
+            raise self.error("%s: it is %s, not %s" % (field, self.WORDS[found], self.WORDS[kind]),
+                             field, self.pos)
+        if kind != "str":
+            self.add(self.pos, end - at, field, value, doc)
+        self.pos += end - at
+        return value
+
+    def uint32(self, field: str, doc: str, index: "Optional[int]" = None) -> int:
+        """Return an integer from 0 to 2**32-1, in whichever form it is stored."""
+        at = self.pos - self.base
+        if self.trace is None and at + 5 <= len(self.data) and self.data[at] == 0xCE:
+            self.pos += 5
+            return int(unpack_from(">I", self.data, at + 1)[0])
+        start = self.pos
+        name = field if index is None else "%s[%d]" % (field, index)
+        value = self.value("int", name, doc)
+        if not 0 <= value < 1 << 32:
+            raise self.error("%s: %d does not fit uint32" % (name, value), name, start)
+        return int(value)
+
+    def count(self, kind: str, field: str, doc: str, least: int) -> int:
+        """Return a count of items of at least that many bytes each, which the file must have."""
+        start = self.pos
+        size: int = self.value(kind, field, doc)
+        if size < 0 or size * least > self.end - self.pos:
+            raise self.error("%s says %d, too many for the %d bytes left" % (
+                field, size, self.end - self.pos), field, start)
+        return size
+
+    def text(self, field: str, doc: str, index: "Optional[int]" = None) -> bytes:
+        """Return the bytes of a str: msgpack_text() makes text of them."""
+        start = self.pos
+        name = field if index is None else "%s[%d]" % (field, index)
+        nbytes = self.count("str", name, doc, 1)
+        at = self.peek(nbytes)
+        data = self.data[at:at + nbytes]
+        self.pos += nbytes
+        if self.trace is not None:
+            self.add(start, self.pos - start, name, msgpack_text(data), doc)
+        return data
+
+    def texts(self, field: str, doc: str, size: int) -> "List[bytes]":
+        """Return the bytes of so many strs; short ones at once, as far as the window has them."""
+        found: "List[bytes]" = []
+        if self.trace is None:
+            data, at = self.data, self.pos - self.base
+            while len(found) < size and at < len(data) and 0xA0 <= data[at] < 0xC0:
+                stop = at + data[at] - 0x9F
+                if stop > len(data):
+                    break
+                found.append(data[at + 1:stop])
+                at = stop
+            self.pos = self.base + at
+        return found + [self.text(field, doc, i) for i in range(len(found), size)]
 
 
+# <save>
 def msgpack_size(kind: str, count: int) -> bytes:
-    """Return the shortest head of a str, bin, array or map of `count` bytes or items."""
-    short = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32)}.get(kind)
-    if short is not None and count < short[1]:
-        return pack(">B", short[0] | count)
-    for i, row in enumerate(_MSGPACK):
-        if row[0] == kind and row[1] and count < 1 << 8 * _WIDTH[row[1]]:
-            return pack(">B" + row[1], 0xC0 + i, count)
-    raise ValueError("a %s of %d does not fit 32 bits" % (kind, count))
+    """Return the shortest head of a str, bin, array or map of `count` bytes or items, or an int."""
+    first, fits = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32),
+                   "int": (0, 128)}.get(kind, (0, 0))
+    if 0 <= count < fits:
+        return pack(">B", first | count)
+    if -32 <= count < 0:
+        return pack(">b", count)
+    for i, (name, code) in enumerate(_MSGPACK):
+        signed = code in ("b", "h", "i", "q")
+        bits = 8 * WIDTH[code] - signed
+        if name == kind and (-(1 << bits) if signed else 0) <= count < 1 << bits:
+            return pack(">B" + code, 0xC0 + i, count)
+    raise ValueError("%s does not fit %d bits" % (show(count), 64 if kind == "int" else 32))
 
 
-def _msgpack_int(value: int) -> bytes:
-    if -32 <= value < 128:
-        return pack(">b", value)
-    for i in range(0xCC, 0xD0) if value >= 0 else range(0xD0, 0xD4):
-        code = _MSGPACK[i - 0xC0][1]
-        bits = 8 * _WIDTH[code] - (value < 0)
-        if -(1 << bits) <= value < 1 << bits:
-            return pack(">B" + code, i, value)
-    raise ValueError("%s does not fit 64 bits" % shown(value))
-
-
-def msgpack_pack(value: "Any", typed: bool = False, depth: int = 0) -> bytes:
+def msgpack_dumps(value: "Any", *, typed: bool = False, depth: int = 0) -> bytes:
     """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
 
     The typed form is what primitiv writes: ce for every integer, ca for every float. ValueError
-    for what does not fit.
+    for what does not fit, also for an item with MAX_MSGPACK_DEPTH containers around it (`depth`
+    of them are there already).
+
+    >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
+    ('9201a161', 'ce00000001')
     """
-    if value is None:
-        return b"\xc0"
-    if value is True or value is False:
-        return b"\xc3" if value else b"\xc2"
+    if value is None or value is True or value is False:
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
     if isinstance(value, int):
         if not typed:
-            return _msgpack_int(value)
+            return msgpack_size("int", value)
         if not 0 <= value < 1 << 32:
-            raise ValueError("%s does not fit uint32" % shown(value))
+            raise ValueError("%s does not fit uint32" % show(value))
         return pack(">BI", 0xCE, value)
     if isinstance(value, float):
         if not typed:
@@ -1594,44 +1515,20 @@ def msgpack_pack(value: "Any", typed: bool = False, depth: int = 0) -> bytes:
         if to_inf(value, FLOAT32_LIMIT) != value and value == value:
             raise ValueError("%r does not fit float32" % value)
         return pack(">Bf", 0xCA, value)
-    if isinstance(value, str):
-        data = encode_text(value, "surrogateescape" if FULL_PYTHON else "strict")
-        return msgpack_size("str", len(data)) + data
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        data = bytes(value)
-        return msgpack_size("bin", len(data)) + data
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
+        return msgpack_size("str" if isinstance(value, str) else "bin", len(data)) + data
     if depth >= MAX_MSGPACK_DEPTH:
         raise ValueError("nested deeper than MAX_MSGPACK_DEPTH = %d" % MAX_MSGPACK_DEPTH)
-    if isinstance(value, (list, tuple)):
-        return msgpack_size("array", len(value)) + b"".join(
-            [msgpack_pack(item, typed, depth + 1) for item in value])
-    if hasattr(value, "items"):
-        return msgpack_size("map", len(value)) + b"".join(
-            [msgpack_pack(key, typed, depth + 1) + msgpack_pack(item, typed, depth + 1)
-             for key, item in value.items()])
-    raise ValueError("MessagePack has no %s" % type(value).__name__)
+    kind = "array" if isinstance(value, (list, tuple)) else "map"
+    if kind == "map" and not hasattr(value, "items"):
+        raise ValueError("MessagePack cannot hold %s" % type(value).__name__)
+    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    return msgpack_size(kind, len(value)) + b"".join(
+        [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
 
 
-def msgpack_loads(data: "Any") -> "Any":
-    """Return the value of one MessagePack value; bytes behind it are a FormatError.
-
-    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
-    [1, 'a']
-    """
-    data = bytes(memoryview(data))
-    value, end = msgpack_read(data)
-    if end != len(data):
-        raise FormatError("MessagePack: %d bytes behind the value" % (len(data) - end), end)
-    return value
-
-
-def msgpack_dumps(value: "Any", *, typed: bool = False) -> bytes:
-    """Return a value as MessagePack; see msgpack_pack.
-
-    >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
-    ('9201a161', 'ce00000001')
-    """
-    return msgpack_pack(value, typed)
+# </save>
 
 
 # -- [5d] FlatBuffers ----------------------------------------------------------------------------
@@ -1642,190 +1539,173 @@ def msgpack_dumps(value: "Any", *, typed: bool = False) -> bytes:
 # table as u32 offsets, forward from the offset's own position.
 
 
-class FlatReader:
-    """One FlatBuffer: every read is checked against its end; a vtable is checked once."""
+class FlatReader(Reader):
+    """One FlatBuffer: every read is checked against its end."""
 
-    def __init__(self, data: "Any", base: int = 0, trace: "Optional[Trace]" = None) -> None:
+    def __init__(self, data: "Any", base: int = 0, around: "Optional[Reader]" = None) -> None:
+        super().__init__()
+        if around is not None:  # the reader of the file, whose path, trace and faults it shares
+            self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
         self.end = len(data)
-        self.base = base  # offset in the file of the first byte, for errors and the trace
-        self.trace = trace
-        self.prefix = ""  # path of the table being read, for errors and the trace
-        self.depth = 0
-        self._slots: "Dict[int, Tuple[int, ...]]" = {}
+        self.base = base  # offset in the file of the first byte
         self._plans: "Dict[Any, Any]" = {}
 
-    def error(self, what: str, pos: int, field: str) -> FormatError:
-        return FormatError("FlatBuffers: " + what, self.base + pos, self.prefix + field)
+    def wrong(self, what: str, pos: int, field: str,
+              kind: "Type[FormatError]" = FormatError) -> FormatError:
+        return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
-    def tell(self, pos: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
-        if self.trace is not None:
-            self.trace.add(self.base + pos, nbytes, self.prefix + field, value, doc, self.depth)
+    def note(self, pos: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
+        """Add a field to the trace."""
+        self.add(self.base + pos, nbytes, field, value, doc)
 
     def target(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
         if pos + 4 > self.end:
-            raise self.error("the data end inside an offset", pos, field)
-        step, = unpack_from("<I", self.data, pos)
+            raise self.wrong("the data end inside an offset", pos, field)
+        step: int = unpack_from("<I", self.data, pos)[0]
         if step == 0 or pos + step + 4 > self.end:
-            raise self.error("offset %d leads out of the data" % step if step
-                             else "offset is zero", pos, field)
-        return int(pos + step)
+            what = "offset %d leads out of the data" % step if step else "offset is zero"
+            raise self.wrong(what, pos, field)
+        return pos + step
 
-    def slots(self, table: int, field: str = "vtable") -> "Tuple[int, ...]":
-        """Return the distances from the table to its fields; 0: absent."""
+    def slots(self, table: int, most: int = 32766) -> "Shape":
+        """Return the distances from the table to its first fields, `most` of them; 0: absent."""
         if table < 0 or table + 4 > self.end:
-            raise self.error("table out of bounds", max(table, 0), field)
-        vtable = table - unpack_from("<i", self.data, table)[0]
-        known = self._slots.get(vtable)
-        if known is not None:
-            return known
-        if vtable < 0 or vtable + 4 > self.end:
-            raise self.error("vtable out of bounds", table, field)
-        nbytes, table_bytes = unpack_from("<HH", self.data, vtable)
-        if nbytes < 4 or nbytes & 1 or vtable + nbytes > self.end:
-            raise self.error("vtable of %d bytes" % nbytes, vtable, field)
-        slots = unpack_from("<%dH" % (nbytes // 2 - 2), self.data, vtable + 4)
-        self._slots[vtable] = slots
-        self.tell(vtable, nbytes, field, list(slots), "%d bytes, table %d" % (
-            nbytes, table_bytes))
-        return slots
+            raise self.wrong("table out of bounds", max(table, 0), "vtable")
+        pos = table - unpack_from("<i", self.data, table)[0]
+        if pos < 0 or pos + 4 > self.end:
+            raise self.wrong("vtable out of bounds", table, "vtable")
+        nbytes, = unpack_from("<H", self.data, pos)
+        if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
+            raise self.wrong("vtable of %d bytes" % nbytes, pos, "vtable")
+        if self.trace is not None:
+            every = unpack_from("<%dH" % (nbytes // 2), self.data, pos)
+            self.note(pos, nbytes, "vtable", list(every[2:]), "%d bytes, table %d" % every[:2])
+            self.note(table, 4, "table", table - pos, "vtable at %d - %d" % (table, table - pos))
+        return unpack_from("<%dH" % min(most, nbytes // 2 - 2), self.data, pos + 4)
 
-    def fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+    def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
 
         Type: a struct code, or "string", "[I]", "[table]", "table": these give the position that
-        the offset leads to, None where absent.
+        the offset leads to, None where absent. One unpack for each vtable where it allows that.
         """
-        slots = self.slots(table, "vtable")
-        distance, = unpack_from("<i", self.data, table)
-        self.tell(table, 4, "table", distance, "vtable at %d - %d" % (table, distance))
+        data, end = self.data, self.end
+        if self.trace is not None or BOARD or table + 4 > end:
+            return self.fields_one_by_one(table, rows)
+        key = table - unpack_from("<i", data, table)[0], id(rows)  # the vtable, read by these rows
+        plan = self._plans.get(key, MISSING)
+        if plan is MISSING:
+            plan = self._plans[key] = self._plan(table, rows)
+        if plan is None or table + plan[1] > end:
+            return self.fields_one_by_one(table, rows)
+        text, _, defaults, order, offsets = plan
+        pool = unpack_from(text, data, table + 4) + defaults
+        out = [pool[i] for i in order]
+        for slot, distance in offsets:
+            step = out[slot]
+            distance += table
+            if step == 0 or distance + step + 4 > end:
+                return self.fields_one_by_one(table, rows)  # it raises for the first slot
+            out[slot] = distance + step
+        return out
+
+    def fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+        """As fields(), each one checked and added to the trace."""
+        slots = self.slots(table, len(rows))
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
             value = default
             if slot < len(slots) and slots[slot]:
                 pos = table + slots[slot]
-                if code in _WIDTH:
-                    value = self.scalar(table, pos, code, name)
-                    self.tell(pos, _WIDTH[code], name, value, doc)
+                nbytes = WIDTH.get(code, 4)
+                if pos + nbytes > self.end:
+                    raise self.wrong("field out of bounds", table, name)
+                if code in WIDTH:
+                    value, = unpack_from("<" + code, self.data, pos)
+                    self.note(pos, nbytes, name, value, doc)
                 else:
-                    if pos + 4 > self.end:
-                        raise self.error("field out of bounds", table, name)
                     value = self.target(pos, name)
-                    self.tell(pos, 4, name, value - pos, "offset: %s at %d" % (code, value))
+                    self.note(pos, nbytes, name, value - pos, "%s: at %d" % (doc, value))
             elif self.trace is not None:  # an error in what is absent is one of the table
-                self.trace.offsets[self.prefix + name] = self.base + table
+                self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
             out.append(value)
         return out
 
-    if FULL_PYTHON:
-        def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
-            """Return how to read these slots of tables with this vtable by one unpack, or None.
+    def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
+        """Return how to read these slots of tables with this vtable by one unpack, or None.
 
-            (struct format, bytes, defaults, for each slot its place in the values + the defaults,
-            (slot, distance) of the offsets).
-            """
-            slots = self.slots(table)
-            found = sorted([(slots[i], i) for i in range(min(len(rows), len(slots))) if slots[i]])
-            text, at, offsets = "<", 4, []
-            order = [len(found) + i for i in range(len(rows))]
-            for place, (distance, slot) in enumerate(found):
-                code = rows[slot][1]
-                if distance < at:  # fields that overlap: legal for a reader, but one by one
-                    return None
-                text += "%dx" % (distance - at) if distance > at else ""
-                text += code if code in _WIDTH else "I"
-                at = distance + _WIDTH.get(code, 4)
-                order[slot] = place
-                if code not in _WIDTH:
-                    offsets.append((slot, distance))
-            return text, at, tuple([row[2] for row in rows]), order, offsets
+        (struct format, bytes, defaults, for each slot its place in the values + the defaults,
+        (slot, distance) of the offsets).
+        """
+        slots = self.slots(table, len(rows))
+        found = sorted([(distance, slot) for slot, distance in enumerate(slots) if distance])
+        text, at, offsets = "<", 4, []
+        order = [len(found) + i for i in range(len(rows))]
+        for place, (distance, slot) in enumerate(found):
+            if distance < at:  # fields that overlap: legal for a reader, but one by one
+                return None
+            code = rows[slot][1]
+            if code not in WIDTH:
+                code = "I"
+                offsets.append((slot, distance))
+            text += "%dx%s" % (distance - at, code)
+            at = distance + WIDTH[code]
+            order[slot] = place
+        return text, at, tuple([row[2] for row in rows]), order, offsets
 
-        def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
-            """As fields_one_by_one(), by one unpack where the vtable allows that."""
-            data, end = self.data, self.end
-            if table + 4 > end:
-                raise self.error("table out of bounds", table, "table")
-            vtable = table - unpack_from("<i", data, table)[0]
-            plan = self._plans.get((vtable, id(rows)), _NOTHING)
-            if plan is _NOTHING:
-                plan = self._plans[(vtable, id(rows))] = self._plan(table, rows)
-            if plan is None or self.trace is not None or table + plan[1] > end:
-                return self.fields_one_by_one(table, rows)
-            text, _, defaults, order, offsets = plan
-            pool = unpack_from(text, data, table + 4) + defaults
-            out = [pool[i] for i in order]
-            for slot, distance in offsets:
-                step = out[slot]
-                distance += table
-                if step == 0 or distance + step + 4 > end:
-                    return self.fields_one_by_one(table, rows)  # it raises for the first slot
-                out[slot] = distance + step
-            return out
-    else:
-        fields = fields_one_by_one
-
-    def scalar(self, table: int, pos: int, code: str, field: str) -> "Any":
-        """Return the number at a position inside a table."""
-        if pos + struct.calcsize("<" + code) > self.end:
-            raise self.error("field out of bounds", table, field)
-        return unpack_from("<" + code, self.data, pos)[0]
-
-    def string(self, pos: int, field: str) -> str:
+    def string(self, pos: int, field: str, doc: str = "") -> str:
         """Return the text of the string at a position: u32 length, UTF-8, NUL."""
-        count, = unpack_from("<I", self.data, pos)
-        text: "Any" = None
-        stop = pos + 4 + count
+        nbytes, = unpack_from("<I", self.data, pos)
+        stop = pos + 4 + nbytes
         if stop >= self.end:
-            raise self.error("string of %d bytes, %d left" % (count, self.end - pos - 4),
-                             pos, field)
+            left = self.end - pos - 4
+            raise self.wrong("string of %d bytes, %d left" % (nbytes, left), pos, field)
         if self.data[stop]:
-            raise self.error("no NUL behind the string", pos, field)
-        try:
-            text = self.data[pos + 4:stop].decode()
-        except UnicodeError:
-            pass
+            raise self.wrong("no NUL behind the string", pos, field)
+        text = decode_text(self.data[pos + 4:stop])
         if text is None:
-            raise self.error("text is not UTF-8", pos, field)
+            raise self.wrong("text is not UTF-8", pos, field)
         if self.trace is not None:
-            self.tell(pos, count + 5, field, text, "string(%d) and NUL" % count)
-        return str(text)
+            self.note(pos, nbytes + 5, field, text, doc)
+        return text
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
         """Return the element count of the vector at a position, checked against the end."""
-        count, = unpack_from("<I", self.data, pos)
-        if count > (self.end - pos - 4) // itemsize:
-            raise self.error("vector of %d elements, %d bytes left" % (count, self.end - pos - 4),
-                             pos, field)
-        return int(count)
+        size: int = unpack_from("<I", self.data, pos)[0]
+        left = self.end - pos - 4
+        if size > left // itemsize:
+            raise self.wrong("vector of %d elements, %d bytes left" % (size, left), pos, field)
+        return size
 
-    def scalars(self, pos: int, code: str, field: str, limit: int = 0) -> "Tuple[Any, ...]":
+    def scalars(self, pos: int, code: str, field: str, doc: str = "",
+                limit: int = 0) -> "Tuple[Any, ...]":
         """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
-        itemsize = _WIDTH[code] if code in _WIDTH else struct.calcsize("<" + code)
-        count, = unpack_from("<I", self.data, pos)
-        if count > (self.end - pos - 4) // itemsize:
-            self.vector(pos, itemsize, field)  # raises
-        if limit and count > limit:
-            raise Unsupported("FlatBuffers: %d elements, %d is the limit" % (count, limit),
-                              self.base + pos, self.prefix + field)
-        values = unpack_from("<%d%s" % (count, code), self.data, pos + 4)
+        size, = unpack_from("<I", self.data, pos)
+        if size > (self.end - pos - 4) // WIDTH[code]:
+            self.vector(pos, WIDTH[code], field)  # raises
+        if limit and size > limit:
+            what = "%d elements, %d is the limit" % (size, limit)
+            raise self.wrong(what, pos, field, Unsupported)
+        values = unpack_from("<%d%s" % (size, code), self.data, pos + 4)
         if self.trace is not None:
-            self.tell(pos, 4 + count * itemsize, field, list(values),
-                      "vector of %s" % counted(count, "number"))
+            self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
         return values
 
-    def offsets(self, pos: int, field: str) -> "List[int]":
+    def offsets(self, pos: int, field: str, doc: str = "") -> "List[int]":
         """Return where the offsets of the vector at a position lead."""
-        count = self.vector(pos, 4, field)
-        if self.trace is not None:
-            self.tell(pos, 4, field, count, "vector of %s" % counted(count, "offset"))
+        size = self.vector(pos, 4, field)
+        self.note(pos, 4, field, size, doc)
         targets = []
         at, end = pos + 4, self.end - 4
-        for i, step in enumerate(unpack_from("<%dI" % count, self.data, at)):
+        for i, step in enumerate(unpack_from("<%dI" % size, self.data, at)):
             if step == 0 or at + step > end:
                 self.target(at, "%s[%d]" % (field, i))
             if self.trace is not None:
-                self.tell(at, 4, "%s[%d]" % (field, i), step, "offset: to %d" % (at + step))
+                name = self.prefix + "%s[%d]" % (field, i)
+                self.trace.add(self.base + at, 4, name, step, "table at %d" % (at + step),
+                               self.depth, owner=name + ".")
             targets.append(at + step)
             at += 4
         return targets
@@ -1846,34 +1726,41 @@ class FlatTable:
                  reader: "Optional[FlatReader]" = None) -> None:
         self._reader = FlatReader(bytes(data)) if reader is None else reader
         self._pos = self._reader.target(0, "root") if pos is None else pos
-        self._slots = self._reader.slots(self._pos)
-        self.slots = [i for i, distance in enumerate(self._slots) if distance]
-
-    def _at(self, slot: int, code: str = "I", nbytes: int = 1) -> "Optional[int]":
-        if not _WIDTH.get(code) or nbytes < 1:
-            raise ValueError("no element has the code %r, or %d bytes" % (code, nbytes))
-        if 0 <= slot < len(self._slots) and self._slots[slot]:
-            return self._pos + self._slots[slot]
-        return None
+        found = self._reader.slots(self._pos)
+        self._at = {slot: self._pos + step for slot, step in enumerate(found) if step}
+        self.slots = sorted(self._at)
 
     def _target(self, slot: int) -> "Optional[int]":
-        at = self._at(slot)
+        at = self._at.get(slot)
         return None if at is None else self._reader.target(at, "slot %d" % slot)
+
+    def _targets(self, slot: int) -> "List[int]":
+        at = self._target(slot)
+        return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+
+    def _bytes(self, slot: int, size: "Any", vector: bool = False) -> "Optional[bytes]":
+        """Return the bytes of an element, or of a vector of them; `size`: its code, or in bytes."""
+        nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
+        if nbytes < 1:
+            raise ValueError("no element has the struct code, or the size in bytes, %r" % size)
+        at = self._target(slot) if vector else self._at.get(slot)
+        if at is None:
+            return None
+        if vector:
+            nbytes *= self._reader.vector(at, nbytes, "slot %d" % slot)
+            at += 4
+        elif at + nbytes > self._reader.end:
+            raise self._reader.wrong("field out of bounds", self._pos, "slot %d" % slot)
+        return bytes(self._reader.data[at:at + nbytes])
 
     def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
         """Return a number stored in the table; `code` is its struct code ("I", "d", "?")."""
-        at = self._at(slot, code)
-        return default if at is None else self._reader.scalar(
-            self._pos, at, code, "slot %d" % slot)
+        data = self._bytes(slot, code)
+        return default if data is None else unpack_from("<" + code, data, 0)[0]
 
     def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
         """Return the bytes of a struct stored in the table."""
-        at = self._at(slot, "I", nbytes)
-        if at is None:
-            return None
-        if at + nbytes > self._reader.end:
-            raise self._reader.error("field out of bounds", self._pos, "slot %d" % slot)
-        return bytes(self._reader.data[at:at + nbytes])
+        return self._bytes(slot, nbytes)
 
     def string(self, slot: int) -> "Optional[str]":
         at = self._target(slot)
@@ -1885,34 +1772,24 @@ class FlatTable:
 
     def scalars(self, slot: int, code: str) -> "List[Any]":
         """Return a vector of numbers."""
-        self._at(slot, code)
-        at = self._target(slot)
-        return [] if at is None else list(self._reader.scalars(at, code, "slot %d" % slot))
+        data = self._bytes(slot, code, True) or b""
+        return list(unpack_from("<%d%s" % (len(data) // WIDTH[code], code), data, 0))
 
     def structs(self, slot: int, nbytes: int) -> "List[bytes]":
         """Return a vector of structs of nbytes bytes each."""
-        self._at(slot, "I", nbytes)
-        at = self._target(slot)
-        if at is None:
-            return []
-        count = self._reader.vector(at, nbytes, "slot %d" % slot)
-        data = self._reader.data
-        return [bytes(data[i:i + nbytes])
-                for i in range(at + 4, at + 4 + count * nbytes, nbytes)]
-
-    def _places(self, slot: int) -> "List[int]":
-        at = self._target(slot)
-        return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+        data = self._bytes(slot, nbytes, True) or b""
+        return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
         """Return a vector of strings."""
-        return [self._reader.string(place, "slot %d" % slot) for place in self._places(slot)]
+        return [self._reader.string(at, "slot %d" % slot) for at in self._targets(slot)]
 
     def tables(self, slot: int) -> "List[FlatTable]":
         """Return a vector of tables."""
-        return [FlatTable(None, place, self._reader) for place in self._places(slot)]
+        return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
 
 
+# <save>
 class FlatBuilder:
     """Builds a FlatBuffer from its end to its front, with the bytes of the Rust builder.
 
@@ -1940,11 +1817,8 @@ class FlatBuilder:
 
     def _align(self, size: int, nbytes: int) -> None:
         """Pad so that `size` divides the place after `nbytes` more bytes."""
-        if size > self._align_max:
-            self._align_max = size
-        extra = -(self._used + nbytes) % size
-        if extra:
-            self._put(bytes(extra))
+        self._align_max = max(size, self._align_max)
+        self._put(bytes(-(self._used + nbytes) % size))
 
     def string(self, text: str) -> int:
         data = encode_text(text) + b"\0"
@@ -1961,8 +1835,7 @@ class FlatBuilder:
         """Add a vector of strings or tables by their places."""
         self._align(4, 4 * len(places))
         top = self._used + 4 * len(places)
-        steps = [top - 4 * i - place for i, place in enumerate(places)]
-        return self._put(pack("<I%dI" % len(steps), len(steps), *steps))
+        return self.scalars("I", [top - 4 * i - place for i, place in enumerate(places)])
 
     def table(self, fields: "Iterable[Tuple[int, str, Any, Any]]") -> int:
         """Add a table of (slot, code, value, default), the last in memory first.
@@ -1971,32 +1844,26 @@ class FlatBuilder:
         an offset of None.
         """
         start = self._used
-        stored: "List[Tuple[int, int]]" = []
+        stored: "Dict[int, int]" = {}  # slot -> place
         for slot, code, value, default in fields:
-            if (code != "offset" and not _WIDTH.get(code)) or not 0 <= slot < 32765 or slot in [
-                    known for known, _ in stored]:
-                raise ValueError("slot %s with the code %s" % (shown(slot), shown(code)))
+            size = 4 if code == "offset" else WIDTH.get(code)
+            if not size or not 0 <= slot < 32765 or slot in stored:
+                raise ValueError("slot %s with the code %s" % (show(slot), show(code)))
             if value is None or (code != "offset" and value == default):
                 continue
             if code == "offset" and not 0 < value <= self._used:
-                raise ValueError("slot %d: there is no place %s yet" % (slot, shown(value)))
+                raise ValueError("slot %d: there is no place %s yet" % (slot, show(value)))
+            self._align(size, size)
             if code == "offset":
-                self._align(4, 4)
-                stored.append((slot, self._put(pack("<I", self._used + 4 - value))))
-            else:
-                size = _WIDTH[code]
-                self._align(size, size)
-                stored.append((slot, self._put(pack("<" + code, value))))
+                code, value = "I", self._used + 4 - value
+            stored[slot] = self._put(pack("<" + code, value))
         self._align(4, 4)
         place = self._used + 4
-        count = max([slot for slot, _ in stored]) + 1 if stored else 0
-        distances = [0] * count
-        for slot, at in stored:
-            distances[slot] = place - at
+        count = max(stored) + 1 if stored else 0
+        distances = [place - stored[i] if i in stored else 0 for i in range(count)]
         vtable = pack("<%dH" % (count + 2), 4 + 2 * count, place - start, *distances)
-        known = self._vtables.get(vtable)
-        if known is not None:
-            return self._put(pack("<i", known - place))
+        if vtable in self._vtables:
+            return self._put(pack("<i", self._vtables[vtable] - place))
         self._put(pack("<i", len(vtable)))
         self._vtables[vtable] = self._put(vtable)
         return place
@@ -2006,76 +1873,179 @@ class FlatBuilder:
         self._align(self._align_max, 4)
         self._put(pack("<I", self._used + 4 - root))
         return b"".join(reversed(self._parts))
+# </save>
 
 
-# -- [6] Tensor, File ----------------------------------------------------------------------------
+# -- [5e] zstd -----------------------------------------------------------------------------------
+
+ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
-class Held(Memory):
-    """Bytes in memory that belong to no file: of tensor(), astype(), contiguous()."""
+def zstd_module() -> "Any":
+    """Return the first zstd module that is there; Unsupported names those that would do."""
+    for name in ZSTD_MODULES:
+        try:
+            return __import__(name, None, None, ["ZstdCompressor"])
+        except ImportError:
+            pass
+    raise Unsupported("zstd data need one of the modules %s; pip install zstandard"
+                      % ", ".join(ZSTD_MODULES))
 
 
-def pieces(view: "Any", nbytes: int) -> "Iterator[Any]":
+class _Frames:
+    """The stored bytes of a tensor as a binary file: nothing is copied before it is asked for."""
+
+    def __init__(self, source: "Any", offset: int, nbytes: int) -> None:
+        self._source = source
+        self._pos = offset
+        self._end = offset + nbytes
+
+    def read(self, nbytes: int) -> bytes:
+        nbytes = min(nbytes, self._end - self._pos)
+        self._pos += nbytes
+        return bytes(self._source.view(self._pos - nbytes, nbytes))
+
+
+def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Chunks":
+    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
+
+    Any number of frames, skippable ones too; the sizes that they state are not trusted.
+    FormatError where they are damaged or give another number of bytes.
+    """
+    module = zstd_module()
+    check_frames(source, offset, nbytes)
+    stream: "Any" = _Frames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        stream = module.ZstdFile(stream)
+    else:
+        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    left = count
+    while left:
+        size = min(left, BLOCK)
+        block = call_zstd(stream.read, size)
+        left -= len(block)
+        if len(block) < size:
+            raise FormatError("zstd: %d bytes decoded, dtype and shape need %d" % (
+                count - left, count))
+        yield block
+    if call_zstd(stream.read, 1):
+        raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
+
+
+def check_frames(source: "Any", at: int, nbytes: int) -> None:
+    """Raise FormatError unless the bytes are whole zstd frames: not every module looks (RFC 8878).
+
+    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
+    """
+    end, last = at + nbytes, 1
+    while at < end and last:
+        head = bytes(source.view(at, min(8, end - at)))
+        magic = int.from_bytes(head[:4], "little")
+        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
+            at += 8 + int.from_bytes(head[4:], "little")
+            continue
+        if len(head) < 6 or magic != 0xFD2FB528:
+            where = at - end + nbytes
+            raise FormatError("zstd: no frame begins at byte %d of %d" % (where, nbytes))
+        flags = head[4]
+        single = flags >> 5 & 1
+        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        last = 0
+        while not last and at + 3 <= end:
+            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
+        at += 4 if flags & 4 else 0
+    if at != end or not last:
+        raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
+
+
+def call_zstd(call: "Any", *args: "Any") -> "Any":
+    """Call into the zstd module: whatever it raises on bad data is a FormatError."""
+    try:
+        return call(*args)
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError("zstd: the data are damaged (%s: %s)" % (type(error).__name__, error))
+
+
+# <save>
+def zstd_compress(blocks: "Iterable[Any]", nbytes: int, level: int) -> "Iterator[bytes]":
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    if hasattr(compressor, "compressobj"):
+        compressor = compressor.compressobj(size=nbytes)
+    elif hasattr(compressor, "set_pledged_input_size"):
+        compressor.set_pledged_input_size(nbytes)
+    elif hasattr(compressor, "_set_pledged_input_size"):
+        compressor._set_pledged_input_size(nbytes)
+    else:  # the size goes into the frame only when all of it is there at once
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+# </save>
+
+
+class Zstd:
+    """What ENCODINGS holds of an encoding: how to decode and encode, and what it can expand to."""
+
+    most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
+    check = staticmethod(zstd_module)
+    decode = staticmethod(zstd_blocks)
+    # <save>
+    encode = staticmethod(zstd_compress)
+    # </save>
+
+
+ENCODINGS["zstd"] = Zstd()
+
+
+# -- [6a] Tensor, File ---------------------------------------------------------------------------
+
+
+def pieces(view: "Any", nbytes: int) -> "Chunks":
     """Yield a view in parts of nbytes bytes (the last one may be shorter)."""
     for start in range(0, len(view), nbytes):
         yield view[start:start + nbytes]
 
 
-def merge_dims(shape: "Tuple[int, ...]",
-               strides: "Tuple[int, ...]") -> "Tuple[List[int], List[int]]":
-    """Return shape and strides without dimensions of 1, neighbours merged where they can be."""
+def gather(view: "Any", first: int, shape: "Iterable[int]", strides: "Iterable[int]",
+           itemsize: int) -> "Chunks":
+    """Yield the row-major bytes, about BLOCK each, of an array whose element 0 is at `first`."""
     dims: "List[int]" = []
     steps: "List[int]" = []
     for n, stride in zip(shape, strides):
-        if n == 1:
-            continue
-        if dims and steps[-1] == n * stride:
+        if dims and steps[-1] == n * stride:  # two dimensions without a gap are one
             dims[-1] *= n
             steps[-1] = stride
-        else:
+        elif n != 1:
             dims.append(n)
             steps.append(stride)
-    return dims, steps
-
-
-def gather(view: "Any", first: int, shape: "Tuple[int, ...]", strides: "Tuple[int, ...]",
-           itemsize: int) -> "Iterator[Any]":
-    """Yield the elements of a strided array row-major, in blocks of about BLOCK bytes.
-
-    `view` holds its bytes, element (0, ..., 0) at `first`; strides are in bytes, of any sign.
-    The cost is one slice assignment per run of the longest dimension, not one step per element.
-    """
-    if 0 in shape:
+    nbytes = itemsize * count_elements(dims)
+    if not nbytes:
         return
-    dims, steps = merge_dims(shape, strides)
-    if not dims or (len(dims) == 1 and steps[0] == itemsize):
-        nbytes = itemsize * count_elements(dims)
-        for piece in pieces(view[first:first + nbytes], BLOCK):
-            yield piece
-        return
-    todo = [(first, dims)]
-    while todo:
-        first, dims = todo.pop()
-        nbytes = itemsize * count_elements(dims)
-        if nbytes <= BLOCK:
-            yield _gather_block(view, first, dims, steps, itemsize, nbytes)
-            continue
-        axis = 0
-        while dims[axis] == 1:
-            axis += 1
-        n = dims[axis]
+    if steps in ([], [itemsize]):
+        for block in pieces(view[first:first + nbytes], BLOCK):
+            yield block
+    elif nbytes <= BLOCK:
+        yield _gather_block(view, first, dims, steps, itemsize)
+    else:
+        n = dims[0]
         rows = max(1, min(n // 2, BLOCK * n // nbytes))
-        parts = []
         for start in range(0, n, rows):
-            part = dims[:axis] + [min(rows, n - start)] + dims[axis + 1:]
-            parts.append((first + start * steps[axis], part))
-        todo.extend(reversed(parts))
+            part = [min(rows, n - start)] + dims[1:]
+            for block in gather(view, first + start * steps[0], part, steps, itemsize):
+                yield block
 
 
-def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]", itemsize: int,
-                  nbytes: int) -> bytearray:
+def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]",
+                  itemsize: int) -> bytearray:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    out = bytearray(nbytes)
+    out = bytearray(itemsize * count_elements(dims))
     places = row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
@@ -2084,71 +2054,73 @@ def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]"
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
-    if FULL_PYTHON:
-        code = BITS_CODE[itemsize]
-        target = typed(out, code)
-        low = first % itemsize
-        source = typed(view[low:low + (len(view) - low) // itemsize * itemsize], code)
-        place, step = place // itemsize, step // itemsize
-        starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
-        tile = n if -128 < step < 128 else 512  # far steps: so few that their pages stay cached
-        for i in range(0, n, tile):
-            last = min(tile, n - i) - 1
-            for to, at in starts:
-                to, at = to + i * place, at + i * step
-                stop = at + last * step + (1 if step > 0 else -1)
-                target[to:to + last * place + 1:place] = source[
-                    at:None if stop < 0 else stop:step]
+    if BOARD:  # no slices with steps there
+        for to, at in starts:
+            for i in range(n):
+                out[to + i * place:to + i * place + itemsize] = \
+                    view[at + i * step:at + i * step + itemsize]
         return out
-    for to, at in starts:
-        for i in range(n):
-            out[to + i * place:to + i * place + itemsize] = \
-                view[at + i * step:at + i * step + itemsize]
+    code = BITS_CODE[itemsize]
+    target = view_as(out, code)
+    low = first % itemsize
+    source = view_as(view[low:low + (len(view) - low) // itemsize * itemsize], code)
+    place, step = place // itemsize, step // itemsize
+    starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
+    tile = n if -128 < step < 128 else 512  # far steps: so few that their pages stay cached
+    for i in range(0, n, tile):
+        last = min(tile, n - i) - 1
+        for to, at in starts:
+            to, at = to + i * place, at + i * step
+            stop = at + last * step + (1 if step > 0 else -1)
+            target[to:to + last * place + 1:place] = source[at:None if stop < 0 else stop:step]
     return out
+
+
+class Storage:
+    """Where the bytes of a tensor lie, and how they are to be read. It never changes."""
+
+    __slots__ = ("source", "offset", "nbytes", "strides", "order", "encoding", "why")
+
+    def __init__(self, source: "Any", offset: int, nbytes: int, strides: "Optional[Shape]" = None,
+                 order: str = "<", encoding: str = "raw", why: "Optional[str]" = None) -> None:
+        self.source = source
+        self.offset = offset  # of the first element in the source (of the stored bytes if coded)
+        self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
+        self.strides = strides  # bytes; None: row-major without gaps
+        self.order = order  # byte order of the stored elements
+        self.encoding = encoding  # "raw", or a name in ENCODINGS
+        self.why = why  # why the values cannot be read; None: they can
 
 
 class Tensor:
     """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
 
-    `.name`, `.dtype` ("float32" ...; None if the file has one that is unknown here), `.shape`,
-    `.attrs` (facts of the format that it came from, `.format`). Nothing is read before it is
-    asked for. Reading raises Unsupported (unknown dtype or encoding), FormatError (damaged data)
-    or ValueError (the File was closed). numpy.asarray(t) works, zero-copy where `.zero_copy`.
+    `.dtype` is None where the file has one that is unknown here, `.attrs` are facts of its
+    `.format`. Bytes are read when they are asked for: this raises Unsupported (dtype, encoding),
+    FormatError (damaged data) or ValueError (the File was closed). numpy.asarray(t) works.
     """
 
-    __slots__ = ("name", "dtype", "shape", "format", "_attrs", "_source", "_offset", "_stored",
-                 "_strides", "_order", "_encoding", "_problem")
-    _sparse = False
+    __slots__ = ("name", "dtype", "shape", "stored", "format", "_attrs")
+    components: "Optional[Dict[str, Tensor]]" = None  # of a sparse tensor: its parts, see [6b]
+    own_attrs: "Any" = ()  # of a sparse tensor: keys of attrs that say how it is stored
+    scheme: "Optional[Facts]" = None  # of a quantized tensor: how it is stored, see [6c]
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: "Tuple[int, ...]",
-                 source: "Any", offset: int, stored: int,
-                 attrs: "Any" = (), format: "Optional[str]" = None,
-                 strides: "Optional[Tuple[int, ...]]" = None, order: str = "<",
-                 encoding: str = "raw", problem: "Optional[str]" = None) -> None:
+    def __init__(self, name: str, dtype: "Optional[str]", shape: "Shape",
+                 stored: "Any", attrs: "Any" = (), format: "Optional[str]" = None) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
-        self._attrs = attrs  # a dict, or a tuple (key, value, ...) that becomes one when asked for
+        self.stored: Storage = stored
         self.format = format
-        self._source = source
-        self._offset = offset  # of the first element in the source (of the stored bytes if coded)
-        self._stored = stored  # bytes; of the whole base in a strided sub-tensor
-        self._strides = strides  # bytes; None: row-major without gaps
-        self._order = order  # byte order of the stored elements
-        self._encoding = encoding  # "raw" or "zstd"
-        self._problem = problem  # why the values cannot be read; None: they can
-
-    # what it is
+        self._attrs: "Facts" = attrs  # or (key, value, ...), which becomes one when asked for
 
     @property
-    def attrs(self) -> "Dict[str, Any]":
+    def attrs(self) -> "Facts":
         """Facts of the format that the tensor came from (or for the one it will be saved to)."""
-        if type(self._attrs) is tuple:
-            flat, self._attrs = self._attrs, Map()
-            for i in range(0, len(flat), 2):
-                self._attrs[flat[i]] = flat[i + 1]
-        attrs: "Dict[str, Any]" = self._attrs
-        return attrs
+        if isinstance(self._attrs, tuple):
+            flat = self._attrs
+            self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
+        return self._attrs
 
     @property
     def ndim(self) -> int:
@@ -2162,71 +2134,34 @@ class Tensor:
     @property
     def itemsize(self) -> "Optional[int]":
         """Bytes per element; None where the dtype has no fixed one."""
-        return ITEMSIZE.get(self.dtype or "")
+        return ITEMSIZE.get(self.dtype)
 
     @property
     def nbytes(self) -> int:
         """size x itemsize in bytes; what is stored where the dtype has no itemsize."""
-        return self._stored if self.itemsize is None else self.size * self.itemsize
+        return self.stored.nbytes if self.itemsize is None else self.size * self.itemsize
 
     @property
-    def strides(self) -> "Tuple[int, ...]":
+    def strides(self) -> "Shape":
         """Bytes from one element to the next, per dimension, in the decoded data."""
-        if self._strides is not None:
-            return self._strides
-        return row_major(self.shape, self.itemsize or 1)
+        return self.stored.strides or row_major(self.shape, self.itemsize or 1)
 
     @property
     def offset(self) -> "Optional[int]":
         """Offset in the file of the first element (of the stored bytes if compressed), or None."""
-        return None if isinstance(self._source, Held) else self._offset
+        return self.stored.offset if self.stored.source.of_file else None
 
-    @property
-    def components(self) -> "Optional[Dict[str, Tensor]]":
-        """The parts of a sparse tensor: values, and indptr and indices (csr) or coords (coo)."""
-        return None
+    def ranges(self) -> "List[Tuple[int, int, str]]":
+        """Return (offset, nbytes, label) of what it takes in the file."""
+        return [(self.stored.offset, self.stored.nbytes, self.name)]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; a dense one as it is."""
         return self
 
-    @property
-    def scheme(self) -> "Optional[Dict[str, Any]]":
-        """How a quantized tensor is stored; None for others."""
-        self._not_quantized()
-        return None
-
-    @property
-    def values(self) -> "Tensor":
-        """The stored numbers of a quantized tensor, before scaling."""
-        raise AttributeError(self._not_quantized())
-
-    @property
-    def scales(self) -> "Tensor":
-        """The scales of a quantized tensor: one, or one per block."""
-        raise AttributeError(self._not_quantized())
-
-    def dequantize(self) -> "Tensor":
-        """Return values x scales of a quantized tensor as float32, in memory."""
-        raise self._error(self._not_quantized(), Unsupported)
-
-    def _not_quantized(self) -> "Any":
-        if self.dtype == "qfloat":
-            beyond("Quantized")
-        return "not a quantized tensor"
-
-    def _dense_attrs(self) -> "Dict[str, Any]":
-        """Return the attrs but for those that say how a sparse tensor is stored."""
-        return self.attrs
-
-    def _ranges(self) -> "List[Tuple[int, int, str]]":
-        """Return (offset, nbytes, label) of what it takes in the file."""
-        return [(self._offset, self._stored, self.name)]
-
     def __repr__(self) -> str:
-        return "<Tensor %s %s %s%s>" % (
-            quoted(self.name), self.dtype, shown(list(self.shape)),
-            "" if self.format is None else " of " + self.format)
+        of = "" if self.format is None else " of " + self.format
+        return f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}>"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -2235,192 +2170,158 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError("the truth of %d elements is ambiguous; ask for .size or `is None`"
-                             % self.size)
+            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
         return bool(self.item())
 
-    def _error(self, what: str, kind: "Type[FormatError]" = FormatError,
-               field: str = "data") -> FormatError:
-        return kind(what, self.offset, field, self.name, self._source.path, "sizes")
+    def error(self, what: str, kind: "Type[FormatError]" = FormatError,
+              field: str = "data") -> FormatError:
+        """Return an error about this tensor."""
+        return kind(what, self.offset, field, self.name, self.stored.source.path, "sizes")
 
-    def _check(self) -> int:
+    def check(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
-        itemsize = ITEMSIZE.get(self.dtype or "")
-        if self._problem is not None or itemsize is None:
-            raise self._error(self._problem or "%s has no plain elements" % self.dtype,
-                              Unsupported)
+        itemsize = ITEMSIZE.get(self.dtype)
+        if self.stored.why is not None or itemsize is None:
+            raise self.error(self.stored.why or "%s cannot be read element by element" % self.dtype,
+                             Unsupported)
         return itemsize
-
-    # its bytes
 
     def _span(self) -> "Tuple[int, int]":
         """Return where the first and behind the last byte lie, relative to element (0, ..., 0)."""
-        low, high = 0, self.itemsize or 1
-        for n, stride in zip(self.shape, self.strides):
-            if n == 0:
-                return 0, 0
-            low += min(0, (n - 1) * stride)
-            high += max(0, (n - 1) * stride)
-        return low, high
+        stored = self.stored
+        if stored.strides is None or 0 in self.shape:
+            return 0, stored.nbytes
+        ends = [(n - 1) * stride for n, stride in zip(self.shape, stored.strides)]
+        low = sum([end for end in ends if end < 0])
+        return low, sum(ends) - low + (self.itemsize or 1)
 
     @property
     def raw(self) -> "Any":
-        """The bytes as stored: a read-only memoryview, a copy only without mapping and buffer.
-
-        Of a strided sub-tensor: the span from its first to its last byte.
-        """
-        if self._strides is None:
-            return self._source.view(self._offset, self._stored)
+        """The bytes as stored, read-only; of a sub-tensor the span from its first to its last."""
         low, high = self._span()
-        return self._source.view(self._offset + low, high - low)
+        return self.stored.source.view(self.stored.offset + low, high - low)
 
     def _gap_free(self) -> bool:
-        if self._strides is None:
-            return True
         low, high = self._span()
-        return high - low == self.nbytes
+        return self.stored.strides is None or high - low == self.nbytes
 
     @property
     def zero_copy(self) -> bool:
         """Whether `.data` shows the stored bytes themselves."""
-        return (self._problem is None and self._encoding == "raw" and self.itemsize is not None
-                and (self._order == NATIVE or self.itemsize == 1)
-                and self._gap_free() and bool(self._source.zero_copy))
+        stored = self.stored
+        return (stored.why is None and stored.encoding == "raw" and self.itemsize is not None
+                and (stored.order == NATIVE or self.itemsize == 1)
+                and self._gap_free() and bool(stored.source.zero_copy))
 
     @property
     def data(self) -> "Any":
         """The elements as a flat typed memoryview in storage order and native byte order.
 
-        Zero-copy where `.zero_copy`, else decoded anew at each call. float16 and bfloat16 come
-        as their bits ('H'). A whole primitiv tensor is column-major; a sub-tensor with gaps comes
-        as a row-major copy.
+        Zero-copy where `.zero_copy`, else decoded anew at each call; float16 and bfloat16 as bits
+        ('H'). A whole primitiv tensor is column-major, a copy of a part with gaps is row-major.
         """
-        itemsize = self._check()
-        assert self.dtype is not None
-        code = BITS_CODE[2] if itemsize == 2 and self.dtype in FLOATS else STRUCT_CODE[self.dtype]
-        if self._encoding == "raw" and self._gap_free():
-            raw = self.raw
-            return typed(raw if self._order == NATIVE or itemsize == 1
-                         else swap(raw, itemsize), code)
-        data = self.tobytes()
-        return typed(data if NATIVE == "<" or itemsize == 1 else swap(data, itemsize), code)
+        itemsize, base = self.check(), self
+        if self.stored.encoding != "raw" or not self._gap_free():
+            base = self.contiguous()
+        native = itemsize == 1 or base.stored.order == NATIVE
+        code = STRUCT_CODE.get(str(self.dtype), "e")
+        return view_as(base.raw if native else swap(base.raw, itemsize),
+                       "H" if code == "e" else code)
 
-    def _blocks(self) -> "Iterator[Any]":
-        """Yield the elements as row-major little-endian bytes, in blocks of bounded size.
-
-        A plain tensor of a mapping or buffer comes as one view, which costs no memory.
-        """
-        if self.dtype == "qfloat":
-            return self._stored_blocks()
-        itemsize = self._check()
-        if self._encoding == "zstd":
-            return self._zstd_blocks()
-        if self._strides is not None:
-            low, _ = self._span()
-            blocks = gather(self.raw, -low, self.shape, self._strides, itemsize)
-        elif self._order == "<" or itemsize == 1:
-            return self._stored_blocks()
+    def blocks(self) -> "Chunks":
+        """Yield the elements as row-major little-endian bytes: in one view, or about BLOCK each."""
+        stored = self.stored
+        if self.itemsize is None and stored.why is None:  # quantized: its bytes as they are
+            return self.stored_blocks()
+        itemsize = self.check()
+        if stored.encoding != "raw":
+            return self._decode()
+        if stored.strides is None:
+            blocks = self.stored_blocks()
         else:
-            blocks = self._stored_blocks(BLOCK)
-        if self._order == "<" or itemsize == 1:
+            blocks = gather(self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
+        if stored.order == "<" or itemsize == 1:
             return blocks
-        return (swap(block, itemsize) for block in blocks)
+        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
-    def _stored_blocks(self, limit: int = 0) -> "Iterator[Any]":
-        """Yield the stored bytes as they are: in one view, or in parts of BLOCK bytes."""
-        if not self._stored:
-            yield self._source.view(self._offset, 0)  # a closed File says so
-        elif self._source.zero_copy and not limit:
-            view = self.raw  # the first one makes the mapping, or finds that there is none
-            if self._source.zero_copy:
-                yield view
-                return
-        for start in range(0, self._stored, BLOCK):
-            yield self._source.view(self._offset + start, min(BLOCK, self._stored - start))
+    def stored_blocks(self) -> "Chunks":
+        """Yield the stored bytes as they are: in one view if there is one, or in BLOCKs."""
+        source, offset, nbytes = self.stored.source, self.stored.offset, self.stored.nbytes
+        size = max(1, nbytes) if source.zero_copy else BLOCK
+        for start in range(0, max(1, nbytes), size):  # no bytes are read too: a closed File raises
+            yield source.view(offset + start, min(size, nbytes - start))
 
-    def _zstd_blocks(self) -> "Iterator[Any]":
-        error: "Optional[FormatError]" = None
+    def _decode(self) -> "Chunks":
+        stored = self.stored
         try:
-            for block in beyond("zstd_blocks")(self._source, self._offset, self._stored,
-                                               self.nbytes):
+            for block in ENCODINGS[stored.encoding].decode(stored.source, stored.offset,
+                                                           stored.nbytes, self.nbytes):
                 yield block
-        except FormatError as caught:
-            error = caught
-        if error is not None:
-            raise self._error(error.what, type(error))
+        except FormatError as error:
+            raise self.error(error.what, type(error))
 
-    def _copy(self, **changes: "Any") -> "Tensor":
+    def copy(self, **changes: "Any") -> "Tensor":
         """Return the same tensor with some of the constructor's arguments changed."""
-        args: "Dict[str, Any]" = {
-            "name": self.name, "dtype": self.dtype, "shape": self.shape, "source": self._source,
-            "offset": self._offset, "stored": self._stored,
-            "attrs": self._attrs if type(self._attrs) is tuple else Map(self._attrs.items()),
-            "format": self.format, "strides": self._strides, "order": self._order,
-            "encoding": self._encoding, "problem": self._problem}
+        args: "Facts" = {
+            "name": self.name, "dtype": self.dtype, "shape": self.shape, "stored": self.stored,
+            "attrs": Map(self.attrs.items()), "format": self.format}
         args.update(changes)
-        return Tensor(**args)
+        return (Tensor if args["dtype"] in ITEMSIZE else type(self))(**args)
 
-    def _held(self, data: "Any", dtype: "Optional[str]" = None) -> "Tensor":
-        """Return a tensor of the same shape over row-major little-endian bytes in memory."""
-        return self._copy(source=Held(data), offset=0, stored=len(data), strides=None, order="<",
-                          encoding="raw", dtype=dtype or self.dtype)
+    def in_memory(self, data: "Any") -> "Tensor":
+        """Return the same tensor over row-major little-endian bytes in memory."""
+        return self.copy(stored=Storage(Memory(data), 0, len(data)))
 
-    def _decoded(self) -> "Tensor":
-        """Return it with bytes that can be read anywhere: a large zstd one in a spool file."""
-        if self._encoding == "raw":
+    # <save>
+    def decoded(self) -> "Tensor":
+        """Return it with bytes that can be read anywhere: a large coded one in a spool file."""
+        if self.stored.encoding == "raw":
             return self
-        if FULL_PYTHON and self.nbytes > 32 * BLOCK:
-            try:
-                from mmap import mmap
-                from tempfile import TemporaryFile
-            except ImportError:
-                return self.contiguous()
-            with TemporaryFile() as spool:
-                for block in self._blocks():
-                    spool.write(block)
-                spool.flush()
-                return self._held(mmap(spool.fileno(), self.nbytes))
-        return self.contiguous()
+        if BOARD or self.nbytes <= 32 * BLOCK:
+            return self.contiguous()
+        try:
+            from mmap import mmap
+            from tempfile import TemporaryFile
+        except ImportError:
+            return self.contiguous()
+        with TemporaryFile() as spool:
+            for block in self.blocks():
+                spool.write(block)
+            spool.flush()
+            return self.in_memory(mmap(spool.fileno(), self.nbytes))
 
-    def _transposed(self) -> "Tensor":
-        """Return it with the dimensions reversed: its row-major bytes are our column-major ones."""
+    def transpose(self) -> "Tensor":
+        """Return the transpose (a view). Its row-major bytes are this one's column-major bytes."""
         if self.ndim < 2:
             return self
-        base = self._decoded()
-        return base._copy(shape=tuple(reversed(base.shape)),
-                          strides=tuple(reversed(base.strides)))
+        base = self.decoded()
+        old, strides = base.stored, tuple(reversed(base.strides))
+        stored = Storage(old.source, old.offset, old.nbytes, strides, old.order)
+        return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
+    # </save>
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
-        return b"".join([bytes(block) for block in self._blocks()])
-
-    # its values
+        return b"".join([bytes(block) for block in self.blocks()])
 
     @property
-    def flat(self) -> "Iterator[Any]":
+    def flat(self) -> "Chunks":
         """Iterate over the elements as Python numbers, row-major, in constant memory."""
-        self._check()
-        return self._values()
-
-    def _values(self) -> "Iterator[Any]":
-        for block in self._blocks():
-            for piece in pieces(block, min(BLOCK, 1 << 16)):
-                for value in unpack_values(self.dtype or "", piece):
-                    yield value
+        self.check()
+        return (value for block in self.blocks() for piece in pieces(block, min(BLOCK, 1 << 16))
+                for value in unpack_values(str(self.dtype), piece))
 
     def tolist(self) -> "Any":
         """Return the elements as nested lists; of a scalar, the number."""
         values = list(self.flat)
         if not self.shape:
             return values[0]
-        groups = 1  # lists at each depth
-        counts = []
+        groups, counts = 1, []  # lists at each depth
         for n in self.shape[:-1]:
             groups *= n
             counts.append(groups)
             if groups > max(self.size, 1 << 20):
-                raise ValueError("tolist() of shape %s makes too many empty lists" % shown(
-                    list(self.shape)))
+                raise ValueError(f"tolist() of {show(self.shape)} makes too many empty lists")
         for n, groups in zip(reversed(self.shape), reversed(counts)):
             values = [values[i * n:(i + 1) * n] for i in range(groups)]
         return values
@@ -2432,124 +2333,97 @@ class Tensor:
         return next(self.flat)
 
     def astype(self, dtype: str) -> "Tensor":
-        """Return a copy in memory with another dtype.
+        """Return a copy in memory with another dtype; without attrs that describe the old one.
 
         Floats round to nearest even and overflow to infinity; a fraction, a NaN or an integer
-        out of range is a ValueError for an integer dtype. `.attrs` stay, but for burn_dtype.
+        out of range is a ValueError for an integer dtype.
         """
-        return self._cast(dtype).contiguous()
+        return self.cast(dtype).contiguous()
 
-    def _cast(self, dtype: str) -> "Tensor":
+    def cast(self, dtype: str) -> "Tensor":
+        """Return it with another dtype, as astype() does, cast when its bytes are asked for."""
         if dtype not in ITEMSIZE:
-            raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
-        self._check()
+            raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+        self.check()
         return Cast(self, dtype)
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
-        return self._held(self.tobytes())
-
-    # its parts
+        return self.in_memory(self.tobytes())
 
     def __getitem__(self, key: "Any") -> "Any":
-        """Return a number (all indices given) or a zero-copy sub-tensor: ints, slices, Ellipsis.
-
-        A compressed tensor is decoded first, each time: take .contiguous() of it once instead.
-        """
-        itemsize = self._check()
-        base = self.contiguous() if self._encoding != "raw" else self
+        """Return a number or a zero-copy part; of a compressed tensor .contiguous() each time."""
+        itemsize, old = self.check(), self.stored
+        if old.encoding != "raw":
+            return self.contiguous()[key]
         keys = list(key) if isinstance(key, tuple) else [key]
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         if len(dots) > 1:
             raise IndexError("more than one Ellipsis")
-        if dots:
-            gap = self.ndim - len(keys) + 1
-            keys[dots[0]:dots[0] + 1] = [_ALL] * gap
-        if len(keys) > self.ndim:
-            raise IndexError("%d indices for %d dimensions" % (len(keys), self.ndim))
-        keys += [_ALL] * (self.ndim - len(keys))
-        offset, shape, strides = base._offset, [], []
-        for axis, (k, n, stride) in enumerate(zip(keys, base.shape, base.strides)):
+        given = len(keys) - len(dots)
+        if given > self.ndim:
+            raise IndexError("%d indices for %d dimensions" % (given, self.ndim))
+        at = dots[0] if dots else given
+        keys[at:at + len(dots)] = [_ALL] * (self.ndim - given)
+        offset, sizes, steps = old.offset, [], []
+        for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
             if isinstance(k, slice):
-                start, stop, step = _slice_indices(k, n)
-                count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-                offset += start * stride if count else 0
-                shape.append(count)
-                strides.append(stride * step)
-            else:
-                index = _as_index(k)
-                if not -n <= index < n:
-                    raise IndexError("index %s is out of range for dimension %d of shape %s" % (
-                        shown(index), axis, shown(list(self.shape))))
-                offset += (index + n if index < 0 else index) * stride
-        part = base._copy(offset=offset, shape=tuple(shape), strides=tuple(strides), attrs=())
-        if part._strides == row_major(part.shape, itemsize) or 0 in shape:
-            part._strides = None
-            part._stored = part.size * itemsize
-        if not shape and not dots:
-            return part.item()
-        return part
+                start, stop, step = slice_indices(k, n)
+                size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+                offset += start * stride if size else 0
+                sizes.append(size)
+                steps.append(stride * step)
+                continue
+            index = as_index(k)
+            if not -n <= index < n:
+                raise IndexError("index %s is out of range for dimension %d of shape %s" % (
+                    show(index), axis, show(self.shape)))
+            offset += index % n * stride
+        if not sizes and not dots:
+            return unpack_values(str(self.dtype), old.source.view(offset, itemsize), old.order)[0]
+        shape, strides, nbytes = tuple(sizes), tuple(steps), old.nbytes
+        if 0 in shape or strides == row_major(shape, itemsize):
+            strides, nbytes = (), count_elements(shape) * itemsize
+        stored = Storage(old.source, offset, nbytes, strides or None, old.order)
+        return Tensor(self.name, self.dtype, shape, stored, (), self.format)
 
-    def __iter__(self) -> "Iterator[Any]":
+    def __iter__(self) -> "Chunks":
         for i in range(len(self)):
             yield self[i]
 
-    # other libraries
+    # <full>
+    @property
+    def __array_interface__(self) -> "Facts":
+        """What numpy.asarray asks for: zero-copy with strides and byte order, read-only."""
+        itemsize = self.check()
+        base, order = self, self.stored.order
+        if self.stored.encoding != "raw" or (self.dtype == "bfloat16" and order != NATIVE):
+            base, order = self.in_memory(self.contiguous().data.cast("B")), NATIVE
+        kind = "V" if self.dtype == "bfloat16" else str(self.dtype)[0]  # f, i, u or b
+        order = "|" if kind == "V" or itemsize == 1 else order
+        return {"version": 3, "shape": self.shape, "typestr": "%s%s%d" % (order, kind, itemsize),
+                "data": base.raw, "strides": base.stored.strides, "offset": -base._span()[0]}
 
-    if FULL_PYTHON:
-        @property
-        def __array_interface__(self) -> "Dict[str, Any]":
-            """What numpy.asarray asks for: zero-copy with strides and byte order, read-only."""
-            itemsize = self._check()
-            base = self
-            if self._encoding != "raw" or (self.dtype == "bfloat16" and self._order != NATIVE):
-                data = self.tobytes()
-                base = self._held(data if NATIVE == "<" or itemsize == 1 else swap(data, itemsize))
-                base._order = NATIVE
-            low, _ = base._span()
-            kind = "V" if self.dtype == "bfloat16" else (self.dtype or "")[0]  # f, i, u or b
-            order = "|" if kind == "V" or itemsize == 1 else base._order
-            kind = "%s%s%d" % (order, kind, itemsize)
-            return {"version": 3, "shape": self.shape, "typestr": kind, "data": base.raw,
-                    "strides": base._strides, "offset": -low}
+    def __buffer__(self, flags: int) -> "Any":
+        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
+        code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
+        if code is None or stored.why is not None:
+            raise BufferError("%s has no buffer code" % self.dtype)
+        if stored.strides is not None or (stored.order != NATIVE and self.itemsize != 1):
+            raise BufferError("not a plain native array: take .contiguous().data")
+        if 0 in self.shape or self.ndim > 64:
+            raise BufferError("memoryview cannot show the shape %s" % show(self.shape))
+        return self.data.cast("B").cast(code, self.shape)
 
-        def __buffer__(self, flags: int) -> memoryview:
-            """Give an exact C-order native view (CPython 3.12+), or BufferError."""
-            code = STRUCT_CODE.get(self.dtype or "")
-            if code is None or self._problem is not None:
-                raise BufferError("%s has no buffer code" % self.dtype)
-            if self._strides is not None or (self._order != NATIVE and self.itemsize != 1):
-                raise BufferError("not a plain native array: take .contiguous().data")
-            data = self.raw if self._encoding == "raw" else memoryview(self.tobytes())
-            if self._encoding != "raw" and NATIVE == ">":
-                data = memoryview(swap(data, self.itemsize or 1))
-            if 0 in self.shape or self.ndim > 64:
-                raise BufferError("memoryview cannot show the shape %s" % shown(list(self.shape)))
-            view: "Any" = memoryview(data)
-            return view.cast(code, self.shape)  # type: ignore[no-any-return]
-
-        def __reduce__(self) -> "Any":
-            """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
-            this: "Tensor" = self
-            if not isinstance(self._source, Path):
-                if self._strides is None:
-                    this = self._copy(source=None, offset=0)
-                    this._source = bytes(self.raw)
-                else:
-                    this = self.contiguous()
-                    this._source = bytes(this.raw)
-            return _unpickle, (this.name, this.dtype, this.shape, this._source, this._offset,
-                               this._stored, this.attrs, this.format, this._strides, this._order,
-                               this._encoding, this._problem)
-
-
-if FULL_PYTHON:
-    def _unpickle(name: str, dtype: str, shape: "Tuple[int, ...]", source: "Any",
-                  *rest: "Any") -> Tensor:
-        """Make the Tensor that __reduce__ took apart; a file is opened at its first use."""
-        if isinstance(source, bytes):
-            source = Held(source)
-        return Tensor(name, dtype, shape, source, *rest)
+    def __reduce__(self) -> "Any":
+        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
+        stored = self.stored
+        if not isinstance(stored.source, Path):
+            base = self if stored.strides is None else self.contiguous()
+            data, old = bytes(base.raw), base.stored
+            stored = Storage(Memory(data), 0, len(data), None, old.order, old.encoding, old.why)
+        return type(self), (self.name, self.dtype, self.shape, stored, self.attrs, self.format)
+    # </full>
 
 
 class _Keys:
@@ -2562,25 +2436,23 @@ class _Keys:
 _ALL = _Keys()[:]
 
 
-def _as_index(key: "Any") -> int:
+def as_index(key: "Any") -> int:
     """Return an index as an int: ints and what has __index__ (numpy integers), nothing else."""
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError("an index is an int, a slice or Ellipsis, not %s" % type(key).__name__)
     return int(key)
 
 
-def _slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
+def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
     """Return (start, stop, step) of a slice over n elements; slice.indices() where it is there."""
     if hasattr(key, "indices"):
         return key.indices(n)
     step = 1 if key.step is None else key.step
     low, high = (0, n) if step > 0 else (-1, n - 1)
-    ends = []
-    for end, default in ((key.start, low if step > 0 else high),
-                         (key.stop, high if step > 0 else low)):
+    ends = [low, high] if step > 0 else [high, low]
+    for i, end in enumerate((key.start, key.stop)):
         if end is not None:
-            default = max(low, min(high, end + n if end < 0 else end))
-        ends.append(default)
+            ends[i] = max(low, min(high, end + n if end < 0 else end))
     return ends[0], ends[1], step
 
 
@@ -2590,31 +2462,31 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        attrs = Map([(k, v) for k, v in base._dense_attrs().items() if k != "burn_dtype"])
-        nbytes = base.size * ITEMSIZE[dtype]
-        super().__init__(base.name, dtype, base.shape, Held(b""), 0, nbytes, attrs, base.format)
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
+        attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
+        stored = Storage(Memory(b""), 0, base.size * ITEMSIZE[dtype])
+        super().__init__(base.name, dtype, base.shape, stored, attrs, base.format)
         self._base = base
 
-    def _blocks(self) -> "Iterator[Any]":
-        old, new = self._base.dtype or "", self.dtype or ""
-        for block in self._base._blocks():
+    def blocks(self) -> "Chunks":
+        for block in self._base.blocks():
             for piece in pieces(block, BLOCK):
-                yield cast_block(piece, old, new)
+                yield cast_block(piece, str(self._base.dtype), str(self.dtype))
 
-    def _transposed(self) -> Tensor:
-        return Cast(self._base._transposed(), self.dtype or "")
+    # <save>
+    def transpose(self) -> Tensor:
+        return Cast(self._base.transpose(), str(self.dtype))
+    # </save>
 
 
 class File:
     """A mapping from names to Tensors, in the order of the file's index; also a context manager.
 
-    `.format`, `.path` (None for buffers and streams), `.metadata` (the user's key/value pairs,
-    typed), `.attrs` (facts of the format), `.nbytes` (of the file).
+    `.path` (None without one), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
     """
 
-    def __init__(self, format: str, source: "Any", attrs: "Dict[str, Any]",
-                 metadata: "Dict[str, Any]", tensors: "List[Tensor]",
-                 options: "Optional[Dict[str, Any]]" = None) -> None:
+    def __init__(self, format: str, source: "Any", attrs: "Facts", metadata: "Facts",
+                 tensors: "List[Tensor]", options: "Optional[Facts]" = None) -> None:
         self.format = format
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
@@ -2622,26 +2494,24 @@ class File:
         self.metadata = metadata
         self._source = source
         self._options = options or {}
-        self._tensors: "Dict[str, Tensor]" = Map()
-        for item in tensors:
-            self._tensors[item.name] = item
+        self._tensors: "Dict[str, Tensor]" = Map([(item.name, item) for item in tensors])
 
     def __getitem__(self, name: str) -> Tensor:
-        found = self._tensors.get(name)
-        if found is None:
-            raise KeyError(self._missing(name))
-        return found
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        return self._tensors[name]
 
-    def _missing(self, name: str) -> str:
-        text = "no tensor %s" % shown(name)
-        if FULL_PYTHON and isinstance(name, str) and len(self) <= 20000:
+    def say_missing(self, name: str) -> str:
+        """Return the message that there is no tensor of this name, with the nearest one."""
+        text = "no tensor %s" % show(name)
+        if isinstance(name, str) and len(self) <= 20000:
             try:
                 from difflib import get_close_matches
             except ImportError:
                 return text
             near = get_close_matches(name, list(self), 1, 0.5)
-            text += "; nearest is %s" % quoted(near[0]) if near else ""
-        return "%s (%s)" % (text, counted(len(self), "tensor"))
+            text += "; nearest is %s" % quote(near[0]) if near else ""
+        return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -2665,13 +2535,13 @@ class File:
         return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
-        names = [quoted(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
+        names = [quote(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
         return "<File %s%s: %s%s>" % (
-            self.format, "" if self.path is None else " " + quoted(self.path),
-            counted(len(self), "tensor"), " " + ", ".join(names) if names else "")
+            self.format, "" if self.path is None else " " + quote(self.path),
+            count_of(len(self), "tensor"), " " + ", ".join(names) if names else "")
 
     def close(self) -> None:
-        """Let go of the file. Views that are held stay valid; a Tensor asked later raises."""
+        """Close the file. Views that are held stay valid; a Tensor asked later raises."""
         self._source.close()
 
     def __enter__(self) -> "File":
@@ -2680,48 +2550,57 @@ class File:
     def __exit__(self, *error: "Any") -> None:
         self.close()
 
-    if FULL_PYTHON:
-        def __reduce__(self) -> "Any":
-            if self.path is None:
-                raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-            return _reload, (self._source.where, self.format, self._source.wanted, self._options)
-
-
-if FULL_PYTHON:
-    def _reload(path: str, format: str, mapped: bool, options: "Dict[str, Any]") -> File:
+    # <full>
+    @staticmethod
+    def _reload(path: str, format: str, mapped: bool, options: "Facts") -> "File":
         return load(path, format=format, mmap=mapped, **options)
 
+    def __reduce__(self) -> "Any":
+        if self.path is None:
+            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+        return File._reload, (self._source.where, self.format, self._source.wanted, self._options)
+    # </full>
 
-# Values that become tensors
 
+def new_tensor(dtype: "Optional[str]", shape: "Shape", raw: "Any", order: str = "<",
+               name: str = "", format: "Optional[str]" = None) -> Tensor:
+    """Return a Tensor over bytes in memory."""
+    source = Memory(raw)
+    return Tensor(name, dtype, shape, Storage(source, 0, source.nbytes, None, order), (), format)
+
+
+def is_sparse(item: Tensor) -> bool:
+    """Return whether a tensor keeps only some of its elements, see [6b]."""
+    return isinstance(item, FEATURES.get("sparse", ()))
+
+
+# <save>
 def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = None, *,
            components: "Any" = None, **attrs: "Any") -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays, to look at or to save.
 
-    Nested lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` says
-    otherwise. bytes, bytearray and 1-D byte views are raw little-endian elements of `dtype`;
-    arrays (numpy, array.array, typed memoryviews) bring their own dtype and shape, and `dtype`
-    converts them. `shape` reshapes. `attrs` are facts for the format it will be saved to.
-    ValueError where numbers, shape and dtype do not fit; nothing is cast silently.
+    Nested lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given.
+    bytes and 1-D byte views: raw little-endian elements of `dtype`. Arrays (numpy, array.array,
+    typed memoryviews) bring their dtype and shape; `dtype` converts, `shape` reshapes. `attrs`
+    are facts for the format it will be saved to. ValueError where anything does not fit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
     ((2, 2), 3.0, '0000803f')
     """
     if components is not None:
-        return beyond("from_components")(  # type: ignore[no-any-return]
-            dtype, shape, components, attrs)
-    if data is None:
-        raise TypeError("tensor() needs data")
+        sparse: Tensor = feature("sparse").make(dtype, shape, components, attrs)
+        return sparse
     if dtype == "qfloat":
-        return beyond("make_quantized")(data, shape, attrs)  # type: ignore[no-any-return]
+        quantized: Tensor = feature("quantized").make(data, shape, attrs)
+        return quantized
     if dtype is not None and dtype not in ITEMSIZE:
-        raise ValueError("no dtype %s; there are %s" % (shown(dtype), ", ".join(ITEMSIZE)))
+        raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     if isinstance(data, Tensor):
-        made = data._copy(attrs=Map(data.attrs.items()))
-        known = () if made.format is None else find_format(made.format).TENSOR_ATTRS
-        if made.format is not None and known is not None and [k for k in attrs if k not in known]:
-            made = made._copy(attrs=Map(), format=None)  # facts of the user, of no format
+        made = data.copy()
+        known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
+        if known is not None and [key for key in attrs if key not in known]:
+            made = made.copy(attrs=Map(), format=None)  # facts of the user, of no format
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
     else:
@@ -2729,20 +2608,19 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
     if dtype is not None and made.dtype != dtype:
         made = made.astype(dtype)
     if shape is not None:
-        shape = _as_shape(shape)
+        shape = as_shape(shape)
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
-            raise ValueError("%d elements do not have the shape %s" % (made.size, list(shape)))
-        made = made.contiguous()._copy(shape=shape)
-    for key, value in attrs.items():
-        made.attrs[key] = value
+            raise ValueError("%d elements do not have the shape %s" % (made.size, show(shape)))
+        made = made.contiguous().copy(shape=shape)
+    made.attrs.update(attrs)
     return made
 
 
-def _as_shape(shape: "Any") -> "Tuple[int, ...]":
+def as_shape(shape: "Any") -> "Shape":
     """Return a shape given as one dimension or several as a tuple of ints."""
     if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
         shape = (shape,)
-    return tuple([_as_index(n) for n in shape])
+    return tuple([as_index(n) for n in shape])
 
 
 def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
@@ -2750,11 +2628,10 @@ def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
     shape: "List[int]" = []
     level = [data]
     while level and isinstance(level[0], (list, tuple)):
-        count = len(level[0])
-        for row in level:
-            if not isinstance(row, (list, tuple)) or len(row) != count:
-                raise ValueError("the lists are ragged at depth %d" % len(shape))
-        shape.append(count)
+        size = len(level[0])
+        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+            raise ValueError("the lists are ragged at depth %d" % len(shape))
+        shape.append(size)
         level = [item for row in level for item in row]
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
@@ -2768,213 +2645,597 @@ def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
             dtype = "bool"
         else:
             dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
-    raw = bytes(pack_values(dtype, values))
-    return Tensor("", dtype, tuple(shape), Held(raw), 0, len(raw))
+    return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
 
-if FULL_PYTHON:
-    _BUFFER_KINDS = {"f": "float", "d": "float", "e": "float", "?": "bool"}
-    for _code in "bhilqn":
-        _BUFFER_KINDS[_code] = "int"
-        _BUFFER_KINDS[_code.upper()] = "uint"
+def _from_bytes(data: "Any", dtype: str) -> Tensor:
+    """Return a Tensor of raw little-endian elements."""
+    if len(data) % ITEMSIZE[dtype]:
+        raise ValueError("%d bytes are not a whole number of %s" % (len(data), dtype))
+    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
-    def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
-        """Return a Tensor of a bytes-like object or an array; zero-copy where it is contiguous."""
-        given = str(getattr(data, "dtype", "")).split(".")[-1]
-        if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: numpy gives no buffer of it
-            try:
-                data = data.view("uint16")
-            except TypeError:
-                given = ""
-        elif not _has_buffer(data) and hasattr(data, "__array__"):
-            data = data.__array__()
-        if not _has_buffer(data):
-            raise TypeError("cannot make a tensor of %s" % type(data).__name__)
-        view = memoryview(data)
-        order, code = NATIVE, view.format
-        if len(code) == 2 and code[0] in "<>=@":
-            order, code = code[0] if code[0] in "<>" else NATIVE, code[1]
-        shape = tuple(view.shape or ())
-        plain = code == "B" and view.ndim == 1 and not hasattr(data, "dtype") and not hasattr(
-            data, "typecode")
-        if plain and dtype is not None:
-            if len(view) % ITEMSIZE[dtype]:
-                raise ValueError("%d bytes are not a whole number of %s" % (len(view), dtype))
-            code, order, shape = dtype, "<", (len(view) // ITEMSIZE[dtype],)
-        elif given == "bfloat16":
-            code = given
-        elif code in _BUFFER_KINDS:
-            kind = _BUFFER_KINDS[code]
-            code = kind if kind == "bool" else "%s%d" % (kind, 8 * view.itemsize)
-        if code not in ITEMSIZE:
-            raise TypeError("cannot make a tensor of elements with the code %s"
-                            % quoted(view.format))
-        if view.nbytes and view.c_contiguous and len(view.format) == 1 and view.format != "e":
-            raw = view.cast("B")
-        else:
-            raw = memoryview(view.tobytes())
-        return Tensor("", code, shape, Held(raw), 0, len(raw), order=order)
 
-    def _has_buffer(data: "Any") -> bool:
+BUFFER_KINDS = dict([(code, kind) for kind, codes in (  # of each struct code
+    ("float", "fde"), ("bool", "?"), ("int", "bhilqn"), ("uint", "BHILQN")) for code in codes])
+
+
+def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
+    """Return a Tensor of a bytes-like object or an array; zero-copy where it is contiguous."""
+    if BOARD:  # a memoryview has neither format nor cast there: other buffers as numbers
+        memoryview(data)  # a TypeError for what is not a buffer
+        if isinstance(data, (bytes, bytearray)):
+            return _from_bytes(bytes(data), dtype or "uint8")
+        return _from_lists(list(data), dtype)
+    given = str(getattr(data, "dtype", "")).split(".")[-1]
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: numpy gives no buffer of it
         try:
-            memoryview(data)
-        except (TypeError, ValueError, BufferError):
-            return False
-        return True
-else:
-    def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
-        """As above, where a memoryview has neither format nor cast: other buffers as numbers."""
-        memoryview(data)  # a TypeError for what is no buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return _from_lists(list(data), dtype)
-        dtype = dtype or "uint8"
-        raw = bytes(data)
-        if len(raw) % ITEMSIZE[dtype]:
-            raise ValueError("%d bytes are not a whole number of %s" % (len(raw), dtype))
-        return Tensor("", dtype, (len(raw) // ITEMSIZE[dtype],), Held(raw), 0, len(raw))
+            data = data.view("uint16")
+        except TypeError:
+            given = ""
+    elif not has_buffer(data) and hasattr(data, "__array__"):
+        data = data.__array__()
+    if not has_buffer(data):
+        raise TypeError("cannot make a tensor of %s" % type(data).__name__)
+    view = memoryview(data)
+    order = view.format[0] if view.format[0] in "<>" else NATIVE
+    code = view.format.lstrip("<>=@")
+    array = hasattr(data, "dtype") or hasattr(data, "typecode")
+    if code == "B" and view.ndim == 1 and not array and dtype is not None:
+        return _from_bytes(view, dtype)
+    if given == "bfloat16":
+        code = given
+    elif code in BUFFER_KINDS:
+        kind = BUFFER_KINDS[code]
+        code = kind if kind == "bool" else "%s%d" % (kind, 8 * view.itemsize)
+    if code not in ITEMSIZE:
+        raise TypeError("cannot make a tensor of elements with the code %s" % quote(view.format))
+    return new_tensor(code, tuple(view.shape or ()), view, order)
+
+
+def has_buffer(data: "Any") -> bool:
+    """Return whether a memoryview can be made of an object."""
+    try:
+        memoryview(data)
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
+# </save>
+
+
+# -- [6b] sparse ---------------------------------------------------------------------------------
+
+MAX_DENSE = 1 << 30  # bytes of the dense form
+
+
+class Sparse(Tensor):
+    """A tensor of which some elements are stored, the others are 0: csr (rank 2) or coo.
+
+    Its bytes, values and sub-tensors are those of the dense form, made anew at each call. The
+    parts are read, and checked, when they are first asked for.
+    """
+
+    __slots__ = ("_parts", "_read", "_places", "own_attrs")
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: "Shape", stored: "Any",
+                 attrs: "Any", format: "Optional[str]", parts: "Any" = None, read: "Any" = None,
+                 places: "Any" = (), own_attrs: "Any" = ()) -> None:
+        old = stored or parts["values"].stored
+        stored = Storage(old.source, old.offset, old.nbytes, None, "<", "sparse")
+        super().__init__(name, dtype, shape, stored, attrs, format)
+        self._parts = parts
+        self._read = read  # makes the parts
+        self._places = places  # (key, offset, nbytes) of the parts beside the values
+        self.own_attrs = own_attrs
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":  # type: ignore[override]
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        if self._parts is None:
+            parts = self._read()
+            why = check_parts(self.shape, parts)
+            if why is not None:
+                raise self.error(why)
+            self._parts = parts
+        return Map(self._parts.items())
+
+    def ranges(self) -> "List[Tuple[int, int, str]]":
+        return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
+                                   for key, offset, nbytes in self._places]
+
+    def todense(self) -> Tensor:
+        """Return it with its zeros, in memory."""
+        parts = self.components
+        if self.nbytes > MAX_DENSE:
+            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+        out, size = bytearray(self.nbytes), self.check()
+        values = pieces(parts["values"].tobytes(), size)
+        for place, value in zip(find_places(self.shape, parts), values):
+            out[place * size:place * size + size] = value
+        return self.in_memory(out)
+
+    def blocks(self) -> "Chunks":
+        return self.todense().blocks()
+
+    def copy(self, **changes: "Any") -> Tensor:
+        if "stored" in changes:  # the dense form: what described the parts is gone
+            changes.setdefault("attrs", Map([(key, value) for key, value in self.attrs.items()
+                                             if key not in self.own_attrs]))
+            return super().copy(**changes)
+        new = super().copy(**changes)
+        return Sparse(new.name, new.dtype, new.shape, new.stored, new.attrs, new.format,
+                      self._parts, self._read, self._places, self.own_attrs)
+
+    # <full>
+    def __reduce__(self) -> "Any":
+        return Sparse, (self.name, self.dtype, self.shape, None, self.attrs, self.format,
+                        self.components, None, (), self.own_attrs)
+    # </full>
+
+    # <save>
+    def with_values(self, dtype: str) -> "Sparse":
+        """Return it with the values cast, still sparse."""
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        return Sparse(self.name, dtype, self.shape, None, self.attrs, self.format, parts,
+                      own_attrs=self.own_attrs)
+
+    def sort_rows(self) -> "Dict[str, Tensor]":
+        """Return the parts with the columns of each row of a csr tensor in rising order."""
+        parts = self.components
+        if "coords" in parts:
+            return parts
+        indices, indptr = parts["indices"].data, parts["indptr"].data
+        order = [k for start, stop in zip(indptr, indptr[1:])
+                 for k in sorted(range(start, stop), key=lambda k: indices[k])]
+        if order != list(range(len(order))):
+            for key in ("values", "indices"):
+                values = list(pieces(parts[key].tobytes(), parts[key].check()))
+                parts[key] = parts[key].in_memory(b"".join([values[k] for k in order]))
+        return parts
+
+    @staticmethod
+    def make(dtype: "Optional[str]", shape: "Any", components: "Any", attrs: "Facts") -> Tensor:
+        """Return a sparse Tensor of its parts, each as tensor() takes it."""
+        keys = sorted(components)
+        if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
+            raise ValueError("a sparse tensor needs shape= and components {values, indptr, "
+                             "indices} or {values, coords}")
+        parts: "Dict[str, Tensor]" = Map()
+        for key in reversed(keys):  # values first
+            part = tensor(components[key], dtype if key == "values" else None)
+            if key != "values" and part.dtype not in ("uint32", "uint64"):
+                part = part.astype("uint64")
+            parts[key] = part.contiguous().copy(shape=(part.size,), name=key)
+        shape = as_shape(shape)
+        why = check_parts(shape, parts)
+        if why is not None:
+            raise ValueError(why)
+        values = parts["values"]
+        if "coords" in parts:
+            parts["coords"] = parts["coords"].copy(shape=(len(shape), values.size))
+        return Sparse("", values.dtype, shape, None, Map(attrs.items()), None, parts)
+    # </save>
+
+
+FEATURES["sparse"] = Sparse
+
+
+def check_parts(shape: "Shape", parts: "Dict[str, Tensor]") -> "Optional[str]":
+    """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
+    nnz, rank = parts["values"].size, len(shape)
+    if "coords" in parts:
+        coords, size = parts["coords"].data, count_elements(shape)
+        if nnz > size:
+            return f"{nnz} values, the shape {show(shape)} has {size} elements: some occur twice"
+        if len(coords) != rank * nnz:
+            return "%d coordinates for %d values of rank %d" % (len(coords), nnz, rank)
+        axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(rank)]
+        for axis, n in zip(axes, shape):
+            if nnz and max(axis) >= n:
+                return "a coordinate is outside the shape: %d of %d" % (max(axis), n)
+        return "a coordinate occurs twice" if rank and len(set(zip(*axes))) != nnz else None
+    if rank != 2:
+        return "csr needs rank 2, this is rank %d" % rank
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    if len(indptr) != shape[0] + 1 or len(indices) != nnz:
+        return "%d row pointers and %d columns for %d rows and %d values" % (
+            len(indptr), len(indices), shape[0], nnz)
+    if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
+        return "indptr does not go from 0 to the number of values"
+    for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
+        if start > stop:
+            return "indptr falls in row %d" % i
+        row = set(indices[start:stop])
+        if len(row) != stop - start:
+            return "a column occurs twice in row %d" % i
+        if row and max(row) >= shape[1]:
+            return "a column index is outside the shape: %d of %d" % (max(row), shape[1])
+    return None
+
+
+def find_places(shape: "Shape", parts: "Dict[str, Tensor]") -> "Iterator[int]":
+    """Yield, for each stored value, its place among the elements of the dense form."""
+    if "coords" in parts:
+        coords, nnz = parts["coords"].data, parts["values"].size
+        strides = row_major(shape, 1)
+        for k in range(nnz):
+            yield sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
+        return
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
+        for column in indices[start:stop]:
+            yield i * shape[1] + column
+
+
+# -- [6c] quantized ------------------------------------------------------------------------------
+
+
+class Plan:
+    """How the bytes of a quantized tensor are laid out: values, zeros to 4 bytes, scales."""
+
+    def __init__(self, kind: "Optional[str]", bits: int, value_bytes: int, scale: str, count: int,
+                 block: "Any") -> None:
+        self.kind = kind  # of minifloat; None: two's complement
+        self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
+        self.scale, self.count = scale, count  # a dtype or a kind of minifloat, how many
+        self.block = block  # the shape of the elements that share a scale; None: all do
+        self.scales_at = round_up(value_bytes, 4)
+        self.nbytes = self.scales_at + count * ITEMSIZE.get(scale, 1)
+
+
+class Quantized(Tensor):
+    """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales.
+
+    A format that has such tensors registers in SCHEMES, by the attr that holds the scheme, an
+    object with scheme_of(attr) -> dict or None and plan(tensor, scheme) -> Plan.
+    """
+
+    __slots__ = ()
+    SCHEMES: "Facts" = {}
+
+    def _found(self) -> "Tuple[Any, Facts]":
+        """Return (what a format registered, the scheme) for the attr that this tensor has."""
+        for key, schemes in self.SCHEMES.items():
+            if key in self.attrs:
+                return schemes, schemes.scheme_of(self.attrs[key])
+        raise self.error("no quantization scheme is known for it", Unsupported)
+
+    @property
+    def scheme(self) -> "Facts":  # type: ignore[override]
+        """How it is stored, in the words of its format."""
+        return self._found()[1]
+
+    def plan(self) -> Plan:
+        schemes, scheme = self._found()
+        plan: Plan = schemes.plan(self, scheme)
+        if plan.nbytes != self.stored.nbytes:
+            raise self.error("%d bytes stored, the scheme needs %d" % (
+                self.stored.nbytes, plan.nbytes), Unsupported)
+        return plan
+
+    def _made(self, dtype: str, shape: "Shape", numbers: "Any") -> Tensor:
+        return new_tensor(dtype, shape, pack_values(dtype, numbers), "<", self.name, self.format)
+
+    @property
+    def values(self) -> Tensor:
+        """The stored numbers, before scaling: int8, or float32 where they are small floats."""
+        plan = self.plan()
+        raw, bits, half = self.raw, plan.bits, 1 << plan.bits - 1
+        codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
+        if plan.kind is not None:
+            return self._made("float32", self.shape, [minifloat(plan.kind, c) for c in codes])
+        return self._made("int8", self.shape, [(c ^ half) - half for c in codes])
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales: one, or one per block, in row-major order of the blocks."""
+        plan = self.plan()
+        raw = bytes(self.raw)[plan.scales_at:]
+        if plan.scale in ITEMSIZE:
+            return self._made("float32", (plan.count,), unpack_values(plan.scale, raw))
+        return self._made("float32", (plan.count,), [minifloat(plan.scale, c) for c in raw])
+
+    def dequantize(self) -> Tensor:
+        """Return values x scales as float32, in memory."""
+        block = self.plan().block
+        step = self.size if block is None else block[-1]
+        if block is not None and (set(block[:-1]) - {1} or self.shape[-1] % step):
+            raise self.error("the block shape %s has two meanings among the backends that write "
+                             "it; only blocks along the last dimension, which they divide, are "
+                             "dequantized" % show(block), Unsupported)
+        scales = list(self.scales.flat)
+        made = self._made("float32", self.shape, [
+            value * scales[i // step] for i, value in enumerate(self.values.flat)])
+        return made.copy(attrs=Map([(key, value) for key, value in self.attrs.items()
+                                    if key not in self.SCHEMES]))
+
+    # <save>
+    @staticmethod
+    def make(data: "Any", shape: "Any", attrs: "Facts") -> "Quantized":
+        """Return a Tensor of stored bytes in the scheme that an attr describes."""
+        found = [key for key, schemes in Quantized.SCHEMES.items()
+                 if key in attrs and isinstance(schemes.scheme_of(attrs[key]), dict)]
+        if shape is None or not found:
+            needs = " or ".join([schemes.NEEDS for schemes in Quantized.SCHEMES.values()])
+            raise ValueError("qfloat needs bytes, shape= and " + needs)
+        raw = bytes(memoryview(data))
+        stored = Storage(Memory(raw), 0, len(raw))
+        return Quantized("", "qfloat", as_shape(shape), stored, Map(attrs.items()))
+    # </save>
+
+
+FEATURES["quantized"] = Quantized
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
+    if kind == "E8M0":
+        return float("nan") if code == 255 else 2.0 ** (code - 127)
+    if kind == "E5M2":  # the upper half of a float16
+        return float(unpack_from("<e", bytes([0, code]), 0)[0])
+    if kind == "E4M3":
+        sign, exponent, fraction = code >> 7, code >> 3 & 15, code & 7
+        if exponent == 15 and fraction == 7:
+            return float("nan")
+        value = fraction * 2.0 ** -9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
+    else:
+        sign, value = code >> 3, (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)[code & 7]
+    return -value if sign else value
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
 
 
-class Format:
-    """What every format answers; the rooms below fill it in.
+U64 = "0 to 2**64-1"
+KINDS = {  # of the values in a map of an index: type, what it must be besides, in words
+    "text": (str, None, "text"), "map": (Map, None, "a map"),
+    "unsigned": (int, None, "an integer " + U64),
+    "numbers": (list, all_u64, "an array of integers " + U64),
+    "range": (list, lambda pair: len(pair) == 2 and all_u64(pair),
+              "an array of two integers " + U64)}
 
-    FORMATS has one object of each. read(cursor, **options) -> (attrs, metadata, tensors) parses
-    the index and touches no tensor byte. write(items, metadata, attrs, options) checks everything,
-    then returns an iterator over the bytes of the file. What only explain, verify and the command
-    line need of a format stands in tables there, by its NAME.
+
+class MapRows:
+    """The keys of a map: rows (key, kind, needed, doc[, meanings of its items]) check and explain.
+
+    A kind is "any", one of KINDS, or a tuple of the texts that there are; `needed`: True, False,
+    or None where null does for absent. `other` is the meaning of any other key, which must be
+    text with `text_keys`.
     """
+
+    def __init__(self, *rows: "Any", other: str, text_keys: bool = False) -> None:
+        self.keys = [row[0] for row in rows]
+        self.needed = [row[0] for row in rows if row[2]]
+        self.text_keys = text_keys
+        self.meanings: "Facts" = {"*": (other, None)}
+        self._rows: "Facts" = {}
+        for key, kind, needed, doc, *items in rows:
+            self.meanings[key] = doc, items[0] if items else None
+            if kind != "any":
+                known = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+                self._rows[key] = known + (needed is None,)
+
+    def check(self, entry: "Any") -> "Optional[Tuple[Optional[str], str]]":
+        """Return (key or None, why) of something that is wrong with a map, or None."""
+        if type(entry) is not Map:
+            return None, "it is %s, expected a map" % show(entry)
+        for key, value in entry.items():
+            row = self._rows.get(key)
+            if row is None:
+                if self.text_keys and type(key) is not str:
+                    return None, "the key %s is not text" % show(key)
+                continue
+            python, fits, words, nullable = row
+            if type(value) is python:
+                if python is int:
+                    if 0 <= value < 1 << 64:
+                        continue
+                elif fits is None or fits(value):
+                    continue
+            if value is not None or not nullable:
+                return key, "%s is %s, expected %s" % (key, show(value), words)
+        for key in self.needed:
+            if key not in entry:
+                return None, "the entry lacks %r" % key
+        return None
+
+
+class Format:
+    """What every format answers; the rooms below fill it in. FORMATS has one object of each."""
 
     NAME = ""
     TITLE = ""  # as a person calls it
+    HOLDS = ""  # what besides tensors
     SUFFIXES: "Tuple[str, ...]" = ()
-    MAGIC = b""
+    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin; those of refused generations too
+    MARKED = True  # every file begins with one of the MAGICS
+    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: "Any" = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
-    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows; CONTENT ones are no mechanics
+    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
+    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop silently
-    SPARSE = False  # holds sparse tensors as such
+    USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
+    READER: "Any" = Cursor  # what read() takes
     ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
-    PAD_END = False  # the last tensor is padded too
-    PLACE = "tensors[%d]"  # path of a tensor's entry in explain; without %d: of the map by name
+    PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
+    CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
 
     def __repr__(self) -> str:
         return "<format %s>" % self.NAME
 
     def detect(self, head: bytes) -> bool:
-        return head[:len(self.MAGIC)] == self.MAGIC
+        """Return whether a file that begins so is of this format, or a generation of it."""
+        return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
-    def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+    def check_magic(self, cursor: "Any", magic: bytes) -> None:
+        """Raise unless the file begins with its magic; other generations are refused by name."""
+        head = cursor.head(len(magic))
+        if head and head == magic[:len(head)]:
+            return
+        for start, name in self.OTHERS:
+            if head[:len(start)] == start:
+                raise cursor.error("%s; only %s is read" % (name, self.TITLE), "magic", 0,
+                                   check="magic", kind=Unsupported)
+        raise cursor.error("not a %s file: it begins with %s" % (self.NAME, quote(head)),
+                           "magic", 0, check="magic")
+
+    def read(self, cursor: "Any") -> "Tuple[Any, Any, List[Tensor]]":
+        """Return (attrs, metadata, tensors): the index is parsed, no tensor byte is touched."""
         raise NotImplementedError
-
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        raise NotImplementedError
-
-    def is_content(self, key: str) -> bool:
-        return key in self.CONTENT
-
-    def misfit_metadata(self, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
-        """Return (key, why) of the entries of the metadata that cannot be written."""
-        return [(key, "there is no place for metadata") for key in metadata]
-
-    def loaded_name(self, name: str, options: "Dict[str, Any]") -> str:
-        """Return the name under which a tensor that was saved with this name is loaded."""
-        return name
 
     def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
         """Return (label, offset, nbytes, text) of each checksum stored for a tensor's bytes."""
         return []
 
-    def own_attrs(self, tensor: Tensor) -> "Dict[str, Any]":
+    def check_range(self, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+        """Return (status, why) of a checksum, as checksums() gives it, of a range of the file."""
+        raise NotImplementedError
+
+    # <tools>
+    def alignment(self, attrs: "Any") -> int:
+        """Return the multiple of bytes at which the tensors of a file begin."""
+        return self.ALIGN
+
+    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
+        """Return (nbytes, byte, doc) of the pieces of a gap that are padding by the rule.
+
+        `before`, `after`: "structure", "data" or "end" (of the file), what the gap lies between;
+        filled(start, stop, byte): are the bytes there all that byte?
+        """
+        align = self.alignment(attrs)
+        if align == 1 or (after != "data" and (before, after) != (self.PAD_END, "end")):
+            return []
+        return [(min(stop, round_up(start, align)) - start, 0, "to a multiple of %d" % align)]
+
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        """Yield what the real libraries are known to make of a file, other than we do."""
+        return iter(())
+
+    def is_content(self, key: str) -> bool:
+        return key in self.CONTENT
+
+    def loaded_name(self, name: str, options: "Facts") -> str:
+        """Return the name under which a tensor that was saved with this name is loaded."""
+        return name
+    # </tools>
+
+    # <save>
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        """Check everything, then return an iterator over the bytes of the file."""
+        raise NotImplementedError
+
+    def choose(self, key: str, default: "Any", options: "Any", attrs: "Any") -> "Any":
+        """Return an option of save, else the attr of this name, else the default."""
+        for given in (options, attrs):
+            if given.get(key) is not None:
+                return given[key]
+        return default
+
+    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+        """Return (key, why) of the entries of the metadata that cannot be written."""
+        return [(key, "there is no place for metadata") for key in metadata]
+
+    def own_attrs(self, tensor: Tensor) -> "Facts":
         """Return the attrs that count here: those of this format or made by the user."""
         return tensor.attrs if tensor.format in (None, self.NAME) else {}
-
-    def check_common(self, items: "List[Tuple[str, Tensor]]", metadata: "Any",
-                     options: "Dict[str, Any]") -> "List[Any]":
-        """Return the problems that are the same in every format, as (tensor name, text)."""
-        problems: "List[Any]" = []
-        for name, item in items:
-            attrs = self.own_attrs(item)
-            if item._sparse and not self.SPARSE:
-                problems.append((name, "sparse; .todense() or convert(dense=True)"))
-            if item._problem is not None and item.dtype != "qfloat" and not self.passes(item):
-                problems.append((name, item._problem))
-            elif item.dtype not in self.DTYPES and not self.passes(item):
-                remedy = beyond("remedy", False)
-                problems.append((name, "%s (it holds %s)%s" % (
-                    item.dtype, ", ".join(self.DTYPES),
-                    remedy(item.dtype, self.DTYPES) if remedy else "")))
-            if item.format is None and self.TENSOR_ATTRS is not None:
-                for key in attrs:
-                    if key not in self.TENSOR_ATTRS:
-                        problems.append((name, "attribute %s is not known here" % shown(key)))
-        misfits = ["%s = %s (%s)" % (shown(key), shown(metadata[key]), why)
-                   for key, why in self.misfit_metadata(metadata, options)]
-        if misfits:
-            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
-                             % (self.TITLE, ", ".join(misfits)))
-        return problems
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor whose values are unknown here can be written as it is stored."""
         return False
 
-    def refuse(self, problems: "List[Any]") -> None:
+    def check_items(self, items: "Items", metadata: "Any",
+                    options: "Facts") -> "List[Tuple[str, str]]":
+        """Return (tensor name, why) of what cannot be written, as far as it is alike everywhere."""
+        problems: "List[Tuple[str, str]]" = []
+        for name, item in items:
+            if is_sparse(item) and "sparse" not in self.USES:
+                problems.append((name, "sparse; .todense() or convert(dense=True)"))
+            if item.stored.why is not None and not self.passes(item):
+                problems.append((name, item.stored.why))
+            elif item.dtype not in self.DTYPES and not self.passes(item):
+                problems.append((name, "%s (it holds %s)%s" % (
+                    item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
+            if item.format is None and self.TENSOR_ATTRS is not None:
+                problems += [(name, "attribute %s is not known here" % show(key))
+                             for key in item.attrs if key not in self.TENSOR_ATTRS]
+        misfits = ["%s = %s (%s)" % (show(key), show(metadata[key]), why)
+                   for key, why in self.misfit_metadata(metadata, options)]
+        if misfits:
+            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
+                             % (self.TITLE, ", ".join(misfits)))
+        return problems + [(name, why) for name, _ in items for why in self.check_name(name)]
+
+    def check_name(self, name: str) -> "List[str]":
+        """Return why a name cannot be written."""
+        return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
+
+    def refuse(self, problems: "List[Tuple[str, str]]") -> None:
         """Raise ValueError if there are problems: one line, then one per tensor if several."""
-        if not problems:
-            return
-        lines = ["tensor %s: %s" % (quoted(name), text) for name, text in problems]
-        if len(lines) == 1:
-            raise ValueError("%s cannot hold %s" % (self.TITLE, lines[0]))
-        raise ValueError("%s cannot hold %d things:\n  %s" % (
-            self.TITLE, len(lines), "\n  ".join(lines)))
+        lines = ["tensor %s: %s" % (quote(name), text) for name, text in problems]
+        if len(lines) > 1:
+            lines.insert(0, "%d things:" % len(lines))
+        if lines:
+            raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
+
+    @staticmethod
+    def lay_out(head: bytes, items: "Items", starts: "List[int]", end: int,
+                tail: bytes = b"") -> "Chunks":
+        """Yield a file: head, each tensor's bytes from its start on, zeros between, up to end."""
+        yield head
+        at = len(head)
+        for (_, item), start in zip(items, starts):
+            yield bytes(start - at)
+            yield from item.blocks() if item.stored.why is None else item.stored_blocks()
+            at = start + item.nbytes
+        yield bytes(end - at) + tail
+    # </save>
 
 
-def check_names(problems: "List[Any]", items: "List[Tuple[str, Tensor]]", empty: bool = True,
-                nul: bool = True) -> None:
-    """Add a problem for each name that is no Unicode text, or empty, or holds NUL, where barred."""
-    for name, _ in items:
-        try:
-            encode_text(name)
-        except ValueError:
-            problems.append((name, "the name is not Unicode text (a lone surrogate)"))
-        if not empty and not name:
-            problems.append((name, "an empty name"))
-        if not nul and "\0" in name:
-            problems.append((name, "a NUL in the name"))
+def admit(reader: Reader, rows: "Iterable[Any]", kind: Format, low: int, high: int,
+          fields: "Tuple[str, str, str]") -> "List[Tensor]":
+    """Return the tensors of a file: the rules that all formats share are checked here.
 
-
-def is_text(text: str) -> bool:
-    """Return whether a str can be written as UTF-8."""
-    try:
-        encode_text(text)
-    except ValueError:
-        return False
-    return True
-
-
-def all_u64(numbers: "List[Any]") -> bool:
-    for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
-        if type(n) is not int or not 0 <= n < 1 << 64:
-            return False
-    return True
-
-
-def decode_strict(data: bytes) -> "Optional[str]":
-    """Return UTF-8 text, or None if the bytes are not UTF-8."""
-    try:
-        return data.decode()
-    except UnicodeError:
-        return None
-
-
-def round_up(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
+    `rows`: (name, dtype, shape, Storage, attrs, class), read one at a time, with the reader inside
+    of the record. Names are unique, raw bytes are what dtype and shape need, and all lie in the
+    data area, from `low` to `high`. `fields` are named by an error: of name, size, place.
+    """
+    tensors: "List[Tensor]" = []
+    seen: "Dict[str, int]" = {}
+    format, trace, sizes = kind.NAME, reader.trace, ITEMSIZE
+    sizes_first = kind.CHECKS.index("sizes") < kind.CHECKS.index("bounds")
+    for i, (name, dtype, shape, stored, attrs, make) in enumerate(rows):
+        if trace is not None and reader.owner is not None:
+            trace.owners[reader.owner] = name
+        if name in seen:
+            reader.fault("two tensors have this name: %d and %d" % (seen[name], i), fields[0], name)
+            continue
+        seen[name] = i
+        nbytes, offset = stored.nbytes, stored.offset
+        outside = nbytes and (offset < low or offset + nbytes > high)
+        need = sizes.get(dtype)
+        if need is not None and stored.encoding == "raw" and stored.why is None:
+            if len(shape) > 8:
+                need *= count_elements(shape)
+            else:
+                for n in shape:
+                    need *= n
+            if need != nbytes and (sizes_first or not outside):
+                reader.fault("%d bytes stored, %s %s needs %s" % (
+                    nbytes, dtype, show(shape), show(need)), fields[1], name, "sizes")
+                continue
+        if outside:
+            reader.fault("data at %d to %d, but the data area is %d to %d" % (
+                offset, offset + nbytes, low, high), fields[2], name, "bounds")
+            continue
+        tensors.append(make(name, dtype, shape, stored, attrs, format))
+    reader.leave()
+    return tensors
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3000,20 +3261,20 @@ class Mag(Format):
 
     NAME = "mag"
     TITLE = "mag"
+    HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
-    MAGIC = b"MAG!"
+    MAGICS = (b"MAG!", b"MAG&")
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
     ALIGN = 64
-    PAD_END = True
+    PAD_END = "data"
+    CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
 
-    HEADER = Record(
-        ("magic", "4s", "mag"), ("version", "I", "storage version"),
-        ("checksum", "I", "CRC-32 of the index"),
-        ("num_tensors", "I", "tensor records"),
-        ("num_meta_kv", "I", "metadata records"),
-        ("aux", "I", "reserved"))
+    HEADER = Record(("magic", "4s", "mag"), ("version", "I", "storage version"),
+                    ("checksum", "I", "CRC-32 of the index"),
+                    ("num_tensors", "I", "tensor records"),
+                    ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
     META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
                   ("key_length", "I", "bytes of the key"))
     KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
@@ -3024,310 +3285,254 @@ class Mag(Format):
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
-    SPEC_LAYOUT, M012_LAYOUT = "spec", "magnetron-0.1.2"
-
-    def detect(self, head: bytes) -> bool:
-        return head[:4] in (b"MAG!", b"MAG&")
+    OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
+    SNAPSHOTS = {100: "magnetron storage 100 (unreleased)",
+                 200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
+                 300: "magnetron snapshot 300 (magnetron 0.2.x)"}
 
     def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
-        header = self._header(cursor)
-        plain = cursor if cursor.trace is None else Cursor(cursor.source)
-        layout, walk = self._decide(plain, header)
-        if walk is None:  # nothing fits: the walk by the specification names the culprit
-            self._walk(cursor, layout, header)
-            raise cursor.error("the records do not fit the file", "num_tensors")
-        if cursor.trace is not None:
-            self._walk(cursor, layout, header)
+        self.check_magic(cursor, b"MAG!")
+        header = cursor.record(self.HEADER)
+        version = header[1]
+        if version == 0:
+            raise cursor.error("version 0 does not exist", "version", 4)
+        if version != 1:
+            name = self.SNAPSHOTS.get(version, "version %d" % version)
+            if version == 100 and cursor.head(12)[8:] == b"SRP!":
+                name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
+            raise cursor.error("%s is not read, only version 1" % name, "version", 4,
+                               kind=Unsupported)
+        spec, walk = self._decide(Cursor(cursor.source), header)
+        if walk is None or cursor.trace is not None:  # to name what does not fit; to add the fields
+            walk = self._walk(cursor, spec, header)
         end, meta, records = walk
-        later: "List[FormatError]" = []  # of version 1; a broken rule comes first
+        later: "List[FormatError]" = []  # beyond version 1; a broken rule comes first
         if header[5]:
             later.append(cursor.error("header aux is %d, a version-1 file has 0" % header[5],
                                       "aux", 20, kind=Unsupported))
         metadata = self._metadata(cursor, meta, later)
-        tensors = self._tensors(cursor, layout, records, end, later)
+        tensors = admit(cursor, self._rows(cursor, spec, records, later), self, end, cursor.end, (
+            "key", "data_length" if spec else "numel", "data_offset"))
         if cursor.faults is not None:
             cursor.faults.extend(later)
         elif later:
             raise later[0]
-        return Map([("version", 1), ("layout", layout)]), metadata, tensors
+        attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
+        return attrs, metadata, [item for item in tensors if item.dtype is not None]
 
-    def _header(self, cursor: Cursor) -> "Tuple[Any, ...]":
-        at = cursor.peek(4)
-        if cursor.data[at:at + 4] == b"MAG&":
-            raise cursor.error("MAG& (magnetron before July 2025) is another format", "magic", 0,
-                               check="magic", kind=Unsupported)
-        cursor.need(4, "magic")
-        if cursor.data[at:at + 4] != self.MAGIC:
-            raise cursor.error("not a mag file: magic is %s" % shown(bytes(cursor.data[:4])),
-                               "magic", 0, check="magic")
-        header = cursor.record(self.HEADER)
-        version = header[1]
-        if version == 1:
-            return header
-        if version == 0:
-            raise cursor.error("version 0 does not exist", "version", 4)
-        name = {100: "magnetron storage 100 (unreleased)",
-                200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
-                300: "magnetron snapshot 300 (magnetron 0.2.x)"}.get(version)
-        at = cursor.peek(12)
-        if version == 100 and cursor.data[at + 8:at + 12] == b"SRP!":
-            name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-        raise cursor.error("%s is not read, only version 1" % (name or "version %d" % version),
-                           "version", 4, kind=Unsupported)
-
-    def _decide(self, cursor: Cursor, header: "Tuple[Any, ...]") -> "Tuple[str, Any]":
-        """Return (layout, walk) whose checksum agrees; walk is None if no records fit the file."""
+    def _decide(self, cursor: Cursor, header: "Tuple[Any, ...]") -> "Tuple[bool, Any]":
+        """Return (is it the specification's layout, walk) by the checksum; no walk: none fits."""
         walks: "List[Any]" = []
-        sums: "List[int]" = []
-        for layout in (self.SPEC_LAYOUT, self.M012_LAYOUT)[:2 if header[3] else 1]:
+        for spec in (True, False) if header[3] else (True,):
             try:
-                walk = self._walk(cursor, layout, header)
+                walk = self._walk(cursor, spec, header)
             except FormatError:
                 continue
-            walks.insert(0, (layout, walk))
-            agreed = self._crc32_of(cursor, header, walk[0])
-            if header[2] in agreed:
-                return layout, walk
-            sums.insert(0, agreed[0])
-        for layout, walk in walks:  # CRC-32C is slower: last, and the real library's layout first
-            layout, walk = [pair for pair in walks if pair[1][0] == walk[0]][-1]  # spec, if both
-            crc = 0
-            for start in range(12, walk[0], BLOCK):
-                crc = crc32c(cursor.source.read(start, min(BLOCK, walk[0] - start)), crc)
-            if crc == header[2]:
-                if not header[3]:  # no tensors: the layouts are one
-                    real = [row for row in walk[1] if row[0] not in (1, 2)] == []
-                    layout = self.M012_LAYOUT if real else self.SPEC_LAYOUT
-                return layout, walk
-            sums.append(crc)
+            tail = cursor.source.read(12, walk[0] - 12)
+            whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
+            if header[2] in (whole, crc32(tail)):
+                return spec, walk
+            walks.append((spec, walk, whole, tail))
         if not walks:
-            return self.SPEC_LAYOUT, None
+            return True, None
+        for spec, walk, _, tail in walks:  # CRC-32C is slower: last
+            if crc32c(tail) == header[2]:
+                if not header[3]:  # no tensors: the library is known by its types of metadata
+                    spec = bool([row for row in walk[1] if row[0] not in (1, 2)])
+                return spec, walk
+        whole, tail = walks[0][2:]
         raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
-                           % (header[2], sums[len(walks) - 1], sums[-1]), "checksum", 8,
-                           check="checksum")
+                           % (header[2], whole, crc32c(tail)), "checksum", 8, check="checksum")
 
-    def _crc32_of(self, cursor: Cursor, header: "Tuple[Any, ...]", end: int) -> "Tuple[int, int]":
-        """Return the CRC-32 of [0, end) with the checksum as zero, and that of [12, end)."""
-        head = self.HEADER.pack(header[0], header[1], 0, *header[3:])
-        whole, tail = crc32(head), crc32(head[12:])
-        for start in range(24, end, BLOCK):
-            block = cursor.source.read(start, min(BLOCK, end - start))
-            whole, tail = crc32(block, whole), crc32(block, tail)
-        return whole, tail
-
-    def _walk(self, cursor: Cursor, layout: str,
+    def _walk(self, cursor: Cursor, spec: bool,
               header: "Tuple[Any, ...]") -> "Tuple[int, List[Any], List[Any]]":
-        """Return (end, metadata rows, tensor rows): only lengths are believed, and checked."""
-        spec = layout == self.SPEC_LAYOUT
-        num_tensors, num_meta = header[3], header[4]
-        left = cursor.end - 24
-        least = 73 if spec else 24  # bytes of the shortest record
-        if 16 * num_meta > left:
-            raise cursor.error("%d metadata records cannot fit %d bytes" % (num_meta, left),
-                               "num_meta_kv", 16)
-        if 16 * num_meta + least * num_tensors > left:
-            raise cursor.error("%d tensor records cannot fit %d bytes" % (num_tensors, left),
-                               "num_tensors", 12)
+        """Return (end, metadata, records of tensors): only the lengths are checked."""
+        left, need = cursor.end - 24, 0
+        for count, least, what, field, offset in (
+                (header[4], 16, "metadata", "num_meta_kv", 16),
+                (header[3], 73 if spec else 24, "tensor", "num_tensors", 12)):
+            need += count * least
+            if need > left:
+                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field, offset)
         cursor.seek(24)
-        meta, rows = [], []
-        for i in range(num_meta):
-            kind, payload, nbytes = cursor.record(self.META, "metadata[%d].", i, 1)
-            meta.append((kind, payload, cursor.take(nbytes, "metadata[%d].key", i, "", 1)))
-        record, take = cursor.record, cursor.take
-        for i in range(num_tensors):
-            if spec:
-                row: "Any" = None
-                if FULL_PYTHON:
-                    row = cursor.keyed(self.SPEC)
-                if row is None:
-                    nbytes, = record(self.KEY_LENGTH, "tensors[%d].", i, 1)
-                    key = take(nbytes, "tensors[%d].key", i, "", 1)
-                    row = key, record(self.SPEC, "tensors[%d].", i, 1)
-                rows.append(row)
-            else:
-                values = record(self.M012, "tensors[%d].", i, 1)
-                rank = values[0] >> 8 & 255
-                shape = record(Record(("shape", "%dQ" % rank, "dimensions")), "tensors[%d].", i,
-                               1) if rank else ()
-                nbytes, = record(self.KEY_LENGTH, "tensors[%d].", i, 1)
-                rows.append((take(nbytes, "tensors[%d].key", i, "", 1), values + shape))
-        return cursor.pos, meta, rows
+        meta, records = [], []
+        for i in range(header[4]):
+            cursor.enter("metadata", i)
+            kind, payload, nbytes = cursor.record(self.META)
+            meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
+        read_row, traced = self._spec_row if spec else self._m012_row, cursor.trace is not None
+        for i in range(header[3]):
+            if traced:
+                cursor.enter("tensors", i)
+            records.append(read_row(cursor))
+        cursor.leave()
+        return cursor.pos, meta, records
 
-    def _metadata(self, cursor: Cursor, meta: "List[Any]",
-                  later: "List[FormatError]") -> "Dict[str, Any]":
-        metadata: "Dict[str, Any]" = Map()
+    def _spec_row(self, cursor: Cursor) -> "Tuple[bytes, Tuple[Any, ...]]":
+        """Return (key, values) of a record; at once where all of it is in the cursor's window."""
+        at, data = cursor.pos - cursor.base, cursor.data
+        if cursor.trace is None and at + 4 <= len(data):
+            stop = at + 4 + unpack_from("<I", data, at)[0]
+            end = stop + self.SPEC.nbytes
+            if end <= len(data):
+                cursor.pos += end - at
+                return data[at + 4:stop], unpack_from(self.SPEC.format, data, stop)
+        nbytes, = cursor.record(self.KEY_LENGTH)
+        return cursor.take(nbytes, "key", "name of the tensor"), cursor.record(self.SPEC)
+
+    def _m012_row(self, cursor: Cursor) -> "Tuple[bytes, Tuple[Any, ...]]":
+        values = cursor.record(self.M012)
+        rank = values[0] >> 8 & 255
+        if rank:
+            values += cursor.record(Record(("shape", "%dQ" % rank, "dimensions")))
+        nbytes, = cursor.record(self.KEY_LENGTH)
+        return cursor.take(nbytes, "key", "name of the tensor"), values
+
+    def _metadata(self, cursor: Cursor, meta: "List[Any]", later: "List[FormatError]") -> "Facts":
+        metadata: "Facts" = Map()
         for i, (kind, payload, raw) in enumerate(meta):
-            key = decode_strict(raw)
+            cursor.enter("metadata", i)
+            key = decode_text(raw)
             if key is None:
-                cursor.fault("the key is not UTF-8", "metadata[%d].key" % i)
+                cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
-                cursor.fault("metadata key %s twice" % shown(key), "metadata[%d].key" % i)
+                cursor.fault("metadata key %s twice" % show(key), "key")
             elif kind not in self.PAYLOADS:
-                later.append(cursor.error("metadata %s has type %d; 0, 1 and 2 are known" % (
-                    shown(key), kind), "metadata[%d].type" % i, kind=Unsupported))
+                what = "metadata %s has type %d; 0, 1 and 2 are known" % (show(key), kind)
+                later.append(cursor.error(what, "type", kind=Unsupported))
                 metadata[key] = None  # a second one of this name is found all the same
             else:
                 metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
+        cursor.leave()
         return metadata
 
-    def _tensors(self, cursor: Cursor, layout: str, rows: "List[Any]", end: int,
-                 later: "List[FormatError]") -> "List[Tensor]":
-        spec = layout == self.SPEC_LAYOUT
-        if not spec and rows and self._is_6bc9747(rows):
-            raise cursor.error("magnetron commit 6bc9747 (unreleased; relative offsets) is not "
-                               "read", "tensors[0].data_offset", kind=Unsupported)
-        tensors: "List[Tensor]" = []
-        seen: "Dict[str, int]" = {}
-        size, source, total = ITEMSIZE, cursor.source, cursor.end
-        for i, (raw, values) in enumerate(rows):
-            try:
-                name = raw.decode()
-            except UnicodeError:
-                name = None
-            if name is None or name in seen:
-                cursor.fault("the key is not UTF-8" if name is None else
-                             "two tensors have this name: records %d and %d" % (seen[name], i),
-                             "tensors[%d].key" % i, name)
+    def _rows(self, cursor: Cursor, spec: bool, records: "List[Any]",
+              later: "List[FormatError]") -> "Chunks":
+        """Yield the rows for admit(); what is beyond version 1 goes to `later`."""
+        source, end, traced = cursor.source, cursor.end, cursor.trace is not None
+        for i, (raw, values) in enumerate(records):
+            if traced:
+                cursor.enter("tensors", i)
+            name = decode_text(raw)
+            if name is None:
+                cursor.fault("the key is not UTF-8", "key")
                 continue
-            seen[name] = i
             if spec:
                 number, nbytes, offset, aux = values[6:]
-                shape, what = self._shape_of(values[:6], nbytes)
+                shape, field, why = self._shape_of(values[:6], nbytes)
             else:
-                aux, numel, offset = values[:3]
-                number, shape = aux & 255, values[3:]
-                what = self._breach_012(aux, numel, shape)
-                aux, nbytes = 0, numel * size.get(self.DTYPES[number] if number < 4 else "", 0)
-            if what:
-                cursor.fault(what[1], "tensors[%d].%s" % (i, what[0]), name, "sizes")
+                number, numel, offset, aux = values[0] & 255, values[1], values[2], 0
+                if i == 0 and offset == 0 and numel % 64 == 0:
+                    raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
+                                       "are not read", "data_offset", kind=Unsupported)
+                shape, field, why = self._shape_of_012(*values)
+                nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
+            if why:
+                cursor.fault(why, field, name, "sizes")
                 continue
-            dtype = ""
-            if number > 3:
-                later.append(cursor.error(
-                    "dtype %d is not one of version 1 (0 to 3)" % number,
-                    "tensors[%d].%s" % (i, "dtype" if spec else "aux"), None, name,
-                    kind=Unsupported))
-            else:
-                dtype = self.DTYPES[number]
-                need = size[dtype]
-                for n in shape:
-                    need *= n
-                if need != nbytes:
-                    cursor.fault("%d bytes stored, %s %s needs %d" % (
-                        nbytes, dtype, list(shape), need), "tensors[%d].data_length" % i, name,
-                        "sizes")
-                    continue
-            if nbytes and (offset < end or offset + nbytes > total):
-                cursor.fault("data at %d to %d, but the data area is %d to %d" % (
-                    offset, offset + nbytes, end, total), "tensors[%d].data_offset" % i, name,
-                    "bounds")
-            elif dtype:
-                tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
-                                      min(offset, total), nbytes,
-                                      ("aux", aux) if aux else (), "mag"))
-        return tensors
+            dtype = self.DTYPES[number] if number < 4 else None
+            if dtype is None:
+                later.append(cursor.error("dtype %d is not one of version 1 (0 to 3)" % number,
+                                          "dtype" if spec else "aux", None, name, kind=Unsupported))
+            stored = Storage(source, offset if nbytes else min(offset, end), nbytes)
+            yield name, dtype, shape, stored, ("aux", aux) if aux else (), Tensor
 
     @staticmethod
-    def _shape_of(places: "Tuple[int, ...]", nbytes: int) -> "Tuple[Any, Any]":
-        """Return (shape, None) or (_, (field, error)): it ends at -1, or at 0 if there are data."""
-        if nbytes and min(places) == 0:  # the usual form, in three calls
-            rank = places.index(0)
-            if places.count(0) == 6 - rank:
-                return places[:rank], None
-        rank = 0
-        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
-            rank += 1
-        shape = places[:rank]
-        if [n for n in shape if n < 0]:
-            return shape, ("shape", "a dimension is below -1: %s" % list(places))
-        if rank < 6 and [n for n in places[rank:] if n != places[rank]]:
-            return shape, ("shape", "dimensions behind the entry that ends the shape: %s"
-                           % list(places))
-        return shape, None
+    def _shape_of(places: "Shape", nbytes: int) -> "Tuple[Shape, str, str]":
+        """Return (shape, field, what is wrong): it ends at -1, or at 0 if there are data."""
+        rank = places.index(0) if nbytes and 0 in places else 6
+        low = min(places)
+        if low < 0 and -1 in places:
+            rank = min(rank, places.index(-1))
+        shape, why = places[:rank], ""
+        if low < -1 and min(shape + (0,)) < 0:
+            why = "a dimension is below -1: %s" % list(places)
+        elif rank < 6 and places.count(places[rank]) != 6 - rank:
+            why = "dimensions behind the entry that ends the shape: %s" % list(places)
+        return shape, "shape", why
 
     @staticmethod
-    def _breach_012(aux: int, numel: int, shape: "Tuple[int, ...]") -> "Any":
+    def _shape_of_012(aux: int, numel: int, offset: int, *shape: int) -> "Tuple[Shape, str, str]":
+        """Return (shape, field, what is wrong) of a record of the real library's layout."""
+        size = count_elements(shape)
         if aux >> 16:
-            return "aux", "aux is 0x%x; its upper half must be 0" % aux
+            return shape, "aux", "aux is 0x%x; its upper half must be 0" % aux
         if not 1 <= len(shape) <= 6:
-            return "aux", "rank %d; 1 to 6 exist" % len(shape)
+            return shape, "aux", "rank %d; 1 to 6 exist" % len(shape)
         if [n for n in shape if not 1 <= n < 1 << 63]:
-            return "shape", "a dimension is 0 or over 2**63-1: %s" % list(shape)
-        if numel != count_elements(shape):
-            return "numel", "%d elements, the shape %s has %d" % (
-                numel, list(shape), count_elements(shape))
-        return None
+            return shape, "shape", "a dimension is 0 or over 2**63-1: %s" % list(shape)
+        if numel != size:
+            return shape, "numel", f"{numel} elements, the shape {list(shape)} has {size}"
+        return shape, "", ""
 
-    def _is_6bc9747(self, rows: "List[Any]") -> bool:
-        """Return whether the records are those of one day's code: offsets relative, from 0 on."""
-        at = 0
-        for _, values in rows:
-            number = values[0] & 255
-            if number > 3 or values[0] >> 16 or not 4 <= len(values) <= 9 or 0 in values[3:]:
-                return False
-            nbytes = round_up(count_elements(values[3:]) * ITEMSIZE[self.DTYPES[number]], 64)
-            if values[1] != nbytes or values[2] != at:
-                return False
-            at += nbytes
-        return True
+    # <tools>
+    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
+        rows = super().padding(start, stop, before, after, filled, attrs)
+        if attrs["layout"] == "spec":
+            return rows
+        rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
+        start += sum([row[0] for row in rows])
+        if after == "end" and filled(start, stop, 0):
+            rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
+        return rows
 
-    # writing
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
+            yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
+        if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
+            yield "magnetron 0.1.2 aborts its process: a key holds NUL"
+        if attrs["layout"] == "spec" and tensors:
+            yield "magnetron 0.1.2 shows the metadata of this layout, but none of its tensors"
+    # </tools>
 
-    def misfit_metadata(self, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+    # <save>
+    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
         misfits = []
         for key, value in metadata.items():
-            if not isinstance(key, str) or not key or "\0" in key or not is_text(key):
-                misfits.append((key, "a key is text, not empty, without NUL"))
-            elif not (isinstance(value, (int, float, bool)) and (
-                    isinstance(value, float) or -(1 << 63) <= value < 1 << 64)):
+            if not is_text(key) or not key or "\0" in key:
+                misfits.append((key, "metadata keys must be non-empty text without NUL"))
+            elif not isinstance(value, float) and not (
+                    isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
         return misfits
 
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        problems = self.check_common(items, metadata, options)
-        check_names(problems, items, empty=False, nul=False)
+    def check_name(self, name: str) -> "List[str]":
+        long = len(name) >= 1 << 30 and is_text(name) and len(encode_text(name)) >= 1 << 32
+        rules = (("an empty name", not name), ("a NUL in the name", "\0" in name),
+                 ("a key over 2**32-1 bytes; the field is 32 bits", long))
+        return super().check_name(name) + [why for why, broken in rules if broken]
+
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        problems = self.check_items(items, metadata, options)
         for name, item in items:
             if item.ndim > 6:
                 problems.append((name, "%d dimensions, 6 is the limit" % item.ndim))
             elif [n for n in item.shape if n >= 1 << 63]:
                 problems.append((name, "a dimension over 2**63-1"))
-            if len(name) >= 1 << 30 and is_text(name) and len(encode_text(name)) >= 1 << 32:
-                problems.append((name[:60], "a key over 2**32-1 bytes; the field is 32 bits"))
         self.refuse(problems)
-        index = [self._pack_meta(key, value) for key, value in metadata.items()]
+        rows, starts = [], []
+        for key, value in metadata.items():
+            kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
+            payload = pack(self.PAYLOADS[kind], value if kind == 2 else int(value))
+            rows.append(self.META.pack(kind, payload, len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
-        end = 24 + sum([len(row) for row in index]) + sum([73 + len(key) for key in keys])
+        end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64)
-        for key, (_, item) in zip(keys, items):
-            nbytes = item.nbytes
-            fill = 0 if nbytes or item.size else -1
+        for raw, (_, item) in zip(keys, items):
+            fill = 0 if item.size else -1
             places = item.shape + (fill,) * (6 - item.ndim)
-            index.append(self.KEY_LENGTH.pack(len(key)) + key + self.SPEC.pack(
-                *places + (self.DTYPES.index(item.dtype), nbytes, offset, 0)))
-            offset += round_up(nbytes, 64)
-        head = [self.MAGIC, 1, 0, len(items), len(metadata), 0]
-        crc = crc32(self.HEADER.pack(*head))
-        for row in index:
-            crc = crc32(row, crc)
-        head[2] = crc
-        return self._chunks([self.HEADER.pack(*head)] + index, items, end)
-
-    def _pack_meta(self, key: str, value: "Any") -> bytes:
-        kind = 2 if isinstance(value, float) else 1 if value < 0 else 0
-        raw = encode_text(key)
-        payload = pack(self.PAYLOADS[kind], value if kind == 2 else int(value))
-        return self.META.pack(kind, payload, len(raw)) + raw
-
-    def _chunks(self, index: "List[bytes]", items: "List[Tuple[str, Tensor]]",
-                end: int) -> "Iterator[Any]":
-        yield b"".join(index)
-        if items:
-            yield bytes(-end % 64)
-        for _, item in items:
-            for block in item._blocks():
-                yield block
-            yield bytes(-item.nbytes % 64)
+            rows.append(self.KEY_LENGTH.pack(len(raw)) + raw + self.SPEC.pack(
+                *places + (self.DTYPES.index(item.dtype), item.nbytes, offset, 0)))
+            starts.append(offset)
+            offset += round_up(item.nbytes, 64)
+        index = b"".join(rows)
+        head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
+        head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
+        return self.lay_out(self.HEADER.pack(*head) + index, items, starts,
+                            offset if items else end)
+    # </save>
 
 
 # -- [7b] ztensor --------------------------------------------------------------------------------
@@ -3341,334 +3546,447 @@ class ZTensor(Format):
     S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
     end-8  N u64
 
-    A map has name, offset, size, dtype, layout, shape, encoding ("raw" or "zstd"), data_endianness
-    (only for raw), checksum ("crc32c:0x..." or "sha256:...", over the stored bytes) and custom
-    fields. Real maps are of indefinite length; real zstd frames do not state their content size.
-    Layout "sparse" has more blobs, named by component maps among the custom fields; the real
-    library has "sparsecsr" and "sparsecoo", one blob each, read and not written: see room [9b].
-    Other layouts, unknown dtypes and encodings stay listed, with their bytes.
-    zTensor 1.x and 2.x are other formats, refused by name.
+    A map has the keys of ENTRY and custom fields. Real maps are of indefinite length; real zstd
+    frames do not state their content size. Sparse layouts: see SparseEntries. A tensor of another
+    layout, dtype or encoding is listed, with its bytes. zTensor 1.x and 2.x are other formats.
     """
 
     NAME = "ztensor"
     TITLE = "zTensor 0.1"
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     SUFFIXES = (".zt", ".ztensor")
     MAGIC = b"ZTEN0001"
+    MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
+    OTHERS = ((b"\x89ZT2\r\n\x1a\n", "zTensor 2.x is another format"),
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
+              (b"ZTEN0", "another version of zTensor"))
     DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
-    SPARSE = True
+    USES = ("zstd", "sparse")
     ALIGN = 64
-    PLACE = "index[%d]"
+    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
+    MAX_INDEX_BYTES = 256 << 20
 
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
-    KEYS = ("name", "offset", "size", "dtype", "shape")  # the others stay in Tensor.attrs
-    REQUIRED: "Tuple[Tuple[str, Any], ...]" = (
-        ("name", str), ("offset", int), ("size", int), ("dtype", str), ("shape", list),
-        ("encoding", str))
+    COMPONENT = MapRows(
+        ("offset", "unsigned", True, "first stored byte"),
+        ("size", "unsigned", True, "bytes stored"),
+        ("dtype", "any", False, "uint64 or uint32"),
+        ("encoding", "any", False, "raw or zstd"),
+        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
+        ("checksum", "text", None, "of the stored bytes"), other="custom field")
+    ENTRY = MapRows(
+        ("name", "text", True, "name of the tensor"),
+        ("offset", "unsigned", True, "first stored byte"),
+        ("size", "unsigned", True, "bytes stored"),
+        ("dtype", "text", True, "type of the elements"),
+        ("layout", "text", False, "dense, sparse ..."),
+        ("shape", "numbers", True, "dimensions"),
+        ("encoding", "text", True, "raw or zstd"),
+        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
+        ("checksum", "text", None, "of the stored bytes"),
+        ("sparse_format", "any", False, "csr or coo"),
+        ("nnz", "any", False, "elements stored"),
+        ("indptr", "any", False, "csr: row pointers", COMPONENT.meanings),
+        ("indices", "any", False, "csr: columns", COMPONENT.meanings),
+        ("coords", "any", False, "coo: coordinates", COMPONENT.meanings),
+        other="custom field", text_keys=True)
+    MEANING = ("one map per tensor", {"*": ("entry of a tensor", ENTRY.meanings)})
+    KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    ORDER = ("name", "offset", "size", "dtype", "layout", "shape", "encoding", "data_endianness",
-             "checksum")  # of the keys as written, before the custom fields
-    MAGIC_2 = b"\x89ZT2\r\n\x1a\n"
-
-    def detect(self, head: bytes) -> bool:
-        return head[:4] == b"ZTEN" or head[:8] == self.MAGIC_2
-
-    def is_content(self, key: str) -> bool:
-        return key not in self.MECHANICS and key not in self.FILE_ATTRS
+    CHOICES = (("encoding", ("raw",) + tuple(ENCODINGS)), ("data_endianness", ("little", "big")),
+               ("checksum", ("none", "crc32c", "sha256")))
+    LAYOUTS: "Facts" = {}  # besides dense: what makes the tensor of such an entry
 
     def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
-        self._magic(cursor)
+        self.check_magic(cursor, self.MAGIC)
+        cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
-            raise cursor.error("%d bytes; the shortest zTensor file has 17" % cursor.end, "index",
-                               8)
-        cursor.seek(cursor.end - 8)
+            raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index", 8)
+        end = cursor.end - 8
+        cursor.seek(end)
         nbytes, = cursor.record(self.TRAILER)
-        if not 1 <= nbytes <= cursor.end - 16:
-            raise cursor.error("index_size %d, but 1 to %d bytes can be index" % (
-                nbytes, cursor.end - 16), "index_size", cursor.end - 8)
-        if nbytes > MAX_INDEX_BYTES:
+        if not 1 <= nbytes <= end - 8:
+            raise cursor.error(f"index_size {nbytes}, but 1 to {end - 8} bytes can be index",
+                               "index_size", end)
+        if nbytes > self.MAX_INDEX_BYTES:
             raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
-                nbytes, MAX_INDEX_BYTES), "index_size", cursor.end - 8, kind=Unsupported)
-        start = cursor.end - 8 - nbytes
-        token = None if cursor.trace is None else cursor.trace.cbor(start, "index")
-        data = cursor.fetch(start, nbytes)
-        index, end = cbor_read(data, 0, nbytes, start, False, False, Unsupported, token)
-        if end != nbytes:
-            raise cursor.error("%d bytes left over behind the CBOR array" % (nbytes - end),
-                               "index", start + end)
+                nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
+        start = end - nbytes
+        index, stop = cursor.cbor(start, nbytes, "index", self.MEANING, 1, bignum=False,
+                                  simple=False, keys=Unsupported)
+        if stop != end:
+            raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index", stop)
         if not isinstance(index, list):
-            raise cursor.error("the index is no CBOR array", "index", start)
-        tensors: "List[Tensor]" = []
-        seen: "Dict[str, int]" = {}
-        for i, entry in enumerate(index):
-            made = self._entry(cursor, i, entry, start)
-            if made is None:
-                continue
-            if made.name in seen:
-                cursor.fault("two tensors have this name: entries %d and %d" % (
-                    seen[made.name], i), "index[%d].name" % i, made.name)
-                continue
-            seen[made.name] = i
-            tensors.append(made)
+            raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
+        tensors = admit(cursor, self._rows(cursor, index, start), self, 64, start,
+                        ("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _magic(self, cursor: Cursor) -> None:
-        at = cursor.peek(8)
-        magic = bytes(cursor.data[at:at + 8])
-        version = magic[4:8]
-        if magic == self.MAGIC_2:
-            raise cursor.error("zTensor 2.x is another format; only 0.1 is read", "magic", 0,
-                               check="magic", kind=Unsupported)
-        if magic != self.MAGIC and magic[:4] == b"ZTEN" and len(magic) == 8 and version.isdigit():
-            raise cursor.error("%s (magic %s) is another format; only 0.1 is read" % (
-                "zTensor 1.x" if version == b"1000" else "a zTensor of another version",
-                shown(magic.decode())), "magic", 0, check="magic", kind=Unsupported)
-        if magic != self.MAGIC:
-            raise cursor.error("not a zTensor file: it begins with %s" % quoted(magic), "magic",
-                               0, check="magic")
-        cursor.record(self.MAGIC_RECORD)
+    def _rows(self, cursor: Cursor, index: "List[Any]", end: int) -> "Chunks":
+        """Yield the rows for admit(): the maps of the index, checked."""
+        source, check, traced = cursor.source, self.ENTRY.check, cursor.trace is not None
+        for i, entry in enumerate(index):
+            if traced:
+                cursor.enter("index", i)
+            wrong = check(entry)
+            if wrong is not None:
+                name = entry.get("name") if isinstance(entry, dict) else None
+                cursor.fault(wrong[1], wrong[0] or "", name if isinstance(name, str) else None)
+                continue
+            pop = entry.pop  # what is left of the entry are Tensor.attrs
+            name, offset, nbytes = pop("name"), pop("offset"), pop("size")
+            dtype, shape = pop("dtype"), tuple(pop("shape"))
+            if offset < 64 or offset & 63 or offset > end:
+                cursor.fault("offset %d is not a multiple of 64 from 64 to %d" % (offset, end),
+                             "offset", name, "bounds")
+                continue
+            encoding, layout = entry["encoding"], entry.get("layout", "dense")
+            why = None if dtype in ITEMSIZE else "dtype %s is not known" % show(dtype)
+            order, make = "<", Tensor
+            if encoding == "raw":
+                if entry.get("data_endianness") == "big" and ITEMSIZE.get(dtype) != 1:
+                    order = ">"
+            elif encoding in ENCODINGS:
+                need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+                if nbytes < 1 or need > ENCODINGS[encoding].most * nbytes:
+                    cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
+                        nbytes, show(need)), "size", name, "sizes")
+                    continue
+            else:
+                why = why or "encoding %s is not known" % show(encoding)
+            if layout != "dense" and layout not in self.LAYOUTS:
+                why = why or "layout %s is not known" % show(layout)
+            stored = Storage(source, offset, nbytes, None, order, encoding, why)
+            if layout != "dense" and why is None:
+                make = self.LAYOUTS[layout](layout, stored, end)
+                stored = Storage(source, offset, nbytes, None, "<", layout)
+            yield name, dtype, shape, stored, entry, make
 
-    def _entry(self, cursor: Cursor, i: int, entry: "Any", end: int) -> "Optional[Tensor]":
-        """Return the Tensor of one entry of the index; None where a fault was noted."""
-        what = self._breach(entry)
-        if what is not None:
-            name = entry.get("name") if isinstance(entry, dict) else None
-            cursor.fault(what[1], child("index[%d]" % i, what[0]) if what[0] else "index[%d]" % i,
-                         name if isinstance(name, str) else None)
-            return None
-        name, offset, nbytes = entry["name"], entry["offset"], entry["size"]
-        dtype, shape, encoding = entry["dtype"], tuple(entry["shape"]), entry["encoding"]
-        layout, big = entry.get("layout", "dense"), entry.get("data_endianness") == "big"
-        itemsize = ITEMSIZE.get(dtype)
-        if offset < 64 or offset & 63 or offset + nbytes > end:
-            cursor.fault("offset %d is no multiple of 64, at least 64" % offset
-                         if offset < 64 or offset & 63 else "data at %d to %d reach past the "
-                         "start of the index, %d" % (offset, offset + nbytes, end),
-                         "index[%d].offset" % i, name, "bounds")
-            return None
-        need = None
-        if layout == "dense" and itemsize is not None:
-            need = count_elements(shape) * itemsize
-        what = None
-        if encoding == "raw" and need is not None and need != nbytes:
-            what = "%d bytes stored, %s %s needs %d" % (nbytes, dtype, shown(list(shape)), need)
-        elif encoding == "zstd" and (nbytes < 1 or (need or 0) > MAX_EXPANSION * nbytes):
-            what = "zstd cannot expand %d bytes to the %s that dtype and shape need" % (
-                nbytes, shown(need))
-        if what is not None:
-            cursor.fault(what, "index[%d].size" % i, name, "sizes")
-            return None
-        problem = None
-        if itemsize is None:
-            problem = "dtype %s is not known" % shown(dtype)
-        elif encoding not in ("raw", "zstd"):
-            problem = "encoding %s is not known" % shown(encoding)
-        elif layout not in ("dense", "sparse", "sparsecsr", "sparsecoo"):
-            problem = "layout %s is not known" % shown(layout)
-        elif layout != "dense" and not beyond("as_sparse", False):
-            problem = "sparse tensors are not read by this copy of tensorfmt.py, which was cut"
-        for key in self.KEYS:
-            del entry[key]
-        order = ">" if big and encoding == "raw" and itemsize != 1 else "<"
-        made = Tensor(name, dtype, shape, cursor.source, offset, nbytes, entry, self.NAME, None,
-                      order, encoding, problem)
-        if layout == "dense" or problem is not None:
-            return made
-        return beyond("as_sparse")(made, layout, end)  # type: ignore[no-any-return]
-
-    def _breach(self, entry: "Any") -> "Any":
-        """Return (key, error) of an entry whose keys are missing or of the wrong type, or None."""
-        if not isinstance(entry, dict):
-            return None, "an entry of the index is no map"
-        for key in entry:
-            if type(key) is not str:
-                return None, "the key %s is not text" % shown(key)
-        for key, kind in self.REQUIRED:
-            value = entry.get(key, _NOTHING)
-            if value is _NOTHING:
-                return None, "the entry lacks %r" % key
-            if type(value) is not kind or (kind is int and value < 0):
-                return key, "%r is %s, not %s" % (key, shown(value), {
-                    str: "text", int: "an unsigned integer", list: "an array"}[kind])
-        for n in entry["shape"]:
-            if type(n) is not int or n < 0:
-                return "shape", "the dimension %s is no unsigned integer" % shown(n)
-        for key in ("layout", "data_endianness", "checksum"):
-            value = entry.get(key, "")
-            if type(value) is not str and (value is not None or key == "layout"):
-                return key, "%r is %s, not text" % (key, shown(value))
-        if entry.get("data_endianness") not in (None, "little", "big"):
-            return "data_endianness", "data_endianness %s is neither little nor big" % shown(
-                entry["data_endianness"])
-        return None
-
-    # checksums
+    # checksums: "crc32c:0x1234ABCD" or "sha256:" and 64 digits, over the stored bytes
 
     def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
         rows = []
-        if tensor.attrs.get("checksum") is not None and not isinstance(tensor._source, Held):
-            rows.append(("", tensor._offset, tensor._stored, tensor.attrs["checksum"]))
-        placed_parts = beyond("placed_parts", False)
-        for key, entry in placed_parts(tensor) if placed_parts else ():
-            if type(entry.get("checksum")) is str:
-                rows.append((key + ": ", entry["offset"], entry["size"], entry["checksum"]))
+        for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
+            key = label[len(tensor.name) + 1:]  # of a sparse tensor's part; "" for the values
+            text = (tensor.attrs[key] if key else tensor.attrs).get("checksum")
+            if text is not None:
+                rows.append(("%s: " % key if key else "", offset, nbytes, text))
         return rows
 
-    # writing
+    def check_range(self, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+        kind, colon, digits = text.partition(":")
+        if kind not in ("crc32c", "sha256") or not colon:
+            return "-", "checksum %s is of an unknown algorithm" % show(text)
+        prefixed = digits[:2] in ("0x", "0X")
+        digits = (digits[2:] if prefixed else digits).lower()
+        readable = bool(digits) and not [c for c in digits if c not in "0123456789abcdef"]
+        if readable and prefixed and kind == "crc32c":  # its leading zeros may be there or not
+            digits = "%08x" % int(digits, 16)
+        if not readable or len(digits) != (64 if kind == "sha256" else 8):
+            return "FAIL", "the checksum %s cannot be read" % show(text)
+        digest = Digest(kind)
+        for start in range(0, nbytes, BLOCK):
+            digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
+        found = digest.text()
+        if found.lower().endswith(digits):
+            return "ok", kind + " agrees"
+        return "FAIL", f"{kind}: the stored bytes give {found}, the index says {text}"
 
+    # <tools>
+    def is_content(self, key: str) -> bool:
+        return key not in self.MECHANICS and key not in self.FILE_ATTRS
+
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        for item in tensors:
+            layout = item.attrs.get("layout")
+            if item.stored.why or layout in (None, "sparse"):
+                why = item.stored.why or "layout " + show(layout)
+                yield "ztensor 0.1.x refuses the whole file: " + why
+                break
+        if [item for item in tensors if "\0" in item.name]:
+            yield "ztensor 0.1.4 aborts its process: a name holds NUL"
+        if [item for item in tensors if item.stored.order == ">"]:
+            yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
+        if tensors:
+            yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
+    # </tools>
+
+    # <save>
     def passes(self, tensor: Tensor) -> bool:
-        return (tensor._problem is not None and tensor.format == self.NAME
+        return (tensor.stored.why is not None and tensor.format == self.NAME
                 and tensor.attrs.get("layout") != "sparse")
 
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        problems = self.check_common(items, metadata, options)
-        check_names(problems, items)
-        for key, choices in (("encoding", ("raw", "zstd")), ("data_endianness", ("little", "big")),
-                             ("checksum", ("none", "crc32c", "sha256"))):
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        problems = self.check_items(items, metadata, options)
+        for key, choices in self.CHOICES:
             if options.get(key) not in (None,) + choices:
                 raise ValueError("%s is one of %s, not %r" % (
                     key, ", ".join(choices), options[key]))
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
-            raise ValueError("level is -131072 to 22, not %s" % shown(level))
-        plans = []
-        for name, item in items:
-            if [n for n in item.shape if n >= 1 << 64]:
-                problems.append((name, "a dimension over 2**64-1"))
-            plan = self._plan(item, options)
-            problems.extend([(name, text) for text in plan.pop("problems")])
-            plans.append(plan)
-        self.refuse(problems)
-        if [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]:
-            beyond("zstd_module")()
-        if [plan for plan in plans if plan["checksum"] == "sha256"]:
-            Digest("sha256")
+            raise ValueError("level is -131072 to 22, not %s" % show(level))
+        plans = [self._plan(item, options) for _, item in items]
+        self.refuse(problems + [(name, text) for (name, _), plan in zip(items, plans)
+                                for text in plan["wrong"]])
+        for plan in plans:
+            if plan["encoding"] in ENCODINGS and not plan["copy"]:
+                ENCODINGS[plan["encoding"]].check()
+            if plan["checksum"] is not None:
+                Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan(self, item: Tensor, options: "Dict[str, Any]") -> "Dict[str, Any]":
+    def _plan(self, item: Tensor, options: "Facts") -> "Facts":
         """Return how one tensor is stored; "copy": its stored bytes as they are."""
-        attrs = self.own_attrs(item)
-        problems: "List[str]" = []
-        plan: "Dict[str, Any]" = {"problems": problems, "copy": False}
-        unknown = self.passes(item)
-        for key, known in (("encoding", ("raw", "zstd")), ("data_endianness", ("little", "big"))):
-            value = options.get(key)
-            value = attrs.get(key) if value is None else value
-            if value is not None and value not in known and not unknown:
-                problems.append("attribute %s is %s, not %s" % (
-                    key, shown(value), " or ".join(known)))
-            plan[key] = value or known[0]
-        kind = options.get("checksum")
-        if kind is None and attrs.get("checksum") is not None:
-            kind = str(attrs["checksum"]).partition(":")[0]
-            if kind not in ("crc32c", "sha256"):
-                problems.append("checksum %s is of an unknown algorithm; the option checksum= "
-                                "replaces it" % shown(attrs["checksum"]))
-        plan["checksum"] = kind or "none"
-        plan["level"] = 3 if options.get("level") is None else options["level"]
-        same = item._encoding == plan["encoding"] and item.format == self.NAME
-        if unknown or (same and plan["encoding"] == "zstd" and options.get("encoding") is None
-                       and options.get("level") is None):
-            plan["copy"] = True
-        if unknown and [key for key in ("encoding", "data_endianness")
-                        if options.get(key) not in (None, attrs.get(key))]:
-            problems.append("%s; it can only be copied as it is stored" % item._problem)
-        plan["layout"] = "sparse" if item._sparse else (
-            attrs.get("layout", "dense") if unknown else "dense")
-        custom: "Dict[bytes, bytes]" = {}
-        computed: "List[str]" = []
-        if item._sparse:
+        attrs, unknown = self.own_attrs(item), self.passes(item)
+        wrong = ["a dimension over 2**64-1"] if [n for n in item.shape if n >= 1 << 64] else []
+        plan: "Facts" = {"level": self.choose("level", 3, options, {}), "wrong": wrong}
+        for key, known in self.CHOICES[:2]:
+            plan[key] = value = self.choose(key, known[0], options, attrs)
+            if value not in known and not unknown:
+                wrong.append("attribute %s is %s, not %s" % (key, show(value), " or ".join(known)))
+            if unknown and options.get(key) not in (None, attrs.get(key)):
+                wrong.append("%s; it can only be copied as it is stored" % item.stored.why)
+        checksum = options.get("checksum")
+        if checksum is None and attrs.get("checksum") is not None:
+            checksum = str(attrs["checksum"]).partition(":")[0]
+            if checksum not in ("crc32c", "sha256"):
+                wrong.append("checksum %s is of an unknown algorithm; the option checksum= "
+                             "replaces it" % show(attrs["checksum"]))
+        plan["checksum"] = None if checksum == "none" else checksum
+        plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
+                                   and options.get("encoding") is None
+                                   and options.get("level") is None)
+        plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
+        skip = list(self.MECHANICS)
+        # <sparse>
+        if isinstance(item, Sparse):
+            plan["layout"] = "sparse"
             try:
-                computed = ["nnz", "sparse_format"] + [
-                    key for key in item.components or () if key != "values"]
+                skip += ["nnz", "sparse_format"] + [k for k in item.components if k != "values"]
             except FormatError as error:
-                problems.append(error.what)
-        for key, value in attrs.items():
-            if key in self.MECHANICS or key in computed:
-                continue
-            if not isinstance(key, str):
-                problems.append("the custom key %s is not text" % shown(key))
-                continue
-            if key in self.KEYS:
-                problems.append("%r is no custom field" % key)
-                continue
-            try:
-                custom[encode_text(key)] = cbor_pack(value, sort=True, depth=2)
-            except (ValueError, TypeError) as error:
-                problems.append("attribute %s: %s" % (shown(key), error))
-        plan["custom"] = custom
+                wrong.append(error.what)
+        # </sparse>
+        plan["custom"] = self._custom([key for key in attrs if key not in skip], attrs, wrong)
         return plan
 
-    def _chunks(self, items: "List[Tuple[str, Tensor]]",
-                plans: "List[Dict[str, Any]]") -> "Iterator[Any]":
+    def _custom(self, keys: "List[Any]", attrs: "Facts", wrong: "List[str]") -> "Any":
+        """Return the custom fields of an entry: their keys, and their values as CBOR."""
+        custom: "Dict[bytes, bytes]" = {}
+        for key in keys:
+            try:
+                if not isinstance(key, str):
+                    wrong.append("the custom key %s is not text" % show(key))
+                elif key in self.KEYS:
+                    wrong.append("%r cannot be a custom field" % key)
+                else:
+                    custom[encode_text(key)] = cbor_dumps(attrs[key], sort=True, depth=2)
+            except (ValueError, TypeError) as error:
+                wrong.append("attribute %s: %s" % (show(key), error))
+        return custom
+
+    def _chunks(self, items: "Items", plans: "List[Facts]") -> "Chunks":
         yield self.MAGIC
         at = 8
-        index = [_cbor_head(4, len(items))]
+        index = [cbor_head(4, len(items))]
         for (name, item), plan in zip(items, plans):
-            custom = plan["custom"]
-            parts = [("", item)]
-            if item._sparse:
-                found = item._rising()  # type: ignore[attr-defined]
-                parts = [("", found["values"])] + [(key, found[key]) for key in sorted(found)
-                                                   if key != "values"]
-                custom[b"nnz"] = cbor_pack(found["values"].size)
-                custom[b"sparse_format"] = cbor_pack("coo" if "coords" in found else "csr")
-            top: "Dict[str, Any]" = {}
-            for key, part in parts:
-                facts: "Dict[str, Any]" = {"dtype": part.dtype, "encoding": plan["encoding"]}
-                for block in self._blob(part, plan, at, facts):
+            top: "Facts" = {"name": name, "layout": plan["layout"], "shape": item.shape}
+            custom, parts = plan["custom"], {"": item}
+            # <sparse>
+            if isinstance(item, Sparse):
+                parts = item.sort_rows()
+                parts[""] = values = parts.pop("values")
+                custom[b"nnz"] = cbor_dumps(values.size)
+                custom[b"sparse_format"] = cbor_dumps("coo" if "coords" in parts else "csr")
+            # </sparse>
+            for key in sorted(parts):
+                part, facts = parts[key], Map() if key else top
+                digest = None if plan["checksum"] is None else Digest(plan["checksum"])
+                facts["dtype"], facts["encoding"] = part.dtype, plan["encoding"]
+                ordered = plan["encoding"] == "raw" and part.itemsize != 1
+                if part.stored.why is not None:
+                    ordered = part.attrs.get("data_endianness") is not None
+                if ordered:
+                    facts["data_endianness"] = plan["data_endianness"]
+                yield bytes(-at % 64)
+                facts["offset"] = at = round_up(at, 64)
+                for block in self._coded(part, plan):
                     at += len(block)
+                    if digest is not None:
+                        digest.update(block)
                     yield block
+                facts["size"] = at - facts["offset"]
+                if digest is not None:
+                    facts["checksum"] = digest.text()
                 if key:
-                    custom[encode_text(key)] = cbor_pack(facts, sort=True)
-                else:
-                    top = facts
-            top["name"], top["layout"], top["shape"] = name, plan["layout"], item.shape
-            if item._problem is not None and item.attrs.get("data_endianness") is not None:
-                top["data_endianness"] = item.attrs["data_endianness"]
+                    custom[encode_text(key)] = cbor_dumps(facts, sort=True)
             index.append(b"\xbf" + b"".join(
-                [cbor_pack(key) + cbor_pack(top[key]) for key in self.ORDER if key in top]
-                + [cbor_pack(raw.decode()) + custom[raw] for raw in sorted(custom)]) + b"\xff")
+                [cbor_dumps(key) + cbor_dumps(top[key]) for key in self.ENTRY.keys if key in top]
+                + [cbor_dumps(raw.decode()) + custom[raw] for raw in sorted(custom)]) + b"\xff")
         data = b"".join(index)
         yield data
         yield self.TRAILER.pack(len(data))
 
-    def _blob(self, item: Tensor, plan: "Dict[str, Any]", at: int,
-              facts: "Dict[str, Any]") -> "Iterator[Any]":
-        """Yield padding and the bytes of a tensor as they are stored; note the rest in facts."""
-        yield bytes(-at % 64)
-        facts["offset"], nbytes = round_up(at, 64), 0
-        if plan["encoding"] == "raw" and item._problem is None and item.itemsize != 1:
-            facts["data_endianness"] = plan["data_endianness"]
-        digest = None if plan["checksum"] == "none" else Digest(plan["checksum"])
-        for block in self._coded(item, plan):
-            nbytes += len(block)
-            if digest is not None:
-                for piece in pieces(memoryview(block), BLOCK):
-                    digest.update(piece)
-            yield block
-        facts["size"] = nbytes
-        if digest is not None:
-            facts["checksum"] = digest.text()
-
-    def _coded(self, item: Tensor, plan: "Dict[str, Any]") -> "Iterator[Any]":
+    def _coded(self, item: Tensor, plan: "Facts") -> "Chunks":
         """Return the blocks of a tensor in the encoding and byte order of the plan."""
         if plan["copy"]:
-            return item._stored_blocks()
-        blocks = item._blocks()
-        if plan["encoding"] == "zstd":
-            return beyond("zstd_compress")(  # type: ignore[no-any-return]
-                (piece for whole in blocks for piece in pieces(whole, BLOCK)), item.nbytes,
-                plan["level"])
-        if plan["data_endianness"] == "big" and item.itemsize != 1:
-            return (swap(piece, item.itemsize or 1) for whole in blocks
-                    for piece in pieces(whole, BLOCK))
-        return blocks
+            return item.stored_blocks()
+        encoding, itemsize = plan["encoding"], item.itemsize or 1
+        swapped = plan["data_endianness"] == "big" and itemsize != 1
+        if encoding == "raw" and not swapped:
+            return item.blocks()
+        small = (piece for block in item.blocks() for piece in pieces(block, BLOCK))
+        if encoding == "raw":
+            return (swap(piece, itemsize) for piece in small)
+        return iter(ENCODINGS[encoding].encode(small, item.nbytes, plan["level"]))
+    # </save>
+
+
+# <sparse>
+class SparseEntries:
+    """The sparse layouts of zTensor entries; everything is checked when the parts are asked for.
+
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords), each a component map that
+                places a blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparsecsr   (of the real library) one blob: indptr, indices (uint64), values
+    sparsecoo   (of the real library) one blob: for each element its coordinates, then its value
+    """
+
+    ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
+
+    def __init__(self, layout: str, stored: Storage, end: int) -> None:
+        self.layout = layout
+        self.stored = stored
+        self.end = end  # of the data area
+
+    def __call__(self, name: str, dtype: str, shape: "Shape", _: Storage, attrs: "Any",
+                 format: str) -> Sparse:
+        """Return the tensor of the entry: this object stands for its class in admit()."""
+        self.base = Tensor(name, dtype, shape, self.stored, attrs, format)
+        places = []  # of the parts that lie inside of the data area
+        for key in self.ATTRS[2:] if self.layout == "sparse" else ():
+            entry = attrs.get(key)
+            if ZTensor.COMPONENT.check(entry) is None:
+                if 64 <= entry["offset"] <= self.end - entry["size"]:
+                    places.append((key, entry["offset"], entry["size"]))
+        return Sparse(name, dtype, shape, self.stored, attrs, format, read=self.read_parts,
+                      places=places, own_attrs=self.ATTRS + ("layout",))
+
+    def read_parts(self) -> "Dict[str, Tensor]":
+        """Return the components."""
+        if self.layout != "sparse":
+            return self.split_blob()
+        base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.stored
+        found: "Any"
+        kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
+        keys = {"csr": ("indptr", "indices"), "coo": ("coords",)}.get(str(kind))
+        if keys is None:
+            error = Unsupported if type(kind) is str else FormatError
+            raise base.error(f"sparse_format is {show(kind)}, not csr or coo", error)
+        for key in keys:
+            if key not in attrs:
+                raise base.error("sparse tensor without the field %r" % key, Unsupported)
+        if "nnz" in attrs and not all_u64([nnz]):
+            raise base.error("nnz is %s, not an unsigned integer" % show(nnz), field="nnz")
+        found, field = nnz, "nnz"
+        if kind == "csr":
+            if len(shape) != 2:
+                raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
+            indptr, field = self.read_part("indptr", (shape[0] + 1,)), "indptr"
+            found = indptr[shape[0]]
+        elif nnz is None:
+            if stored.encoding != "raw":
+                raise base.error("nnz is missing and the values are compressed")
+            found = stored.nbytes // (base.itemsize or 1)
+        if found > count_elements(shape):
+            raise base.error("%d elements stored, the shape %s has %d" % (
+                found, show(shape), count_elements(shape)), field=field)
+        if nnz not in (None, found):
+            raise base.error(f"the last number of indptr is {found}, nnz is {nnz}")
+        parts = Map([("values", self.check_size(base.copy(shape=(found,), attrs=())))])
+        if kind == "csr":
+            parts["indptr"], parts["indices"] = indptr, self.read_part("indices", (found,))
+        else:
+            parts["coords"] = self.read_part("coords", (len(shape), found))
+        return parts
+
+    def check_size(self, part: Tensor) -> Tensor:
+        """Return a component; raise where its stored bytes cannot be those of its shape."""
+        need, nbytes, encoding = part.nbytes, part.stored.nbytes, part.stored.encoding
+        if encoding == "raw" and nbytes != need:
+            raise self.base.error("%d bytes stored, %s %s needs %d" % (
+                nbytes, part.dtype, show(part.shape), need))
+        if encoding != "raw" and (nbytes < 1 or need > ENCODINGS[encoding].most * nbytes):
+            raise self.base.error(f"{nbytes} stored bytes cannot decompress to {need}")
+        return part
+
+    def read_part(self, key: str, shape: "Shape") -> Tensor:
+        """Return the component under this key: a map that places a blob, or an inline array."""
+        base, end, size = self.base, self.end, count_elements(shape)
+        entry = base.attrs[key]
+        if isinstance(entry, list):
+            if len(entry) != size or not all_u64(entry):
+                raise base.error(f"{show(entry)}, expected {size} unsigned integers", field=key)
+            return new_tensor("uint64", shape, bytes(pack_values("uint64", entry)), "<", key)
+        wrong = ZTensor.COMPONENT.check(entry)
+        if wrong is not None:
+            raise base.error(wrong[1], field=key)
+        offset, nbytes = entry["offset"], entry["size"]
+        if offset < 64 or offset % 64 or offset + nbytes > end:
+            raise base.error("data at %d to %d; a multiple of 64, at least 64, and before the "
+                             "index at %d" % (offset, offset + nbytes, end), field=key)
+        dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
+        if dtype not in ("uint64", "uint32") or encoding not in ("raw",) + tuple(ENCODINGS):
+            raise base.error(f"dtype {show(dtype)}, encoding {show(encoding)}", Unsupported, key)
+        big = entry.get("data_endianness") == "big" and encoding == "raw"
+        stored = Storage(base.stored.source, offset, nbytes, None, ">" if big else "<", encoding)
+        return self.check_size(Tensor(key, dtype, shape, stored, (), base.format))
+
+    def split_blob(self) -> "Dict[str, Tensor]":
+        """Return the components of the real library's layouts: indices and values in one blob."""
+        base, data = self.base, self.base
+        size, rank, stored = base.itemsize or 1, base.ndim, base.stored
+        if stored.encoding != "raw":
+            data = base.contiguous()
+        elif stored.order == ">":  # the whole blob is swapped in groups of the item size
+            if stored.nbytes % size:
+                raise base.error(f"{stored.nbytes} bytes are not whole groups of {size}")
+            data = base.in_memory(swap(base.raw, size))
+        source, at, nbytes = data.stored.source, data.stored.offset, data.stored.nbytes
+        if self.layout == "sparsecoo":
+            step = 8 * rank + size  # bytes of an element: its coordinates, then its value
+            if nbytes % step:
+                raise base.error("%d bytes are not whole elements of %d" % (nbytes, step))
+            blob, nnz = bytes(source.view(at, nbytes)), nbytes // step
+            values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
+            coords = b"".join([blob[i:i + 8] for axis in range(rank)
+                               for i in range(8 * axis, nbytes, step)])
+            return Map([("values", new_tensor(base.dtype, (nnz,), values, "<", "values")),
+                        ("coords", new_tensor("uint64", (rank, nnz), coords, "<", "coords"))])
+
+        def part(key: str, dtype: "Any", start: int, count: int) -> Tensor:
+            stored = Storage(source, at + start, count * ITEMSIZE[dtype])
+            return Tensor(key, dtype, (count,), stored, (), base.format)
+        if rank != 2:
+            raise base.error("sparsecsr needs rank 2, this is rank %d" % rank)
+        rows = base.shape[0]
+        head = 8 * (rows + 1)
+        indptr = part("indptr", "uint64", 0, rows + 1)
+        nnz = indptr[rows] if head <= nbytes else 0
+        need = head + nnz * (8 + size)
+        if nbytes != need:
+            raise base.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
+        return Map([("values", part("values", base.dtype, head + 8 * nnz, nnz)),
+                    ("indptr", indptr), ("indices", part("indices", "uint64", head, nnz))])
+
+
+ZTensor.LAYOUTS = dict.fromkeys(("sparse", "sparsecsr", "sparsecoo"), SparseEntries)
+# </sparse>
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
@@ -3687,12 +4005,16 @@ class Primitiv(Format):
     Every integer is written as ce + uint32, every float as ca; any form is read. The data are
     float32, little-endian, column-major, the batch last. A parameter's name is its key's parts
     joined by "."; its statistics are called NAME:STATISTIC; ".", ":" and the backslash in a part
-    are escaped by a backslash. Up to 32 dimensions are read, 8 are written.
+    are escaped by a backslash. Up to MAX_DIMS dimensions are read, 8 are written.
     """
 
     NAME = "primitiv"
     TITLE = "primitiv 0.1"
+    HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
     SUFFIXES = (".primitiv", ".model", ".optimizer")
+    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # as primitiv writes it; other forms are read too
+    MARKED = False
+    READER = MsgpackReader
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
@@ -3700,15 +4022,13 @@ class Primitiv(Format):
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
-    PLACE = "?"  # _tensor() names the owner of each field itself
+    CHECKS = ("magic", "index", "sizes", "bounds")
+    MAX_DIMS = 32
     KINDS = {0x000: "shape", 0x100: "tensor", 0x200: "parameter", 0x300: "model",
              0x400: "optimizer"}
-    WORDS = {"nil": "nil", "bool": "a bool", "int": "an integer", "float": "a float",
-             "str": "a str", "bin": "a bin", "ext": "an ext", "array": "an array",
-             "map": "a map", "c1": "byte c1"}
 
     def detect(self, head: bytes) -> bool:
-        if head[:10] == b"\xce\0\0\0\0\xce\0\0\0\1":
+        if super().detect(head):
             return True
         pos, values = 0, []
         try:
@@ -3717,251 +4037,131 @@ class Primitiv(Format):
                 values.append(value if kind == "int" else None)
         except FormatError:
             return False
-        if values[2] not in self.KINDS:
-            return False
-        return values[:2] == [0, 1] or (
+        known = values[:2] == [0, 1] or (
             None not in values and pos == 15 and head[0] == head[5] == head[10] == 0xCE)
+        return known and values[2] in self.KINDS
 
-    def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
-        where = ("",)
-        major = self._uint32(cursor, where, "ver_major", "of format 0.1")
-        middle = cursor.pos
-        minor = self._uint32(cursor, where, "ver_minor")
+    def read(self, cursor: MsgpackReader) -> "Tuple[Any, Any, List[Tensor]]":
+        major = cursor.uint32("ver_major", "of format 0.1")
+        minor = cursor.uint32("ver_minor", "of format 0.1")
         if (major, minor) != (0, 1):
-            raise cursor.error("format version %d.%d; only 0.1 is known" % (major, minor),
-                               "ver_major" if major else "ver_minor", 0 if major else middle,
-                               kind=Unsupported)
-        start = cursor.pos
-        number = self._uint32(cursor, where, "data_type")
+            raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
+                               "ver_major" if major else "ver_minor", kind=Unsupported)
+        number = cursor.uint32("data_type", "256 tensor, 768 model")
         kind = self.KINDS.get(number)
-        if cursor.trace is not None and cursor.trace.fields:
-            cursor.trace.fields[-1].doc = kind or "unknown"
-        attrs: "Dict[str, Any]" = Map([("version", "0.1"), ("kind", kind)])
-        metadata: "Dict[str, Any]" = Map()
-        tensors: "List[Tensor]" = []
         if kind is None:
-            raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400" %
-                               number, "data_type", start)
+            raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
+                               % number, "data_type")
+        attrs: "Facts" = Map([("version", "0.1"), ("kind", kind)])
+        metadata: "Facts" = Map()
+        tensors: "List[Tensor]" = []
         if kind == "shape":
-            dims, attrs["batch"] = self._shape(cursor, where)
+            dims, attrs["batch"] = self._shape(cursor)
             attrs["dims"] = list(dims)
-        elif kind == "tensor":
-            tensors.append(self._tensor(cursor, where, "tensor"))
-        elif kind == "parameter":
-            self._parameter(cursor, where, "value", tensors)
-        elif kind == "model":
-            self._model(cursor, tensors)
-        else:
+        elif kind == "optimizer":
             self._configs(cursor, metadata)
+        else:
+            tensors = admit(cursor, self._rows(cursor, kind), self, 0, cursor.end,
+                            ("key", "data", "data"))
         return attrs, metadata, tensors
 
-    # one value: where is (prefix, indices ...), formatted only for a trace or an error
+    def _rows(self, cursor: MsgpackReader, kind: str) -> "Chunks":
+        """Yield the rows for admit(): parameters, each a value and its statistics."""
+        known: "Dict[Any, Any]" = {}  # key parts escaped, strides of shapes: they come again
+        for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
+            cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
+            if kind == "model":
+                cursor.enter("params", i)
+                name = self._key(cursor, known)
+            yield from self._tensor(cursor, name, known)
+            if kind == "tensor":
+                return
+            cursor.tensor = name
+            stats = cursor.count("int", "N", "statistics", 6)
+            room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic's name repeats the key
+            cursor.tensor = None
+            outer, depth = cursor.prefix, cursor.depth
+            for j in range(stats):
+                cursor.enter(outer + "stats", j, depth + 1)
+                stat = msgpack_text(cursor.text("key", "name of the statistic"))
+                room -= len(name) + len(stat)
+                if room < 0:
+                    raise cursor.error("the names of the statistics would take more than "
+                                       "MAX_COPIES = %d times the file" % MAX_COPIES, "key",
+                                       tensor=name, kind=Unsupported)
+                yield from self._tensor(cursor, name + ":" + stat, known)
 
-    def _head(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str, want: str,
-              doc: str = "") -> "Any":
-        """Return the value, or the length, of the next head, which must be of the wanted kind.
+    def _key(self, cursor: MsgpackReader, known: "Dict[Any, Any]") -> str:
+        """Return the name of a parameter: the parts of its key."""
+        parts = cursor.count("array", "key", "parts of the name", 1)
+        if not parts:
+            raise cursor.error("key has no components", "key")
+        names = []
+        for raw in cursor.texts("key", "part of the name", parts):
+            text = known.get(raw)
+            if text is None:
+                text = known[raw] = self._escape(msgpack_text(raw))
+            names.append(text)
+        return ".".join(names)
 
-        A str is told to the trace with its text, by _str().
+    def _tensor(self, cursor: MsgpackReader, name: str, known: "Dict[Any, Any]") -> "Chunks":
+        """Yield the row of the tensor that begins here, then skip the data.
+
+        The reader stands at the data while the tensor is admitted.
         """
-        at = cursor.pos - cursor.base
-        if at + 9 > len(cursor.data):
-            at = cursor.peek(9)
-        elif FULL_PYTHON and cursor.trace is None:  # the usual case, in short
-            row = _MSGPACK_FIRST[cursor.data[at]]
-            if row[0] == want:
-                cursor.pos += 1 + row[3]
-                return unpack_from(row[2], cursor.data, at + 1)[0] if row[3] else row[1]
-        try:
-            kind, value, end = msgpack_head(cursor.data, at, len(cursor.data))
-        except FormatError as error:
-            what = error.what
-        else:
-            if kind == want or (want == "float" and kind == "int"):
-                if cursor.trace is not None and want != "str":
-                    text = "" if want in ("int", "float") else "%s of %s " % (want, value)
-                    cursor.trace.add(cursor.pos, end - at, self._field(where, name), value,
-                                     (text + doc).strip(), len(where) - 1)
-                cursor.pos += end - at
-                return value
-            what = "it is %s, not %s" % (self.WORDS[kind], self.WORDS[want])
-        raise self._error(cursor, "%s: %s" % (name, what), where, name)
-
-    @staticmethod
-    def _field(where: "Tuple[Any, ...]", name: str) -> str:
-        return str(where[0] % where[1:]) + name
-
-    def _error(self, cursor: Cursor, what: str, where: "Tuple[Any, ...]", name: str,
-               offset: "Optional[int]" = None, tensor: "Optional[str]" = None,
-               kind: "Type[FormatError]" = FormatError) -> FormatError:
-        return cursor.error(what, self._field(where, name),
-                            cursor.pos if offset is None else offset, tensor, kind=kind)
-
-    def _uint32(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str, doc: str = "") -> int:
-        start = cursor.pos
-        value = self._head(cursor, where, name, "int", doc)
-        if not 0 <= value < 1 << 32:
-            raise self._error(cursor, "%s: %d does not fit uint32" % (name, value), where, name,
-                              start)
-        return int(value)
-
-    def _str(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> str:
-        start = cursor.pos
-        nbytes = self._head(cursor, where, name, "str")
-        if nbytes > cursor.end - cursor.pos:
-            raise self._error(cursor, "%s says %d bytes, %d are left" % (
-                name, nbytes, cursor.end - cursor.pos), where, name, start)
-        at = cursor.peek(nbytes)
-        text = msgpack_text(cursor.data[at:at + nbytes])
-        cursor.pos += nbytes
-        if cursor.trace is not None:
-            cursor.trace.add(start, cursor.pos - start, self._field(where, name), text,
-                             "str of %d" % nbytes, len(where) - 1)
-        return text
-
-    def _count(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str, want: str,
-               least: int, doc: str = "") -> int:
-        """Return a count of items of at least that many bytes each, which the file must have."""
-        start = cursor.pos
-        count: int = self._head(cursor, where, name, want, doc)
-        if count < 0 or count * least > cursor.end - cursor.pos:
-            raise self._error(cursor, "%s is %d, too many for the %d bytes left" % (
-                name, count, cursor.end - cursor.pos), where, name, start)
-        return count
-
-    def _shape(self, cursor: Cursor, where: "Tuple[Any, ...]") -> "Tuple[Any, int]":
-        start = cursor.pos
-        count = self._count(cursor, where, "dims", "array", 1)
-        if count > MAX_PRIMITIV_DIMS:
-            raise self._error(cursor, "%d dimensions, MAX_PRIMITIV_DIMS = %d is the limit" % (
-                count, MAX_PRIMITIV_DIMS), where, "dims", start, kind=Unsupported)
-        values: "Any" = None
-        if FULL_PYTHON and cursor.trace is None:
-            at = cursor.peek(5 * count + 5)
-            values = msgpack_uint32s(cursor.data, at, count + 1)
-        if values is not None:
-            cursor.pos += 5 * count + 5
-            at_batch = cursor.pos - 5
-        else:
-            values = [self._uint32(cursor, where, "dims[%d]" % i) for i in range(count)]
-            at_batch = cursor.pos
-            values.append(self._uint32(cursor, where, "batch", "samples"))
-        if not values[count]:
-            raise self._error(cursor, "batch is 0", where, "batch", at_batch)
-        return tuple(values[:count]), values[count]
-
-    def _tensor(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str) -> Tensor:
-        """Return the Tensor that begins here; its data are walked over, not read."""
-        try:
-            dims, batch = self._shape(cursor, where)
-            start = cursor.pos
-            nbytes = self._head(cursor, where, "data", "bin")
-        except FormatError as error:
-            error.tensor = name
-            raise
+        cursor.tensor = name
+        dims, batch = self._shape(cursor)
+        nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
-        need = 4
-        for n in shape:
-            need *= n
-        if nbytes != need:
-            raise self._error(cursor, "data has %d bytes, float32 %s needs %s" % (
-                nbytes, list(shape), shown(need)), where, "data", start, name)
-        if nbytes > cursor.end - cursor.pos:
-            raise self._error(cursor, "data says %d bytes, %d are left" % (
-                nbytes, cursor.end - cursor.pos), where, "data", start, name)
-        made = Tensor(name, "float32", shape, cursor.source, cursor.pos, nbytes,
-                      ("batch", batch), "primitiv",
-                      column_major(shape, 4) if len(shape) > 1 and nbytes else None)
-        if cursor.trace is not None:
-            cursor.trace.claim(name, [self._field(where, part)
-                                      for part in ("dims", "batch", "data", "key")])
-            # the data too, so that a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % shown(list(shape)),
+        strides = None
+        if len(shape) > 1 and nbytes:
+            strides = known.get(shape)
+            if strides is None:
+                strides = known[shape] = column_major(shape, 4)
+        stored = Storage(cursor.source, cursor.pos, nbytes, strides)
+        yield name, "float32", shape, stored, ("batch", batch), Tensor
+        if cursor.trace is not None:  # here, so that a file that breaks off later shows them
+            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
+        if cursor.pos + nbytes > cursor.end:  # noted as wrong (verify); nothing to go on with
+            raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
         cursor.pos += nbytes
-        return made
+        cursor.tensor = None
 
-    def _parameter(self, cursor: Cursor, where: "Tuple[Any, ...]", name: str,
-                   tensors: "List[Tensor]") -> None:
-        tensors.append(self._tensor(cursor, where, name))
-        try:
-            count = self._count(cursor, where, "N", "int", 6, "statistics")
-        except FormatError as error:
-            error.tensor = name
-            raise
-        if cursor.trace is not None:
-            cursor.trace.claim(name, [self._field(where, "N")])
-        seen = set()
-        room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic repeats the key in its name
-        for i in range(count):
-            inner = (where[0] + "stats[%d].",) + where[1:] + (i,)
-            start = cursor.pos
-            key = self._str(cursor, inner, "key")
-            room -= len(name) + len(key)
-            if room < 0:
-                raise self._error(cursor, "the names of the statistics would take more than "
-                                  "MAX_COPIES = %d times the file" % MAX_COPIES, inner, "key",
-                                  start, name, Unsupported)
-            if key in seen:
-                raise self._error(cursor, "statistic %s twice" % shown(key), inner, "key", start,
-                                  name)
-            seen.add(key)
-            tensors.append(self._tensor(cursor, inner, name + ":" + key))
+    def _shape(self, cursor: MsgpackReader) -> "Tuple[Any, int]":
+        size = cursor.count("array", "dims", "dimensions", 1)
+        if size > self.MAX_DIMS:
+            raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
+                               "dims", kind=Unsupported)
+        dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
+        batch = cursor.uint32("batch", "samples")
+        if not batch:
+            raise cursor.error("batch is 0", "batch")
+        return dims, batch
 
-    def _model(self, cursor: Cursor, tensors: "List[Tensor]") -> None:
-        count = self._count(cursor, ("",), "N", "int", 8, "parameters")
-        seen = set()
-        short: "Dict[bytes, str]" = {}  # escaped key parts, which come again and again
-        for i in range(count):
-            where = ("params[%d].", i)
-            start = cursor.pos
-            parts = self._count(cursor, where, "key", "array", 1)
-            if not parts:
-                raise self._error(cursor, "key has no components", where, "key", start)
-            raws: "Optional[List[Any]]" = None
-            if FULL_PYTHON and cursor.trace is None:
-                raws, end = msgpack_strs(cursor.data, cursor.pos - cursor.base, parts)
-                if raws is not None:
-                    cursor.pos = cursor.base + end
-                    for j, raw in enumerate(raws):
-                        text = short.get(raw)
-                        if text is None:
-                            text = short[raw] = self._escape(msgpack_text(raw))
-                        raws[j] = text
-            if raws is None:
-                raws = [self._escape(self._str(cursor, where, "key[%d]" % j))
-                        for j in range(parts)]
-            name = ".".join(raws)
-            if name in seen:
-                raise self._error(cursor, "two parameters have this name", where, "key", start,
-                                  name)
-            seen.add(name)
-            self._parameter(cursor, where, name, tensors)
-
-    def _configs(self, cursor: Cursor, metadata: "Dict[str, Any]") -> None:
-        for group, want in (("uint_configs", "int"), ("float_configs", "float")):
-            seen = set()
-            for i in range(self._count(cursor, ("",), group, "map", 2)):
-                where = (group + "[%d].", i)
-                start = cursor.pos
-                key = self._str(cursor, where, "key")
+    def _configs(self, cursor: MsgpackReader, metadata: "Facts") -> None:
+        """Read the two maps of an optimizer into the metadata."""
+        for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
+            seen = set(metadata)
+            for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
+                cursor.enter(group, i)
+                key = msgpack_text(cursor.text("key", "name of the number"))
                 if key in seen:
-                    raise self._error(cursor, "config %s twice" % shown(key), where, "key", start)
+                    raise cursor.error("config %s is in both maps" % show(key), "key",
+                                       kind=Unsupported)
                 if key in metadata:
-                    raise self._error(cursor, "config %s is in both maps" % shown(key), where,
-                                      "key", start, kind=Unsupported)
-                seen.add(key)
-                if want == "int":
-                    metadata[key] = self._uint32(cursor, where, "value")
+                    raise cursor.error("config %s twice" % show(key), "key")
+                if group == "uint_configs":
+                    metadata[key] = cursor.uint32("value", doc)
                 else:
-                    metadata[key] = float(self._head(cursor, where, "value", "float"))
+                    metadata[key] = float(cursor.value("float", "value", doc))
+            cursor.leave()
 
     # names
 
     @staticmethod
     def _escape(part: str) -> str:
-        if "\\" in part or "." in part or ":" in part:
-            part = part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
-        return part
+        return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
 
     @staticmethod
     def split(name: str) -> "Tuple[List[str], Optional[str]]":
@@ -3970,31 +4170,44 @@ class Primitiv(Format):
         >>> Primitiv.split("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
         """
-        if "\\" not in name:
-            key, colon, stat = name.partition(":")
-            return key.split("."), stat if colon else None
-        parts, part, at = [], "", 0
-        while at < len(name):
-            letter = name[at]
-            at += 1
-            if letter == "\\":
-                if at == len(name) or name[at] not in ".:\\":
-                    raise ValueError("a backslash stands only before '.', ':' or a backslash "
-                                     "(escape it, or use flat=True)")
-                part += name[at]
-                at += 1
-            elif letter == ".":
-                parts.append(part)
-                part = ""
-            elif letter == ":":
-                return parts + [part], name[at:]
+        parts: "List[str]" = []
+        letters: "List[str]" = []  # of the part that is being read
+        at = 0
+        while at < len(name) and name[at] != ":":
+            if name[at] == ".":
+                parts.append("".join(letters))
+                letters = []
             else:
-                part += letter
-        return parts + [part], None
+                if name[at] == "\\":
+                    at += 1
+                    if name[at:at + 1] not in (".", ":", "\\"):
+                        raise ValueError("a backslash stands only before '.', ':' or a backslash "
+                                         "(escape it, or use flat=True)")
+                letters.append(name[at])
+            at += 1
+        return parts + ["".join(letters)], name[at + 1:] if at < len(name) else None
 
-    # writing
+    # <tools>
+    def loaded_name(self, name: str, options: "Facts") -> str:
+        return self._escape(name) if options.get("flat") else name
 
-    def misfit_metadata(self, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        numbers = ("ver_major", "ver_minor", "data_type", "batch", "N", "value")
+        for f in fields:
+            name = f.name.split(".")[-1]
+            if (name in numbers or name.startswith("dims[")) and f.nbytes != 5:
+                yield "primitiv refuses it: %s is not stored as ce + uint32, ca + float32" % f.name
+                break
+        for item in tensors:
+            wrong = self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None)
+            if wrong:
+                yield f"primitiv refuses it: {quote(item.name)}: {wrong[0]}"
+                break
+    # </tools>
+
+    # <save>
+    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
         misfits, seen = [], set()
@@ -4002,87 +4215,78 @@ class Primitiv(Format):
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                raw = msgpack_pack(key)
+                raw = msgpack_dumps(key)
                 if raw in seen:
                     raise ValueError("the same bytes as another key")
                 seen.add(raw)
-                msgpack_pack(value if isinstance(value, float) else int(value), True)
+                msgpack_dumps(value if isinstance(value, float) else int(value), typed=True)
             except ValueError as error:
                 misfits.append((key, str(error)))
         return misfits
 
-    def loaded_name(self, name: str, options: "Dict[str, Any]") -> str:
-        return self._escape(name) if options.get("flat") else name
+    def check_name(self, name: str) -> "List[str]":
+        return []  # _groups() splits it, and finds what is wrong with it
 
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        def option(key: str, default: "Any") -> "Any":
-            value = options.get(key)
-            value = attrs.get(key) if value is None else value
-            return default if value is None else value
-        kind = option("kind", "model")
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        kind = self._check_kind(attrs, options)
+        problems = self.check_items(items, metadata, {"kind": kind})
+        groups: "Dict[Any, Any]" = {}
+        if kind in ("shape", "optimizer"):
+            problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
+        else:
+            groups = self._groups(items, kind, bool(options.get("flat")), problems)
+        self.refuse(problems)
+        number = [code for code, name in self.KINDS.items() if name == kind][0]
+        head = b"".join([msgpack_dumps(n, typed=True) for n in (0, 1, number)])
+        if kind == "shape":
+            return iter([head, self._pack_shape(self.choose("dims", None, options, attrs),
+                                                self.choose("batch", 1, options, attrs))])
+        if kind == "optimizer":
+            ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
+            floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
+            return iter([head, msgpack_dumps(ints, typed=True), msgpack_dumps(floats, typed=True)])
+        return self._chunks(head, groups, kind)
+
+    def _check_kind(self, attrs: "Any", options: "Facts") -> str:
+        """Return the kind of file to write; ValueError for options that do not go with it."""
+        kind: str = self.choose("kind", "model", options, attrs)
         if kind not in self.KINDS.values():
             raise ValueError("kind is one of %s, not %s" % (
-                ", ".join(sorted(self.KINDS.values())), shown(kind)))
+                ", ".join(sorted(self.KINDS.values())), show(kind)))
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
             if options.get(key) not in (None, False) and kind != owner:
                 raise ValueError("the option %s belongs to kind=%r" % (key, owner))
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
-                shown(attrs["dims"]), kind))
-        problems = self.check_common(items, metadata, {"kind": kind})
-        if items and kind in ("shape", "optimizer"):
-            problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
-        for name, item in items:
-            try:
-                value = bool(options.get("flat")) or self.split(name)[1] is None
-            except ValueError:  # told by _groups()
-                value = False
-            problems += [(name, text) for text in self._misfits(item, kind, value)]
-        number = [code for code, name in self.KINDS.items() if name == kind][0]
-        head = b"".join([msgpack_pack(n, True) for n in (0, 1, number)])
-        if kind == "shape":
-            self.refuse(problems)
-            dims = option("dims", None)
-            if dims is None:
-                raise ValueError("kind='shape' needs the option dims")
-            return iter([head, self._checked_shape(dims, option("batch", 1))])
-        if kind == "optimizer":
-            self.refuse(problems)
-            ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
-            floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
-            return iter([head, msgpack_pack(ints, True), msgpack_pack(floats, True)])
-        groups = self._groups(items, kind, bool(options.get("flat")), problems)
-        self.refuse(problems)
-        return self._chunks(head, groups, kind)
+                show(attrs["dims"]), kind))
+        return kind
 
-    def _checked_shape(self, dims: "Any", batch: "Any") -> bytes:
-        """Return a Shape of the caller's numbers; ValueError for what primitiv has no place for."""
+    def _pack_shape(self, dims: "Any", batch: "Any") -> bytes:
+        """Return a Shape of the caller's numbers; ValueError for what primitiv cannot hold."""
+        if dims is None:
+            raise ValueError("kind='shape' needs the option dims")
+        what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
         try:
-            dims, batch = list(_as_shape(dims)), _as_index(batch)
+            dims, batch = list(as_shape(dims)), as_index(batch)
+            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
+                return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
         except TypeError as error:
             what = str(error)
-        else:
-            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
-                return self._pack_shape(dims, batch)
-            what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
-        raise ValueError("dims %s, batch %s: %s" % (shown(dims), shown(batch), what))
+        raise ValueError("dims %s, batch %s: %s" % (show(dims), show(batch), what))
 
-    def _misfits(self, item: Tensor, kind: str, value: bool) -> "List[str]":
-        """Return why a tensor's shape or batch has no place here; `value`: it is no statistic."""
-        dims, batch, what = item.shape, 1, []
-        given = self.own_attrs(item).get("batch")
-        if given is not None and (type(given) is not int or given < 1):
-            return ["batch is %s, no integer from 1 on" % shown(given)]
-        if given not in (None, 1):
-            batch = item.attrs["batch"]
-            if not dims or dims[-1] != batch:
-                return ["batch is %s, but the last dimension is not: %s" % (
-                    shown(batch), list(dims))]
+    def _misfits(self, item: Tensor, kind: str, statistic: bool) -> "List[str]":
+        """Return why a tensor's shape or batch has no place here."""
+        dims, what = item.shape, []
+        batch = self.choose("batch", 1, self.own_attrs(item), {})
+        if type(batch) is not int or batch < 1:
+            return ["batch is %s, expected an integer from 1 on" % show(batch)]
+        if batch != 1:
+            if dims[-1:] != (batch,):
+                return ["batch is %d, but the last dimension is not: %s" % (batch, list(dims))]
             dims = dims[:-1]
-        if batch != 1 and kind != "tensor" and value:
-            what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an "
-                        "ordinary dimension" % batch)
+            if kind != "tensor" and not statistic:
+                what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it "
+                            "an ordinary dimension" % batch)
         if len(dims) > 8:
             what.append("%d dimensions, 8 is the limit" % len(dims))
         if 0 in item.shape:
@@ -4091,83 +4295,73 @@ class Primitiv(Format):
             what.append("a dimension or the data over 2**32-1")
         return what
 
-    def _groups(self, items: "List[Tuple[str, Tensor]]", kind: str, flat: bool,
-                problems: "List[Any]") -> "List[Any]":
-        """Return [key bytes, value, [(statistic, Tensor) ...]] per parameter, in file order."""
-        errors = "surrogateescape" if FULL_PYTHON else "strict"
-        groups: "Dict[Any, Any]" = Map()
+    def _groups(self, items: "Items", kind: str, flat: bool, problems: "List[Any]") -> "Any":
+        """Return key -> {statistic: Tensor}; the statistic None is the value itself."""
+        groups: "Dict[Any, Any]" = {}
+        only = {"tensor": "tensor", "parameter": "value"}.get(kind)
         for name, item in items:
             try:
                 parts, stat = ([name], None) if flat else self.split(name)
-                key = tuple([encode_text(part, errors) for part in parts])
-                raw = None if stat is None else encode_text(stat, errors)
+                raw = None if stat is None else encode_text(stat, TEXT_ERRORS)
+                key = tuple([encode_text(part, TEXT_ERRORS) for part in parts])
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
-            only = {"tensor": "tensor", "parameter": "value"}.get(kind)
-            if only is not None and (key != (only.encode(),) or (kind == "tensor" and (
-                    stat is not None or len(items) > 1))):
+            problems += [(name, text) for text in self._misfits(item, kind, raw is not None)]
+            alone = kind == "tensor" and (raw is not None or len(items) > 1)
+            if only is not None and (key != (only.encode(),) or alone):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
                     kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
                 continue
-            group = groups.setdefault(key, [key, None, [], set()])
-            if raw is None:
-                if group[1] is not None:
-                    problems.append((name, "the same key twice"))
-                group[1] = item
-            elif raw in group[3]:
-                problems.append((name, "the same statistic twice"))
-            else:
-                group[3].add(raw)
-                group[2].append((stat, item))
+            found = groups.setdefault(key, Map())
+            if raw in found:
+                what = "key" if raw is None else "statistic"
+                problems.append((name, "the same %s twice" % what))
+            found[raw] = item
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
-        ordered = sorted(groups.values(), key=lambda group: list(group[0]))
-        around: "List[Any]" = []  # keys that this one may be a part of: they come right before it
-        for key, value, stats, _ in ordered:
-            while around and key[:len(around[-1])] != around[-1]:
+        self._check_keys(groups, problems)
+        return groups
+
+    def _check_keys(self, groups: "Any", problems: "List[Any]") -> None:
+        """Add what is wrong with the keys: one is a part of another, or has no value."""
+        around: "List[Any]" = []  # (key, name) of those that may have this one as a part
+        for key in sorted(groups):
+            name = ".".join([self._escape(msgpack_text(part)) for part in key])
+            while around and key[:len(around[-1][0])] != around[-1][0]:
                 around.pop()
             if around:
-                problems.append((self._joined(key), "the key %s is both a parameter and a group of "
-                                 "them" % shown(self._joined(around[-1]))))
-            around.append(key)
-            if value is None:
-                problems.append((self._joined(key) + ":" + stats[0][0], "a statistic without its "
-                                 "value (the part before ':'); escape ':' and '\\' in names, or "
-                                 "use flat=True"))
-        return ordered
+                problems.append((name, "the key %s is both a parameter and a group of them"
+                                 % show(around[-1][1])))
+            around.append((key, name))
+            if None not in groups[key]:
+                stat = msgpack_text(list(groups[key])[0])
+                problems.append((name + ":" + stat, "a statistic without its value (the part "
+                                 "before ':'); escape ':' and '\\' in names, or use flat=True"))
 
-    def _joined(self, key: "Tuple[bytes, ...]") -> str:
-        return ".".join([self._escape(msgpack_text(part)) for part in key])
-
-    @staticmethod
-    def _pack_shape(dims: "Any", batch: int) -> bytes:
-        return msgpack_pack(list(dims), True) + msgpack_pack(batch, True)
-
-    def _chunks(self, head: bytes, groups: "List[Any]", kind: str) -> "Iterator[Any]":
+    def _chunks(self, head: bytes, groups: "Any", kind: str) -> "Chunks":
         yield head
         if kind == "model":
-            yield msgpack_pack(len(groups), True)
-        for key, value, stats, _ in groups:
+            yield msgpack_dumps(len(groups), typed=True)
+        for key in sorted(groups):
             if kind == "model":
                 yield msgpack_size("array", len(key)) + b"".join(
                     [msgpack_size("str", len(part)) + part for part in key])
-            for block in self._tensor_chunks(value):
-                yield block
-            if kind == "tensor":
-                continue
-            yield msgpack_pack(len(stats), True)
-            for stat, item in stats:
-                yield msgpack_pack(stat)
-                for block in self._tensor_chunks(item):
-                    yield block
+            stats = groups[key]
+            yield from self._tensor_chunks(stats.pop(None))
+            if kind != "tensor":
+                yield msgpack_dumps(len(stats), typed=True)
+            for raw, item in stats.items():
+                yield msgpack_size("str", len(raw)) + raw
+                yield from self._tensor_chunks(item)
 
-    def _tensor_chunks(self, item: Tensor) -> "Iterator[Any]":
-        dims, batch = item.shape, self.own_attrs(item).get("batch") or 1
-        yield self._pack_shape(dims[:-1] if batch > 1 else dims, batch)
+    def _tensor_chunks(self, item: Tensor) -> "Chunks":
+        batch = self.choose("batch", 1, self.own_attrs(item), {})
+        dims = item.shape[:-1] if batch > 1 else item.shape
+        yield msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
         yield msgpack_size("bin", item.nbytes)
-        for block in item._transposed()._blocks():
-            yield block
+        yield from item.transpose().blocks()
+    # </save>
 
 
 # -- [7d] burnpack -------------------------------------------------------------------------------
@@ -4185,329 +4379,330 @@ class Burnpack(Format):
     The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
     the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
     told apart by the length of the file), never written. Quantized tensors ("qfloat") keep
-    their stored bytes, see room [9c]; unknown dtypes stay listed and raise at access.
+    their stored bytes, see BurnSchemes; unknown dtypes stay listed and raise at access.
     """
 
     NAME = "burnpack"
     TITLE = "Burnpack"
+    HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
-    MAGIC = b"NRUB"
+    MAGICS = (b"NRUB", b"BURN")
     DTYPES = {  # tensorfmt's name -> what the CBOR says; bool and the odd ones in _dtype()
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
     NAMES = dict([(code, name) for name, code in DTYPES.items() if isinstance(code, str)])
+    NAMES["Bool"] = "bool"  # of burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
     READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
+    DTYPE_ATTRS = ("burn_dtype",)
+    USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
     DATA_ORDER = True
     ALIGN = 256
-    PLACE = "tensors"
+    PAD_END = "structure"
+    MAX_METADATA_BYTES = 104857600  # the real reader's own limit, as is the next
+    MAX_TENSORS = 100000
 
-    HEADER = Record(("magic", "4s", "Burnpack, not BURN"),
-                    ("version", "H", "1 from burn 0.19 on"),
+    HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-
-    def detect(self, head: bytes) -> bool:
-        return head[:4] in (b"NRUB", b"BURN")
+    SCHEME = MapRows(
+        ("value", "any", False, "type of the values"),
+        ("param", "any", False, "type of the scales"),
+        ("store", "any", False, "how values are packed", {"*": ("packed dimension", None)}),
+        ("level", "any", False, "what shares a scale", {"Block": ("elements that share one", {
+            "len": ("dimensions of a block", None), "storage": ("size of a block", None),
+            "*": ("unknown here", None)})}),
+        ("mode", "any", False, "Symmetric: no offset"), other="unknown here")
+    ENTRY = MapRows(
+        ("dtype", "any", True, "type of the elements", {
+            "Bool": ("how it is stored", None), "QFloat": ("quantized", SCHEME.meanings)}),
+        ("shape", "numbers", True, "dimensions"),
+        ("data_offsets", "range", True, "bytes from DS, [start, end)"),
+        ("param_id", "unsigned", None, "Burn's own id of it"), other="unknown here")
+    TOP = MapRows(
+        ("tensors", "map", True, "entries by name", {"*": ("entry of a tensor", ENTRY.meanings)}),
+        ("metadata", "map", False, "of the user", {"*": ("of the user", None)}),
+        ("scalars", "map", False, "numbers by name", {"*": ("type and value", {
+            "*": ("the value", None)})}), other="unknown here")
 
     def read(self, cursor: Cursor,
              layout: "Optional[str]" = None) -> "Tuple[Any, Any, List[Tensor]]":
         if layout not in (None, "aligned", "packed"):
             raise ValueError("layout is aligned or packed, not %r" % (layout,))
-        magic, version, nbytes = self._header(cursor)
-        token = None if cursor.trace is None else cursor.trace.cbor(10, "")
-        data = cursor.fetch(10, nbytes)
-        top, end = cbor_read(data, 0, nbytes, 10, token=token)
-        if cursor.trace is not None and end < nbytes:
-            cursor.trace.add(10 + end, nbytes - end, "rest of the metadata", None,
-                             "bytes behind the CBOR item", kind="unused")
-        if not isinstance(top, dict):
-            raise cursor.error("the metadata item is %s, no map" % shown(top), "item", 10)
-        entries, metadata, scalars = self._top(cursor, top)
-        if len(entries) > MAX_TENSORS:
-            raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
-                len(entries), MAX_TENSORS), "tensors", kind=Unsupported)
-        rows = []
-        for name, entry in entries.items():
-            row = self._entry(cursor, name, entry)
-            if row is not None:
-                rows.append(row)
-        layout, base = self._layout(cursor, 10 + nbytes, rows, metadata, layout)
-        attrs = Map([("version", version), ("layout", layout)])
-        if scalars is not None:
-            attrs["scalars"] = scalars
-        source = cursor.source
-        return attrs, metadata, [
-            (beyond("Quantized", Tensor) if dtype == "qfloat" else Tensor)(
-                name, dtype, shape, source, base + start, end - start, extra, "burnpack", None,
-                "<", "raw", problem)
-            for name, dtype, shape, start, end, extra, problem in rows]
-
-    def _header(self, cursor: Cursor) -> "Tuple[Any, ...]":
-        at = cursor.peek(10)
-        magic = bytes(cursor.data[at:at + 4])
-        if magic != self.MAGIC and (cursor.end >= 10 or magic == b"BURN"):
-            hint = "; the bytes on disk are NRUB" if magic == b"BURN" else ""
-            raise cursor.error("not a Burnpack file: magic is %s%s" % (quoted(magic), hint),
-                               "magic", 0, check="magic")
-        header = cursor.record(self.HEADER)
-        if header[1] != 1:
-            raise cursor.error("format version %d; only 1 is known" % header[1], "version", 4,
+        self.check_magic(cursor, b"NRUB")
+        _, version, nbytes = cursor.record(self.HEADER)
+        behind = 10 + nbytes
+        if version != 1:
+            raise cursor.error("format version %d; only 1 is known" % version, "version", 4,
                                kind=Unsupported)
-        if 10 + header[2] > cursor.end:
+        if behind > cursor.end:
             raise cursor.error("metadata_size %d runs past the end of the file, %d bytes left" % (
-                header[2], cursor.end - 10), "metadata_size", 6)
-        if header[2] > MAX_METADATA_BYTES:
+                nbytes, cursor.end - 10), "metadata_size", 6)
+        if nbytes > self.MAX_METADATA_BYTES:
             raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
-                header[2], MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
-        return header
-
-    def _top(self, cursor: Cursor, top: "Any") -> "Tuple[Any, Any, Any]":
-        """Return (tensors, metadata, scalars or None), each checked to be the right map."""
-        entries = top.get("tensors")
-        if not isinstance(entries, dict):
-            raise cursor.error("\"tensors\" is missing or no map",
-                               "tensors" if "tensors" in top else "item",
-                               None if "tensors" in top else 10)
-        for name in entries:
-            if type(name) is not str:
-                raise cursor.error("the tensor name %s is not text" % shown(name),
-                                   child("tensors", name))
+                nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
+        top, end = cursor.cbor(10, nbytes, "", ("three maps", self.TOP.meanings), 2)
+        if cursor.trace is not None and end < behind:
+            cursor.trace.add(end, behind - end, "rest of the metadata", None,
+                             "bytes behind the CBOR item", kind="unused")
+        self._check_top(cursor, top)
         metadata = top.get("metadata", Map())
-        if not isinstance(metadata, dict):
-            raise cursor.error("\"metadata\" is no map of text to text", "metadata")
-        for key, value in metadata.items():
+        tensors = admit(cursor, self._rows(cursor, top["tensors"]), self, 0, 1 << 64,
+                        ("", "data_offsets", "data_offsets"))
+        layout, base = self._layout(cursor, behind, tensors, metadata, layout)
+        for item in tensors:
+            item.stored.offset += base  # until here it counted from DS
+        attrs = Map([("version", 1), ("layout", layout)])
+        if "scalars" in top:
+            attrs["scalars"] = top["scalars"]
+        return attrs, metadata, tensors
+
+    def _check_top(self, cursor: Cursor, top: "Any") -> None:
+        """Raise unless the CBOR is the right maps."""
+        wrong = self.TOP.check(top)
+        if wrong is not None:
+            raise cursor.error(wrong[1], wrong[0] or "item", None if wrong[0] else 10)
+        for field in ("tensors", "scalars"):
+            for key in top.get(field, ()):
+                if type(key) is not str:
+                    raise cursor.error("the name %s is not text" % show(key), join_path(field, key))
+        for key, value in top.get("metadata", Map()).items():
             if type(key) is not str or type(value) is not str:
                 raise cursor.error("metadata %s: %s is not text to text" % (
-                    shown(key), shown(value)), child("metadata", key))
-        scalars = top.get("scalars", _NOTHING)
-        if scalars is _NOTHING:
-            return entries, metadata, None
-        if not isinstance(scalars, dict) or [key for key in scalars if type(key) is not str]:
-            raise cursor.error("\"scalars\" is no map with text keys", "scalars")
-        return entries, metadata, scalars
+                    show(key), show(value)), join_path("metadata", key))
+        if len(top["tensors"]) > self.MAX_TENSORS:
+            raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
+                len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
 
-    def _entry(self, cursor: Cursor, name: str, entry: "Any") -> "Any":
-        """Return (name, dtype, shape, start, end, attrs, problem) of a descriptor, checked."""
-        key: "Optional[str]" = None
-        try:
-            if not isinstance(entry, dict):
-                raise _Breach("the descriptor is %s, no map" % shown(entry))
-            for key in ("dtype", "shape", "data_offsets"):
-                if key not in entry:
-                    missing, key = key, None
-                    raise _Breach("the descriptor lacks %r" % missing)
-            key = "dtype"
-            code = entry[key]
-            dtype = self.NAMES.get(code) if type(code) is str else None
-            attrs: "Any" = ()
-            problem = None
-            if dtype is None:
-                dtype, attrs, problem = self._dtype(code)
-            key = "shape"
-            shape = entry[key]
-            if type(shape) is not list or not all_u64(shape):
-                raise _Breach("shape is %s, no array of integers 0 to 2**64-1" % shown(shape))
-            key = "data_offsets"
-            offsets = entry[key]
-            if type(offsets) is not list or len(offsets) != 2 or not all_u64(offsets):
-                raise _Breach("data_offsets is %s, no array of two integers 0 to 2**64-1" %
-                              shown(offsets))
-            start, end = offsets
-            if end < start:
-                raise _Breach("data_offsets end before they start: %d to %d" % (start, end))
-            key = "param_id"
-            param_id = entry.get(key)
-            if param_id is not None:
-                if not all_u64([param_id]):
-                    raise _Breach("param_id is %s, no integer 0 to 2**64-1" % shown(param_id))
-                attrs = attrs + ("param_id", param_id)
-        except _Breach as breach:
-            path = child("tensors", name)
-            cursor.fault(breach.args[0], path if key is None else "%s.%s" % (path, key), name)
-            return None
-        size = ITEMSIZE.get(dtype or "")
-        if size is not None:
-            need = count_elements(shape) * size
-            if need != end - start:
-                cursor.fault("%d bytes stored, %s %s needs %s" % (
-                    end - start, dtype, shown(shape), shown(need)),
-                    "%s.data_offsets" % child("tensors", name), name, "sizes")
-                return None
-        return name, dtype, tuple(shape), start, end, attrs, problem
+    def _rows(self, cursor: Cursor, entries: "Facts") -> "Chunks":
+        """Yield the rows for admit(): the descriptors, checked; offsets count from DS."""
+        check, names, traced = self.ENTRY.check, self.NAMES, cursor.trace is not None
+        source, quantized = cursor.source, FEATURES.get("quantized", Tensor)
+        for name, entry in entries.items():
+            if traced:
+                cursor.prefix = cursor.owner = join_path("tensors", name) + "."
+            wrong = check(entry)
+            if wrong is None:
+                code, why = entry["dtype"], None
+                attrs: "Any" = ()
+                dtype = names.get(code) if type(code) is str else None
+                if dtype is None:
+                    dtype, attrs, why, wrong = self._dtype(code)
+                start, end = entry["data_offsets"]
+                if wrong is None and end < start:
+                    wrong = "data_offsets", f"data_offsets end before they start: {start} to {end}"
+            if wrong is not None:
+                cursor.fault(wrong[1], wrong[0] or "", name)
+                continue
+            if entry.get("param_id") is not None:
+                attrs += ("param_id", entry["param_id"])
+            stored = Storage(source, start, end - start, None, "<", "raw", why)
+            make = quantized if dtype == "qfloat" else Tensor
+            yield name, dtype, tuple(entry["shape"]), stored, attrs, make
 
-    def _dtype(self, code: "Any") -> "Tuple[Any, Any, Any]":
-        """Return (dtype, attrs, problem) of a CBOR dtype that is none of the plain texts."""
-        if code == "Bool":  # burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
-            return "bool", (), None
+    def _dtype(self, code: "Any") -> "Tuple[Any, Any, Any, Any]":
+        """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
+        if type(code) is str and code in self.NAMES:
+            return self.NAMES[code], (), None, None
         attrs = ("burn_dtype", code)
+        pairs = list(code.items()) if isinstance(code, dict) else []
+        kind, value = pairs[0] if len(pairs) == 1 else (None, None)
         if code == "Flex32":  # float32 in the file
-            return "float32", attrs, None
-        if isinstance(code, dict):
-            keys = list(code)
-            if len(keys) != 1 or type(keys[0]) is not str:
-                raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
-            value = code[keys[0]]
-            if keys[0] == "QFloat":
-                if not isinstance(value, dict):
-                    raise _Breach("dtype: the scheme of QFloat is no map")
-                return "qfloat", attrs, None
-            if keys[0] == "Bool" and type(value) is str and value in self.BOOLS:
-                return self.BOOLS[value], () if value == "Native" else attrs, None
-        elif type(code) is not str:
-            raise _Breach("dtype is %s, neither text nor a map of one text key" % shown(code))
-        return None, attrs, "dtype %s is not known" % shown(code)
+            return "float32", attrs, None, None
+        if kind == "Bool" and type(value) is str and value in self.BOOLS:
+            return self.BOOLS[value], () if value == "Native" else attrs, None, None
+        if kind == "QFloat" and isinstance(value, dict):
+            return "qfloat", attrs, None, None
+        if kind == "QFloat":
+            return None, (), None, ("dtype", "dtype: the scheme of QFloat is not a map")
+        if type(code) is str or type(kind) is str:
+            return None, attrs, "dtype %s is not known" % show(code), None
+        return None, (), None, (
+            "dtype", "dtype is %s, neither text nor a map of one text key" % show(code))
 
-    def _layout(self, cursor: Cursor, me: int, rows: "List[Any]", metadata: "Any",
+    def _layout(self, cursor: Cursor, behind: int, tensors: "List[Tensor]", metadata: "Any",
                 layout: "Optional[str]") -> "Tuple[str, int]":
-        """Return (layout, offset of the data): the length of the file tells, see 5.2 there."""
-        aligned = round_up(me, 256)
-        end = max([row[4] for row in rows]) if rows else 0
-        if layout is not None:
-            base = me if layout == "packed" else aligned
-            if cursor.end < base + end:
-                raise cursor.error("file too short: the data end at %d, the file at %d" % (
-                    base + end, cursor.end), "metadata_size", 6, check="bounds")
-            return layout, base
-        if cursor.end >= aligned + end:
-            return "aligned", aligned
-        if end == 0:
-            return "packed", me
-        ranges = sorted([(row[3], row[4]) for row in rows])
-        follow = ranges[0][0] == 0 and not [
-            i for i in range(1, len(ranges)) if ranges[i][0] != ranges[i - 1][1]]
-        if cursor.end != me + end or not follow:
+        """Return (layout, offset of the data): the length of the file tells which it is."""
+        size, aligned = cursor.end, round_up(behind, 256)
+        ranges = sorted([(item.stored.offset, item.stored.offset + item.stored.nbytes)
+                         for item in tensors])
+        stops = [0] + [stop for _, stop in ranges]
+        end = max(stops)
+        if layout is None and size < aligned + end and (end == 0 or (
+                size == behind + end and [start for start, _ in ranges] == stops[:-1])):
+            layout = "packed"
+            gap = cursor.source.read(behind, min(aligned, size) - behind)
+            if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
+                    and not [1 for start, stop in ranges if start % 256 and stop > start]):
+                raise cursor.error(
+                    "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
+                    "layout=\"packed\" or \"aligned\" settles it", "metadata_size", 6,
+                    check="bounds")
+        base = behind if layout == "packed" else aligned
+        if size < base + end:
             raise cursor.error("file too short: the data end at %d, the file at %d" % (
-                aligned + end, cursor.end), "metadata_size", 6, check="bounds")
-        gap = cursor.fetch(me, min(aligned, cursor.end) - me)
-        if (not metadata.get("version", "").startswith("0.19.")
-                and not [1 for start, stop in ranges if start % 256 and stop > start]
-                and not any(gap)):
-            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
-                               "its padding; layout=\"packed\" or \"aligned\" settles it",
-                               "metadata_size", 6, check="bounds")
-        return "packed", me
+                base + end, size), "metadata_size", 6, check="bounds")
+        return layout or "aligned", base
 
-    # writing
+    # <tools>
+    def alignment(self, attrs: "Any") -> int:
+        return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
+            yield "burn 0.20 and newer misread this layout of 0.19"
+        if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
+            yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
+        unknown = [item for item in tensors if item.stored.why is not None]
+        if unknown:
+            yield "burn refuses the whole file: %s" % unknown[0].stored.why
+    # </tools>
+
+    # <save>
     def passes(self, tensor: Tensor) -> bool:
         return (tensor.format in (None, self.NAME) and tensor.dtype in (None, "qfloat")
                 and "burn_dtype" in tensor.attrs)
 
-    def misfit_metadata(self, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
         return [(key, "Burnpack holds text to text") for key, value in metadata.items()
-                if not isinstance(key, str) or not isinstance(value, str)
-                or not is_text(key) or not is_text(value)]
+                if not is_text(key) or not is_text(value)]
 
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        order = options.get("tensor_order")
-        if order is not None:
-            known = Map(items)
-            order = [] if isinstance(order, str) else list(order)
-            if [name for name in order if not isinstance(name, str) or name not in known] or (
-                    len(order) != len(known) or len(set(order)) != len(known)):
-                raise ValueError("tensor_order must list every tensor once")
-            items = [(name, known[name]) for name in order]
-        problems = self.check_common(items, metadata, options)
-        check_names(problems, items)
-        entries, end = [], 0
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        items = self._reorder(items, options.get("tensor_order"))
+        problems = self.check_items(items, metadata, options)
+        entries: "Facts" = Map()
+        end = 0
         for name, item in items:
             own = self.own_attrs(item)
-            code = own.get("burn_dtype")
-            implied = item.dtype if isinstance(item, Cast) else None
-            if code is None or implied is not None:
-                code = self.DTYPES.get(item.dtype or "")
-            elif item.dtype is not None and not self._consistent(item.dtype, code):
-                problems.append((name, "burn_dtype %s does not go with %s" % (
-                    shown(code), item.dtype)))
-            param_id = own.get("param_id")
-            if param_id is not None and not all_u64([param_id]):
-                problems.append((name, "param_id %s is no integer 0 to 2**64-1" % shown(param_id)))
-            if not all_u64(list(item.shape)):
-                problems.append((name, "a dimension over 2**64-1"))
+            code = None if isinstance(item, Cast) else own.get("burn_dtype")
+            if code is None:
+                code = self.DTYPES.get(str(item.dtype))
+            elif item.dtype not in (None, self._dtype(code)[0]):
+                problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
             start = round_up(end, 256)
             end = start + item.nbytes
-            entries.append((encode_text(name) if is_text(name) else b"", name, code, item.shape,
-                            start, end, param_id))
-        if len(items) > MAX_TENSORS:
-            raise ValueError("Burnpack holds %d tensors at most, not %d" % (
-                MAX_TENSORS, len(items)))
+            entries[name] = Map([("dtype", code), ("shape", item.shape),
+                                 ("data_offsets", (start, end))])
+            param_id = own.get("param_id")
+            if param_id is not None:
+                entries[name]["param_id"] = param_id
+                if not all_u64([param_id]):
+                    problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
+            if not all_u64(item.shape):
+                problems.append((name, "a dimension over 2**64-1"))
+        if len(items) > self.MAX_TENSORS:
+            raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
-        if scalars is None:
-            scalars = attrs.get("scalars")
-        else:
-            scalars = self._check_scalars(scalars)
+        scalars = attrs.get("scalars") if scalars is None else self._check_scalars(scalars)
         self.refuse(problems)
-        data = self._pack(entries, metadata, scalars)
-        if len(data) > MAX_METADATA_BYTES:
+        top = Map([(key, Map(sorted(pairs.items())))  # by code points, as by the bytes of UTF-8
+                   for key, pairs in zip(self.TOP.keys, (entries, metadata, scalars))
+                   if pairs or key == "tensors"])
+        data = cbor_dumps(top)
+        if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
-                len(data), MAX_METADATA_BYTES))
-        return self._chunks(data, items, [row[4] for row in entries])
+                len(data), self.MAX_METADATA_BYTES))
+        base = round_up(10 + len(data), 256)
+        starts = [base + entry["data_offsets"][0] for entry in entries.values()]
+        return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items, starts,
+                            base + end)
 
     @staticmethod
-    def _check_scalars(scalars: "Any") -> "Dict[str, Any]":
+    def _reorder(items: "Items", order: "Any") -> "Items":
+        """Return the items in the order of the option tensor_order."""
+        if order is None:
+            return items
+        known = Map(items)
+        order = [] if isinstance(order, str) else list(order)
+        strange = [name for name in order if not isinstance(name, str)]
+        if strange or sorted(order) != sorted(known):
+            raise ValueError("tensor_order must list every tensor once")
+        return [(name, known[name]) for name in order]
+
+    @staticmethod
+    def _check_scalars(scalars: "Any") -> "Facts":
         """Return the scalars of the option, each checked to be {Int|UInt|Float|Bool: value}."""
-        checked: "Dict[str, Any]" = Map()
+        checked: "Facts" = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
-            pairs = list(given.items()) if hasattr(given, "items") else []
-            kind, value = pairs[0] if len(pairs) == 1 else (None, None)
+            pair: "Any" = list(given.items()) if hasattr(given, "items") else []
+            kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
             if kind == "Float" and type(value) is int:
                 value = float(value)
+            python: "Any" = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
             low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
-            fine = (type(value) is int and low <= value <= high if kind in ("Int", "UInt") else
-                    type(value) is {"Float": float, "Bool": bool}.get(str(kind)))
-            if not isinstance(name, str) or not is_text(name) or not fine:
+            if not is_text(name) or type(value) is not python or (
+                    python is int and not low <= value <= high):
                 raise ValueError("scalars are {name: {\"Int\", \"UInt\", \"Float\" or \"Bool\": "
-                                 "value}}, not %s: %s" % (shown(name), shown(given)))
-            checked[name] = Map([(kind, value)])
+                                 "value}}, not %s: %s" % (show(name), show(given)))
+            checked[str(name)] = Map([(kind, value)])
         return checked
+    # </save>
 
-    def _consistent(self, dtype: str, code: "Any") -> bool:
-        """Return whether reading this CBOR dtype gives that dtype."""
-        try:
-            found = self.NAMES.get(code) if type(code) is str else None
-            return bool((found or self._dtype(code)[0]) == dtype)
-        except _Breach:
+
+# <quantized>
+class BurnSchemes:
+    """Burn's quantization schemes of 0.20, 0.21 and 0.22-pre.2; others are opaque.
+
+    One scale per tensor, or per block of k elements of the last dimension.
+    """
+
+    NEEDS = 'burn_dtype={"QFloat": {...}}'
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    UNITS = {"Native": 0, ("PackedNative",): 0, ("PackedU32",): 32, "U32": 32}  # U32: burn 0.19
+
+    @staticmethod
+    def scheme_of(code: "Any") -> "Any":
+        """Return the scheme in a burn_dtype."""
+        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
+
+    @classmethod
+    def plan(cls, item: Tensor, scheme: "Any") -> Plan:
+        kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
+        known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
+                 and type(kind) is type(param) is str and kind in cls.VALUES
+                 and param in cls.SCALES and scheme["mode"] == "Symmetric")
+        where: "Any" = store if type(store) is str else None
+        if isinstance(store, dict) and all_u64(store.values()):
+            where = tuple(store)
+        block = cls.find_block(item, scheme.get("level"))
+        if not known or where not in cls.UNITS or block is False:
+            raise item.error("the quantization scheme %s is not known" % show(scheme, 200),
+                             Unsupported)
+        bits = cls.VALUES[kind]
+        unit = 8 if where == ("PackedNative",) and kind == "E2M1" else cls.UNITS[where] or bits
+        nbytes = (-(-item.size // (unit // bits)) * unit + 7) // 8
+        count = 1
+        if block:
+            sides = [1] * (item.ndim - len(block)) + block
+            count = count_elements([-(-n // k) for n, k in zip(item.shape, sides)])
+        return Plan(None if kind[0] == "Q" else kind, bits, nbytes, cls.SCALES[param], count, block)
+
+    @staticmethod
+    def find_block(item: Tensor, level: "Any") -> "Any":
+        """Return the block shape, None for one scale in all, False for a level unknown here."""
+        if level == "Tensor":
+            return None
+        block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
+        if not isinstance(block, dict) or sorted(map(str, block)) != ["len", "storage"]:
             return False
-
-    def _pack(self, entries: "List[Any]", metadata: "Any", scalars: "Any") -> bytes:
-        """Return the CBOR: definite, shortest, everything sorted by the bytes of the names."""
-        parts = [_cbor_head(5, 1 + bool(metadata) + bool(scalars)), cbor_pack("tensors"),
-                 _cbor_head(5, len(entries))]
-        keys = [cbor_pack(key) for key in ("dtype", "shape", "data_offsets", "param_id")]
-        for raw, _, code, shape, start, end, param_id in sorted(
-                entries, key=lambda row: row[0]):
-            parts.append(b"".join([
-                _cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
-                keys[0], cbor_pack(code), keys[1], cbor_pack(shape), keys[2],
-                cbor_pack((start, end)),
-                b"" if param_id is None else keys[3] + cbor_pack(param_id)]))
-        for name, pairs in (("metadata", metadata), ("scalars", scalars)):
-            if pairs:
-                names = sorted([(encode_text(key), key) for key in pairs])
-                parts.append(cbor_pack(name) + _cbor_head(5, len(names)))
-                parts += [cbor_pack(key) + cbor_pack(pairs[key]) for _, key in names]
-        return b"".join(parts)
-
-    def _chunks(self, data: bytes, items: "List[Tuple[str, Tensor]]",
-                starts: "List[int]") -> "Iterator[Any]":
-        yield self.HEADER.pack(self.MAGIC, 1, len(data)) + data + bytes(-(10 + len(data)) % 256)
-        at = 0
-        for (_, item), start in zip(items, starts):
-            yield bytes(start - at)
-            at = start + item.nbytes
-            for block in item._blocks() if item.dtype is not None else item._stored_blocks():
-                yield block
+        sizes, size = block["storage"], block["len"]
+        if (isinstance(sizes, list) and all_u64(sizes + [size])
+                and 1 <= size <= min(len(sizes), item.ndim) and 0 not in sizes[:size]):
+            return sizes[:size]
+        return False
 
 
-class _Breach(Exception):
-    """One field of a descriptor is wrong; its text says how."""
+Quantized.SCHEMES["burn_dtype"] = BurnSchemes
+# </quantized>
 
 
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
@@ -4529,8 +4724,10 @@ class TensorBuffers(Format):
 
     NAME = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
+    HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
     SUFFIXES = (".tbs", ".tensorbuffers")
     MAGIC = b"TBS1"
+    MAGICS = (MAGIC,)
     DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
               "uint32", "uint64")  # numbers 1 to 10; 0 is a placeholder
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
@@ -4539,25 +4736,47 @@ class TensorBuffers(Format):
     TENSOR_ATTRS = ("id",)
     CONTENT = ("operations",)
     DATA_ORDER = True
+    MAX_DIMS = 64
 
     LEAD = Record(("magic", "4s", "TensorBuffers"))
     TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
                      ("end_magic", "4s", "TensorBuffers"))
-    ROOT = (("version", "string", None, "of the format"), ("model", "string", None, ""),
-            ("tensors", "[table]", None, ""), ("operations", "[table]", None, ""))
-    ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", None, ""),
-             ("shape", "[I]", None, ""), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
-             ("data_offset", "I", 0, "offset in the file"),
-             ("data_size", "I", 0, "bytes"))
-    OPERATION = (("id", "Q", 0, ""), ("operation", "b", 0, "number of the operation"),
-                 ("output", "Q", 0, "id of a tensor"), ("input_operations", "[Q]", None, ""))
+    ROOT = (("version", "string", None, "of the format"), ("model", "string", None, "of the user"),
+            ("tensors", "[table]", None, "the index"), ("operations", "[table]", None, "a graph"))
+    ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", None, "name"),
+             ("shape", "[I]", None, "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+             ("data_offset", "I", 0, "offset in the file"), ("data_size", "I", 0, "bytes"))
+    OPERATION = (("id", "Q", 0, "number of this one"), ("operation", "b", 0, "what it does"),
+                 ("output", "Q", 0, "id of a tensor"),
+                 ("input_operations", "[Q]", None, "what goes into it"))
 
     def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
-        at = cursor.peek(4)
-        magic = bytes(cursor.data[at:at + 4])
-        if magic != self.MAGIC[:len(magic)]:
-            raise cursor.error("not a TensorBuffers file: leading magic is %s" % quoted(magic),
-                               "magic", 0, check="magic")
+        flat = self._metadata(cursor)
+        root = flat.target(0, "root")
+        flat.note(0, 4, "root", root, "root table at %d" % root)
+        version, model, tensors, operations = flat.fields(root, self.ROOT)
+        if version is None:
+            raise flat.wrong("the required field version is missing", root, "table")
+        attrs: "Facts" = Map([("version", flat.string(version, "version", "of the format"))])
+        metadata: "Facts" = Map()
+        if model is not None:
+            metadata["model"] = flat.string(model, "model", "of the user")
+        places = [] if tensors is None else flat.offsets(tensors, "tensors", "number of tensors")
+        if len(places) * 16 > flat.end:
+            raise flat.wrong(f"{len(places)} tensors are more than {flat.end} bytes can hold",
+                             tensors or 0, "tensors")
+        budget = [flat.end]
+        found = admit(flat, self._rows(cursor, flat, places, budget), self, 4, flat.base,
+                      ("name", "data_size", "data_offset"))
+        if operations is not None:
+            places = flat.offsets(operations, "operations", "number of steps")
+            if places:
+                attrs["operations"] = self._operations(flat, places, budget)
+        return attrs, metadata, found
+
+    def _metadata(self, cursor: Cursor) -> FlatReader:
+        """Return the FlatBuffer behind the data, its frame checked."""
+        self.check_magic(cursor, self.MAGIC)
         if cursor.end < 12:
             raise cursor.error("%d bytes, too short for a frame of 12" % cursor.end, "magic", 0,
                                check="magic")
@@ -4566,109 +4785,77 @@ class TensorBuffers(Format):
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != self.MAGIC:
             raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quoted(magic), "end_magic", cursor.end - 4, check="magic")
+                               quote(magic), "end_magic", cursor.end - 4, check="magic")
         if nbytes > cursor.end - 12:
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
                 nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
         start = cursor.end - 8 - nbytes
-        flat = FlatReader(cursor.fetch(start, nbytes), start, cursor.trace)
-        root = flat.target(0, "root")
-        flat.tell(0, 4, "root", root, "root table at %d" % root)
-        version, model, tensors, operations = flat.fields(root, self.ROOT)
-        if version is None:
-            raise flat.error("the required field version is missing", root, "table")
-        attrs: "Dict[str, Any]" = Map([("version", flat.string(version, "version"))])
-        metadata: "Dict[str, Any]" = Map()
-        if model is not None:
-            metadata["model"] = flat.string(model, "model")
-        places = [] if tensors is None else flat.offsets(tensors, "tensors")
-        if len(places) * 16 > nbytes:
-            raise flat.error("%d tensors are more than %d bytes can hold" % (len(places), nbytes),
-                             tensors or 0, "tensors")
-        budget = [nbytes]
-        rows = self._tensors(cursor, flat, places, start, budget)
-        flat.prefix, flat.depth = "", 0
-        if operations is not None:
-            found = self._operations(flat, flat.offsets(operations, "operations"), budget)
-            if found:
-                attrs["operations"] = found
-        return attrs, metadata, rows
+        return FlatReader(cursor.source.read(start, nbytes), start, cursor)
 
-    def _tensors(self, cursor: Cursor, flat: FlatReader, places: "List[int]", end: int,
-                 budget: "List[int]") -> "List[Tensor]":
-        tensors: "List[Tensor]" = []
-        seen: "Dict[str, int]" = {}
-        source, sizes, left = cursor.source, [ITEMSIZE[name] for name in self.DTYPES], budget[0]
-        flat.depth = 1
+    def _rows(self, cursor: Cursor, flat: FlatReader, places: "List[int]",
+              budget: "List[int]") -> "Chunks":
+        """Yield the rows for admit(); `budget`: bytes that names and shapes may still take."""
+        source, traced, data = cursor.source, flat.trace is not None, flat.data
         for i, place in enumerate(places):
-            if flat.trace is not None:
-                flat.prefix = "tensors[%d]." % i
+            if traced:
+                flat.enter("tensors", i)
             number, name_at, shape_at, code, offset, nbytes = flat.fields(place, self.ENTRY)
             if name_at is None:
-                raise flat.error("the required field name is missing", place, "table")
-            name = flat.string(name_at, "name")
-            shape: "Tuple[Any, ...]" = ()
-            if shape_at is not None:
-                shape = flat.scalars(shape_at, "I", "shape", MAX_FLAT_DIMS)
-            left -= unpack_from("<I", flat.data, name_at)[0] + len(shape)
-            if left < 0:
-                raise cursor.error("names and shapes are longer in sum than the metadata: they "
-                                   "overlap", flat.prefix + "name", end + name_at, name,
-                                   kind=Unsupported)
-            if name in seen:
-                cursor.fault("two tensors have this name: %d and %d" % (seen[name], i),
-                             "tensors[%d].name" % i, name)
-                continue
-            seen[name] = i
+                raise flat.wrong("the required field name is missing", place, "table")
+            name = flat.string(name_at, "name", "name")
+            shape = () if shape_at is None else flat.scalars(
+                shape_at, "I", "shape", "dimensions", self.MAX_DIMS)
+            budget[0] -= unpack_from("<I", data, name_at)[0] + len(shape)
+            if budget[0] < 0:
+                raise flat.error("names and shapes are longer in sum than the metadata: they "
+                                 "overlap", "name", flat.base + name_at, name, kind=Unsupported)
             if not code:
-                cursor.fault("data_type 0 (None) is no type", "tensors[%d].data_type" % i, name)
+                flat.fault("data_type 0 (None) is not a type", "data_type", name)
                 continue
-            if nbytes and (offset < 4 or offset + nbytes > end):
-                cursor.fault("data at %d to %d, but the data area is 4 to %d" % (
-                    offset, offset + nbytes, end), "tensors[%d].data_offset" % i, name, "bounds")
-                continue
-            dtype, problem = None, None
-            if 1 <= code <= 10:
-                dtype, need = self.DTYPES[code - 1], sizes[code - 1]
-                for n in shape:
-                    need *= n
-                if need != nbytes:
-                    cursor.fault("%d bytes stored, %s %s needs %d" % (
-                        nbytes, dtype, list(shape), need), "tensors[%d].data_size" % i, name,
-                        "sizes")
-                    continue
-            else:
-                problem = "data_type %d is not known" % code
-            tensors.append(Tensor(name, dtype, shape, source, offset if nbytes else
-                                  min(offset, end), nbytes, ("id", number), "tensorbuffers",
-                                  None, "<", "raw", problem))
-        budget[0] = left
-        return tensors
+            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+            why = None if dtype else "data_type %d is not known" % code
+            stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
+                             "<", "raw", why)
+            yield name, dtype, shape, stored, ("id", number), Tensor
 
     def _operations(self, flat: FlatReader, places: "List[int]",
                     budget: "List[int]") -> "List[Any]":
         if len(places) * 8 > flat.end:  # a table and the offset to it
-            raise flat.error("%d operations are more than %d bytes can hold" % (
-                len(places), flat.end), 0, "operations")
+            raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
+                             "operations")
         found = []
-        flat.depth = 1
         for i, place in enumerate(places):
-            flat.prefix = "operations[%d]." % i
-            number, operation, output, inputs_at = flat.fields(place, self.OPERATION)
-            inputs: "Tuple[Any, ...]" = ()
+            flat.enter("operations", i)
+            values = flat.fields(place, self.OPERATION)
+            inputs_at, values[3] = values[3], []
             if inputs_at is not None:
                 budget[0] -= flat.vector(inputs_at, 8, "input_operations")
                 if budget[0] < 0:
-                    error = flat.error("more inputs than the metadata has bytes: they overlap",
-                                       inputs_at, "input_operations")
-                    raise Unsupported(error.what, error.offset, error.field)
-                inputs = flat.scalars(inputs_at, "Q", "input_operations")
-            found.append(Map([("id", number), ("operation", operation), ("output", output),
-                              ("input_operations", list(inputs))]))
+                    raise flat.wrong("more inputs than the metadata has bytes: they overlap",
+                                     inputs_at, "input_operations", Unsupported)
+                values[3] = list(flat.scalars(inputs_at, "Q", "input_operations",
+                                               "what goes into it"))
+            found.append(Map([(row[0], value) for row, value in zip(self.OPERATION, values)]))
+        flat.leave()
         return found
 
-    # writing
+    # <tools>
+    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
+                attrs: "Any") -> "List[Tuple[int, int, str]]":
+        if before == after == "structure" and stop - start < 8 and filled(start, stop, 0):
+            return [(stop - start, 0, "alignment")]  # inside of the FlatBuffer
+        return []
 
+    def remarks(self, fields: "List[Any]", attrs: "Any",
+                tensors: "List[Tensor]") -> "Iterator[str]":
+        shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
+        if [item for item in tensors if item.name not in shaped]:
+            yield "the real library refuses it: a tensor without a shape"
+        if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+            yield "the index is not sorted by id: the real library's own look-up misses tensors"
+    # </tools>
+
+    # <save>
     @staticmethod
     def hash_name(raw: bytes) -> int:
         """Return the id of a name: FNV-1a, 64 bits, over its UTF-8 bytes and one byte ff."""
@@ -4677,41 +4864,38 @@ class TensorBuffers(Format):
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
-    def misfit_metadata(self, metadata: "Any", options: "Dict[str, Any]") -> "List[Any]":
+    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
         return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
-                if key != "model" or not isinstance(value, str) or not is_text(value)]
+                if key != "model" or not is_text(value)]
 
-    def write(self, items: "List[Tuple[str, Tensor]]", metadata: "Any", attrs: "Any",
-              options: "Dict[str, Any]") -> "Iterator[Any]":
-        problems = self.check_common(items, metadata, options)
-        check_names(problems, items)
+    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+        problems = self.check_items(items, metadata, options)
         entries, at = [], 4
         ids: "Dict[int, str]" = {}
         for name, item in items:
             if at >= 1 << 32 or item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
                 problems.append((name, "an offset, a size or a dimension over 2**32-1"))
-            if item.ndim > MAX_FLAT_DIMS:
-                problems.append((name, "%d dimensions, %d is the limit" % (
-                    item.ndim, MAX_FLAT_DIMS)))
+            if item.ndim > self.MAX_DIMS:
+                problems.append((name, f"{item.ndim} dimensions, {self.MAX_DIMS} is the limit"))
             number = self.hash_name(encode_text(name)) if is_text(name) else 0
-            if number in ids and ids[number] != name:
-                problems.append((name, "it has the same id as %s" % shown(ids[number])))
+            if number in ids:
+                problems.append((name, "it has the same id as %s" % show(ids[number])))
             ids[number] = name
             entries.append((number, name, item, at))
             at += item.nbytes
-        operations = options.get("operations")
-        operations = attrs.get("operations", True) if operations is None else operations
-        sort = options.get("sort", True)
+        operations = self.choose("operations", True, options, attrs)
+        sort = self.choose("sort", True, options, {})
         if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
         self.refuse(problems)
         data = self._pack(entries, metadata, operations, sort)
-        return self._chunks(items, data)
+        return self.lay_out(self.MAGIC, items, [row[3] for row in entries], at,
+                            data + self.TRAILER.pack(len(data), self.MAGIC))
 
     def _pack(self, entries: "List[Any]", metadata: "Any", operations: "Any", sort: bool) -> bytes:
         """Return the FlatBuffer; the order of the calls is the order of its bytes, last first."""
         flat = FlatBuilder()
-        places = []
+        places, steps = [], []
         for number, name, item, at in entries:
             shape = flat.scalars("I", item.shape)
             text = flat.string(name)
@@ -4719,9 +4903,8 @@ class TensorBuffers(Format):
                 (0, "Q", number, 0), (5, "I", item.nbytes, 0), (4, "I", at, 0),
                 (2, "offset", shape, None), (1, "offset", text, None),
                 (3, "b", self.DTYPES.index(item.dtype) + 1, 0)))))
-        steps = []
-        for operation in operations if not isinstance(operations, bool) else ():
-            steps.append(self._pack_operation(flat, operation))
+        if not isinstance(operations, bool):
+            steps = [self._pack_operation(flat, operation) for operation in operations]
         version = flat.string("1.0.0")
         if sort:
             places.sort()
@@ -4737,29 +4920,19 @@ class TensorBuffers(Format):
         inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
         if not isinstance(inputs, (list, tuple)):
             raise ValueError("an operation is a dict with a list of input_operations, not %s" %
-                             shown(operation))
+                             show(operation))
         wrong: "List[Any]" = [key for key in operation if key not in known]
-        values = [operation.get(key, 0) for key in known[:3]]
-        inputs = list(inputs)
-        for value in [values[0], values[2]] + inputs:
-            if not all_u64([value]):
-                wrong.append(value)
-        if type(values[1]) is not int or not -128 <= values[1] < 128:
-            wrong.append(values[1])
+        number, code, output = [operation.get(key, 0) for key in known[:3]]
+        wrong += [value for value in [number, output] + list(inputs) if not all_u64([value])]
+        if type(code) is not int or not -128 <= code < 128:
+            wrong.append(code)
         if wrong:
             raise ValueError("an operation has the keys %s (integers); not %s" % (
-                ", ".join(known), shown(wrong)))
+                ", ".join(known), show(wrong)))
         place = flat.scalars("Q", inputs)
-        return flat.table(((2, "Q", values[2], 0), (0, "Q", values[0], 0),
-                           (3, "offset", place, None), (1, "b", values[1], 0)))
-
-    def _chunks(self, items: "List[Tuple[str, Tensor]]", data: bytes) -> "Iterator[Any]":
-        yield self.MAGIC
-        for _, item in items:
-            for block in item._blocks():
-                yield block
-        yield data
-        yield self.TRAILER.pack(len(data), self.MAGIC)
+        return flat.table(((2, "Q", output, 0), (0, "Q", number, 0),
+                           (3, "offset", place, None), (1, "b", code, 0)))
+    # </save>
 
 
 # -- [8] load and save ---------------------------------------------------------------------------
@@ -4778,25 +4951,31 @@ def find_format(name: str) -> "Format":
     for kind in FORMATS:
         if kind.NAME == name:
             return kind
-    raise ValueError("no format %s; there are %s" % (
-        shown(name), ", ".join([kind.NAME for kind in FORMATS])))
+    names = ", ".join([kind.NAME for kind in FORMATS])
+    raise ValueError(f"no format {show(name)}; there are {names}")
 
 
-def _kind_of(source: "Any", name: "Optional[str]") -> "Format":
+def kind_of(source: "Any", name: "Optional[str]") -> "Format":
     """Return the format by name, else by content: the leading bytes, never the suffix."""
     if name is not None:
         return find_format(name)
     head = source.read(0, min(64, source.nbytes))
-    kinds = [kind for kind in FORMATS if kind.MAGIC] + [k for k in FORMATS if not k.MAGIC]
-    for kind in kinds:  # the one without a magic comes last
-        if kind.detect(head):
-            return kind
-    if not head:
-        raise FormatError("the file is empty", 0, "magic", None, source.path, "magic")
-    hint = "; a Git LFS pointer, fetch the file itself" if head[:8] == b"version " else ""
-    raise FormatError("not a tensor file known here (it begins with %s)%s" % (
-        " ".join(["%02x" % byte for byte in head[:8]]), hint), 0, "magic", None, source.path,
-        "magic")
+    for marked in (True, False):  # those whose files need not begin with a mark come last
+        for kind in FORMATS:
+            if kind.MARKED == marked and kind.detect(head):
+                return kind
+    error: "Type[FormatError]" = FormatError
+    what = "the file is empty"
+    if head:
+        what = "not a tensor file known here (it begins with %s)" % " ".join(
+            ["%02x" % byte for byte in head[:8]])
+    if head[:8] == b"version ":
+        what += "; a Git LFS pointer, fetch the file itself"
+    for left_out, magics in LEFT_OUT:
+        if [magic for magic in magics if head[:len(magic)] == magic]:
+            what = left_out + " is a format that this copy of tensorfmt.py was made without"
+            error = Unsupported
+    raise error(what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: "Any") -> "Optional[str]":
@@ -4807,48 +4986,55 @@ def detect(source: "Any") -> "Optional[str]":
     """
     opened = open_source(source, False)
     try:
-        return _kind_of(opened, None).NAME
+        return kind_of(opened, None).NAME
     except FormatError:
         return None
     finally:
         opened.close()
 
 
-def _check_options(options: "Iterable[str]", known: "Dict[str, str]", what: str) -> None:
+def check_options(options: "Iterable[str]", known: "Dict[str, str]", what: str) -> None:
+    """Raise TypeError for an option that is not known, with those there are."""
     for key in options:
         if key not in known:
             raise TypeError("%s has no option %r; there are %s" % (
                 what, key, ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"))
 
 
-def _read(kind: "Format", source: "Any", options: "Dict[str, Any]") -> File:
-    """Parse an index. Where that fails, parse it again with a trace that finds the offset."""
-    _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+def read_file(kind: "Format", source: "Any", options: "Facts") -> File:
+    """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
+    check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+    import gc
+    error: "Any" = None
+    collecting = not BOARD and gc.isenabled()
+    if collecting:  # a parse makes many objects and no cycles: looking for them takes a fifth of it
+        gc.disable()
     try:
-        attrs, metadata, tensors = kind.read(Cursor(source), **options)
-        return File(kind.NAME, source, attrs, metadata, tensors, options)
-    except FormatError as caught:
-        error = caught
-    except OverflowError:  # a device whose files end at 2 GiB
-        error = Unsupported("an offset in the file is too large for this device")
-    try:
-        kind.read(Cursor(source, Trace(error.field or "")), **options)
-    except FormatError as caught:
-        if caught.what == error.what:
-            error = caught
-    except OverflowError:
-        pass
+        for trace in (None, Trace(), Trace()):
+            if trace is not None:
+                trace.wanted = error.field
+            try:
+                attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
+                return File(kind.NAME, source, attrs, metadata, tensors, options)
+            except FormatError as caught:
+                error = caught
+            except OverflowError:  # a device whose files end at 2 GiB
+                error = Unsupported("an offset in the file is too large for this device")
+                break
+    finally:
+        if collecting:
+            gc.enable()
     error.path = source.path
     raise error
 
 
 def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, **options: "Any") -> File:
-    """Open a tensor file of any of the five formats. O(index): no tensor byte is touched.
+    """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, a bytes-like object, or a seekable binary stream (read from its start; not
     closed). `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
-    verify=True also checks everything that verify() checks. Options: layout= for burnpack.
+    verify=True also checks everything that verify() checks. Options: see READ_OPTIONS of FORMATS.
 
     Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file,
     TypeError for unknown options.
@@ -4858,62 +5044,52 @@ def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
-    done = False
     try:
-        kind = _kind_of(opened, format)
-        file = _read(kind, opened, options)
+        kind = kind_of(opened, format)
+        file = read_file(kind, opened, options)
         if verify:
-            report = beyond("verify_source")(opened, kind, options)
+            report = feature("verify")(opened, kind, options)
             if report.errors:
                 raise report.errors[0]
-        done = True
         return file
-    finally:
-        if not done:
-            opened.close()
+    except:
+        opened.close()
+        raise
 
 
-# saving
-
-
-def _as_items(tensors: "Any") -> "List[Tuple[str, Tensor]]":
+# <save>
+def _as_items(tensors: "Any") -> "Items":
     """Return (name, Tensor) pairs of a mapping or an iterable of pairs; duplicates are refused."""
+    pairs = tensors.items() if hasattr(tensors, "items") else tensors
     if isinstance(tensors, File):
-        pairs = _in_order(tensors)
-    else:
-        pairs = list(tensors.items() if hasattr(tensors, "items") else tensors)
-    items: "List[Tuple[str, Tensor]]" = []
+        pairs = in_order(tensors)
+    items: "Items" = []
     seen = set()
-    for pair in pairs:
-        name, value = pair
+    for name, value in pairs:
         if not isinstance(name, str):
-            raise TypeError("a tensor's name is a str, not %s" % shown(name))
+            raise TypeError("a tensor's name is a str, not %s" % show(name))
         if name in seen:
-            raise ValueError("two tensors are called %s" % shown(name))
+            raise ValueError("two tensors are called %s" % show(name))
         seen.add(name)
         if not isinstance(value, Tensor):
             try:
                 value = tensor(value)
             except (ValueError, TypeError) as error:
-                wrong: "Any" = type(error)("tensor %s: %s" % (quoted(name), error))
-            else:
-                wrong = None
-            if wrong is not None:
-                raise wrong
+                raise type(error)("tensor %s: %s" % (quote(name), error))
         items.append((name, value))
     return items
 
 
-def _in_order(file: File) -> "List[Tuple[str, Tensor]]":
+def in_order(file: File) -> "Items":
     """Return a File's items: in the order of the data where the format sorts its index."""
     items = list(file.items())
     if not find_format(file.format).DATA_ORDER:
         return items
-    keys = [(item._offset, item._stored, i) for i, (_, item) in enumerate(items)]
+    keys = [(item.stored.offset, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
 
 
-def check_stored(items: "List[Tuple[str, Tensor]]") -> None:
+def check_stored(items: "Items") -> None:
     """Raise FormatError where stored bytes do not agree with their checksum: never copy rot."""
     seen = set()
     for name, item in items:
@@ -4921,19 +5097,20 @@ def check_stored(items: "List[Tuple[str, Tensor]]") -> None:
             continue
         kind = find_format(item.format)
         for label, offset, nbytes, text in kind.checksums(item):
-            key = (id(item._source), offset, nbytes, text)
-            if key not in seen:
-                seen.add(key)
-                status, why = check_range(item._source, offset, nbytes, text)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, item._source.path,
-                                      "checksums")
+            source = item.stored.source
+            key = (id(source), offset, nbytes, text)
+            if key in seen:
+                continue
+            seen.add(key)
+            status, why = kind.check_range(source, offset, nbytes, text)
+            if status == "FAIL":
+                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
-def _encode(kind: "Format", tensors: "Any", metadata: "Any", attrs: "Any",
-            options: "Dict[str, Any]") -> "Iterator[Any]":
+def encode_file(kind: "Format", tensors: "Any", metadata: "Any", attrs: "Any",
+                options: "Facts") -> "Chunks":
     """Check everything, then return an iterator over the bytes of the file."""
-    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+    check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
     same = isinstance(tensors, File) and tensors.format == kind.NAME
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -4944,28 +5121,27 @@ def _encode(kind: "Format", tensors: "Any", metadata: "Any", attrs: "Any",
             raise TypeError("%s is a mapping, not %s" % (what, type(given).__name__))
     for key in attrs:
         if key not in kind.FILE_ATTRS:
-            raise ValueError("%s knows no file attribute %s; there are %s" % (
-                kind.NAME, shown(key), ", ".join(kind.FILE_ATTRS)))
+            known = ", ".join(kind.FILE_ATTRS)
+            raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = _as_items(tensors)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
 
 
-def _target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "Format":
+def target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "Format":
     """Return the format to write: the argument, the suffix, then that of a File."""
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else path_of(target)
     for kind in FORMATS:
-        for suffix in kind.SUFFIXES:
-            if path.lower().endswith(suffix):
-                return kind
+        if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
+            return kind
     if path and isinstance(tensors, File):
         return find_format(tensors.format)
-    raise ValueError("which format? give format= or --format (%s), or a path with a suffix (%s)" % (
-        ", ".join([kind.NAME for kind in FORMATS]),
-        ", ".join([kind.SUFFIXES[0] for kind in FORMATS])))
+    names = ", ".join([kind.NAME for kind in FORMATS])
+    ends = ", ".join([kind.SUFFIXES[0] for kind in FORMATS])
+    raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
 
 
 def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
@@ -4974,16 +5150,15 @@ def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
 
     `tensors`: a File, any mapping of names to values, or an iterable of (name, value); values as
     tensor() takes them. The format: `format`, else the suffix, else that of the File. `metadata`
-    None means that of the File; `attrs` are facts of the format, from a File of it unless given.
-    Options belong to the format (`tensorfmt formats` lists them).
+    and `attrs` (facts of the format) are those of the File unless given. Options belong to the
+    format (`tensorfmt formats` lists them).
 
-    A path is written beside the target, fsync'ed and renamed over it: a failure leaves the old
-    file as it was. What the format cannot hold is a ValueError, before the first byte, that
-    names each tensor. Memory is bounded by blocks, not by the model. FormatError if the bytes of
-    a source are damaged; OSError from the file system; TypeError for unknown options.
+    A path is written beside the target and renamed over it: a failure leaves the old file as it
+    was. What the format cannot hold is a ValueError, before the first byte, that names each
+    tensor. FormatError for damaged bytes of a source, OSError, TypeError for unknown options.
     """
-    kind = _target_format(format, target, tensors)
-    _write_out(target, _encode(kind, tensors, metadata, attrs, options))
+    kind = target_format(format, target, tensors)
+    write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
 def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" = None,
@@ -4993,26 +5168,34 @@ def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" =
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    chunks = _encode(find_format(format), tensors, metadata, attrs, options)
+    chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks])
 
 
-def _write_out(target: "Any", chunks: "Iterator[Any]") -> int:
+def write_out(target: "Any", chunks: "Chunks") -> int:
     """Write a file to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
-        return _write_all(target, chunks)
+        return write_all(target, chunks)
     path = path_of(target)
-    if FULL_PYTHON and hasattr(os, "replace"):
+    if not BOARD and hasattr(os, "replace"):
         return _write_beside(path, chunks)
-    return _write_simply(path, chunks)
+    temporary = path + ".tmp"
+    with open(temporary, "wb") as stream:
+        total = write_all(stream, chunks)
+    try:
+        os.rename(temporary, path)
+    except OSError:  # FAT does not rename over a file
+        os.remove(path)
+        os.rename(temporary, path)
+    return total
 
 
-def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
+def write_all(stream: "Any", chunks: "Chunks") -> int:
     """Write every chunk whole, also to a stream whose write() takes less than it is given."""
     total = 0
     for chunk in chunks:
         total += len(chunk)
-        view = memoryview(chunk) if FULL_PYTHON else chunk
+        view = chunk if BOARD else memoryview(chunk)
         while len(view):
             count = stream.write(view)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
@@ -5023,729 +5206,69 @@ def _write_all(stream: "Any", chunks: "Iterator[Any]") -> int:
     return total
 
 
-if FULL_PYTHON:
-    def _write_beside(path: "Any", chunks: "Iterator[Any]") -> int:
-        """Write a file beside the target, then rename it over the target. Return its bytes."""
-        from stat import S_IMODE, S_ISREG
+def _write_beside(path: str, chunks: "Chunks") -> int:
+    """Write a file beside the target, then rename it over the target. Return its bytes."""
+    exists = os.path.exists(path)
+    if exists and not os.path.isfile(path):  # a device, a pipe (or a folder: an OSError)
+        with open(path, "wb") as stream:
+            return write_all(stream, chunks)
+    path = os.path.realpath(path)
+    stream, temporary = _open_beside(path)
+    try:
+        if exists and hasattr(os, "chmod"):  # before anybody else can read it
+            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+        with stream:
+            total = write_all(stream, chunks)
+            stream.flush()
+            if hasattr(os, "fsync"):
+                os.fsync(stream.fileno())
         try:
-            mode: "Optional[int]" = os.stat(path).st_mode  # follows links, also /dev/stdout
-        except FileNotFoundError:
-            mode = None
-        if mode is not None and not S_ISREG(mode):  # a device, a pipe (or a folder: an OSError)
-            with open(path, "wb") as stream:
-                return _write_all(stream, chunks)
-        path = os.path.realpath(path)
-        stream, temporary = _open_beside(path)
-        try:
-            if mode is not None and hasattr(os, "chmod"):  # before anybody else can read it
-                os.chmod(temporary, S_IMODE(mode))
-            with stream:
-                total = _write_all(stream, chunks)
-                stream.flush()
-                if hasattr(os, "fsync"):
-                    os.fsync(stream.fileno())
-            try:
-                os.replace(temporary, path)
-            except PermissionError as error:
-                if os.name != "nt":
-                    raise
+            os.replace(temporary, path)
+        except PermissionError as error:
+            if os.name == "nt":
                 error.strerror = ("%s (Windows cannot replace a file that is mapped: close() the "
                                   "File and drop its views, or load with mmap=False)"
                                   % error.strerror)
-                raise
-            temporary = None
-        finally:
-            if temporary is not None:
-                os.remove(temporary)
-        _sync_folder(os.path.dirname(path))
-        return total
-
-    def _open_beside(path: str) -> "Tuple[Any, Any]":
-        """Return (stream, name) of a new file beside the target: counts until a name is free."""
-        folder, name = os.path.split(path)
-        number = 0
-        while True:
-            temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
-            try:
-                return open(temporary, "xb"), temporary
-            except FileExistsError:
-                number += 1
-            except OSError as error:
-                error.filename = path  # the one that the user knows
-                raise
-
-    def _sync_folder(folder: str) -> None:
-        """Make the rename durable where folders can be synced (not on Windows)."""
+            raise
+    except:
+        os.remove(temporary)
+        raise
+    try:  # make the rename durable where folders can be synced (not on Windows)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
-            number = os.open(folder or ".", os.O_RDONLY)
-        except (OSError, AttributeError):
-            return
-        try:
-            os.fsync(number)
-        except (OSError, AttributeError):
-            pass
+            os.fsync(folder)
         finally:
-            os.close(number)
-
-
-def _write_simply(path: str, chunks: "Iterator[Any]") -> int:
-    """Write beside the target and rename, where there is no os.replace (boards)."""
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = _write_all(stream, chunks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
+            os.close(folder)
+    except (OSError, AttributeError):
+        pass
     return total
 
 
-# == The cut line: a copy for boards ends here; below is what they lack the memory or a use for ==
-
-__all__ += ["convert", "verify", "explain"]
-
-# -- [9a] zstd -----------------------------------------------------------------------------------
-
-ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-
-
-def zstd_module() -> "Any":
-    """Return the first zstd module that is there; Unsupported names those that would do."""
-    for name in ZSTD_MODULES:
+def _open_beside(path: str) -> "Tuple[Any, Any]":
+    """Return (stream, name) of a new file beside the target: counts until a name is free."""
+    folder, name = os.path.split(path)
+    number = 0
+    while True:
+        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
         try:
-            return __import__(name, None, None, ["ZstdCompressor"])
-        except ImportError:
-            pass
-    raise Unsupported("zstd data need one of the modules %s; pip install zstandard"
-                      % ", ".join(ZSTD_MODULES))
-
-
-class _Frames:
-    """The stored bytes of a tensor as a binary file: nothing is copied before it is asked for."""
-
-    closed = False
-
-    def __init__(self, source: "Any", offset: int, nbytes: int) -> None:
-        self._source = source
-        self._pos = offset
-        self._end = offset + nbytes
-
-    def read(self, nbytes: int = -1) -> bytes:
-        left = self._end - self._pos
-        nbytes = left if nbytes < 0 else min(nbytes, left)
-        self._pos += nbytes
-        return bytes(self._source.view(self._pos - nbytes, nbytes))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-
-def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Iterator[Any]":
-    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
-
-    Any number of frames, skippable ones too; the sizes that they state are not trusted.
-    FormatError where they are damaged or give another number of bytes.
-    """
-    module = zstd_module()
-    check_frames(source, offset, nbytes)
-    frames = _Frames(source, offset, nbytes)
-    if hasattr(module, "ZstdFile"):
-        def start() -> "Any":
-            return module.ZstdFile(frames)
-    else:
-        def start() -> "Any":
-            return module.ZstdDecompressor().stream_reader(frames, read_across_frames=True)
-    stream = _guarded(start)
-    left = count
-    while left:
-        block = bytearray(min(left, BLOCK))
-        room = memoryview(block)
-        filled = 0
-        while filled < len(block):
-            got = _guarded(stream.readinto, room[filled:])
-            if not got:
-                raise FormatError("zstd: %d bytes decoded, dtype and shape need %d"
-                                  % (count - left + filled, count))
-            filled += got
-        left -= filled
-        yield block
-    if _guarded(stream.read, 1):
-        raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
-
-
-def check_frames(source: "Any", at: int, nbytes: int) -> None:
-    """Raise FormatError unless the bytes are whole zstd frames: not every module looks (RFC 8878).
-
-    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
-    """
-    end, last = at + nbytes, 1
-    while at < end and last:
-        head = bytes(source.view(at, min(8, end - at)))
-        magic = int.from_bytes(head[:4], "little")
-        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
-            at += 8 + int.from_bytes(head[4:], "little")
-            continue
-        if len(head) < 6 or magic != 0xFD2FB528:
-            raise FormatError("zstd: no frame begins at byte %d of %d" % (
-                at - end + nbytes, nbytes))
-        flags = head[4]
-        single = flags >> 5 & 1
-        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
-        last = 0
-        while not last and at + 3 <= end:
-            block = int.from_bytes(bytes(source.view(at, 3)), "little")
-            last = block & 1
-            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
-        at += 4 if flags & 4 else 0
-    if at != end or not last:
-        raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
-
-
-def _guarded(call: "Any", *args: "Any") -> "Any":
-    """Call into the zstd module: whatever it raises on bad data is a FormatError."""
-    try:
-        return call(*args)
-    except FormatError:
-        raise
-    except (Exception, MemoryError) as error:
-        why = "%s: %s" % (type(error).__name__, error)
-    raise FormatError("zstd: the data are damaged (%s)" % why)
-
-
-def zstd_compress(blocks: "Iterable[Any]", nbytes: int, level: int) -> "Iterator[bytes]":
-    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-    module = zstd_module()
-    if hasattr(module, "ZstdFile"):
-        compressor = module.ZstdCompressor(level)
-        for name in ("set_pledged_input_size", "_set_pledged_input_size"):
-            if hasattr(compressor, name):
-                getattr(compressor, name)(nbytes)
-                break
-        else:  # the size goes into the frame only when all of it is there at once
-            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-            return
-    else:
-        compressor = module.ZstdCompressor(level=level).compressobj(size=nbytes)
-    for block in blocks:
-        yield compressor.compress(block)
-    yield compressor.flush()
-
-
-# -- [9b] sparse ---------------------------------------------------------------------------------
-
-
-class Sparse(Tensor):
-    """A tensor of which some elements are stored, the others are 0: csr (rank 2) or coo.
-
-    Its bytes, values and sub-tensors are those of the dense form, made anew at each call. The
-    parts are read, and checked, when they are first asked for.
-    """
-
-    __slots__ = ("_parts", "_read_parts", "_end")
-    _sparse = True
-
-    def __init__(self, *args: "Any", parts: "Any" = None, read: "Any" = None,
-                 end: int = 0) -> None:
-        super().__init__(*args)
-        self._encoding = "sparse"
-        self._parts = parts
-        self._read_parts = read
-        self._end = end  # of the file's data area, where parts can lie
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        if self._parts is None:
-            parts = self._read_parts()
-            breach = sparse_breach(self.shape, parts)
-            if breach is not None:
-                raise self._error(breach)
-            self._parts = parts
-        parts = self._parts
-        return Map(parts.items())
-
-    def _ranges(self) -> "List[Tuple[int, int, str]]":
-        return super()._ranges() + [(entry["offset"], entry["size"], "%s.%s" % (self.name, key))
-                                    for key, entry in placed_parts(self)]
-
-    def todense(self) -> Tensor:
-        parts = self.components
-        if self.nbytes > MAX_DENSE:
-            raise self._error("%d bytes in its dense form, MAX_DENSE = %d" % (
-                self.nbytes, MAX_DENSE), Unsupported)
-        out = bytearray(self.nbytes)
-        size = self._check()
-        values = parts["values"].tobytes()
-        at = 0
-        for place in sparse_places(self.shape, parts):
-            out[place * size:place * size + size] = values[at:at + size]
-            at += size
-        return self._held(out)
-
-    def _blocks(self) -> "Iterator[Any]":
-        return self.todense()._blocks()
-
-    def _copy(self, **changes: "Any") -> Tensor:
-        if "source" in changes:  # the dense form: what described the parts is gone
-            changes.setdefault("attrs", self._dense_attrs())
-            return super()._copy(**changes)
-        args = [changes.get(key, getattr(self, key)) for key in ("name", "dtype", "shape")]
-        args += [self._source, self._offset, self._stored,
-                 changes.get("attrs", Map(self.attrs.items())),
-                 changes.get("format", self.format)]
-        return Sparse(*args, parts=self._parts, read=self._read_parts, end=self._end)
-
-    def _dense_attrs(self) -> "Dict[str, Any]":
-        return Map([(key, value) for key, value in self.attrs.items()
-                    if key not in SPARSE_ATTRS + ("layout",)])
-
-    def _with_values(self, dtype: str) -> "Sparse":
-        """Return it with the values cast, still sparse."""
-        parts = self.components
-        parts["values"] = parts["values"].astype(dtype)
-        return sparse_of(self.name, dtype, self.shape, self.attrs, self.format, parts)
-
-    def _rising(self) -> "Dict[str, Tensor]":
-        """Return the parts with the columns of each row of a csr tensor in rising order."""
-        parts = self.components
-        if "coords" in parts:
-            return parts
-        indices, indptr = parts["indices"].data, parts["indptr"].data
-        order: "List[int]" = []
-        for i in range(len(indptr) - 1):
-            row = range(indptr[i], indptr[i + 1])
-            order.extend(sorted(row, key=lambda k: indices[k]))
-        if order == list(range(len(order))):
-            return parts
-        for key in ("values", "indices"):
-            part = parts[key]
-            size, raw = part.itemsize or 1, part.tobytes()
-            parts[key] = part._held(b"".join([raw[k * size:k * size + size] for k in order]))
-        return parts
-
-    def __reduce__(self) -> "Any":
-        return sparse_of, (self.name, self.dtype, self.shape, self.attrs, self.format,
-                           self.components)
-
-
-SPARSE_ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
-
-
-def placed_parts(item: Tensor) -> "List[Tuple[str, Any]]":
-    """Return (key, map) of the component maps of a sparse tensor that place bytes in its file."""
-    found = []
-    for key in SPARSE_ATTRS[2:] if item.attrs.get("layout") == "sparse" else ():
-        entry = item.attrs.get(key)
-        if isinstance(entry, dict) and not isinstance(item._source, Held):
-            offset, nbytes = entry.get("offset"), entry.get("size")
-            end = item._end if isinstance(item, Sparse) else item._source.nbytes
-            if type(offset) is int and type(nbytes) is int and 64 <= offset <= (
-                    offset + nbytes) <= end:
-                found.append((key, entry))
-    return found
-
-
-def sparse_of(name: str, dtype: "Optional[str]", shape: "Tuple[int, ...]", attrs: "Any",
-              format: "Optional[str]", parts: "Any") -> Sparse:
-    """Return the sparse tensor of these components; its own bytes are those of the values."""
-    values = parts["values"]
-    return Sparse(name, dtype, shape, values._source, values._offset, values._stored, attrs,
-                  format, parts=parts)
-
-
-def from_components(dtype: "Optional[str]", shape: "Any", components: "Any",
-                    attrs: "Dict[str, Any]") -> Tensor:
-    """Return a sparse Tensor of its parts, each as tensor() takes it."""
-    keys = sorted(components)
-    if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
-        raise ValueError("a sparse tensor needs shape= and components {values, indptr, indices} "
-                         "or {values, coords}")
-    parts: "Dict[str, Tensor]" = Map()
-    for key in ("values", "indptr", "indices", "coords"):
-        if key in components:
-            part = tensor(components[key], dtype if key == "values" else None)
-            if key != "values" and part.dtype not in ("uint32", "uint64"):
-                part = tensor([], "uint64") if not part.size else part.astype("uint64")
-            parts[key] = part.contiguous()._copy(shape=(part.size,), name=key)
-    shape = _as_shape(shape)
-    breach = sparse_breach(shape, parts)
-    if breach is not None:
-        raise ValueError(breach)
-    values = parts["values"]
-    if "coords" in parts:
-        parts["coords"] = parts["coords"]._copy(shape=(len(shape), values.size))
-    return sparse_of("", values.dtype, shape, Map(attrs.items()), None, parts)
-
-
-def sparse_breach(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Optional[str]":
-    """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
-    nnz = parts["values"].size
-    if nnz > count_elements(shape) and "coords" in parts:
-        return "%d values, the shape %s has %d elements: a coordinate occurs twice" % (
-            nnz, shown(list(shape)), count_elements(shape))
-    if "coords" in parts:
-        coords = parts["coords"].data
-        if len(coords) != len(shape) * nnz:
-            return "%d coordinates for %d values of rank %d" % (len(coords), nnz, len(shape))
-        axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(len(shape))]
-        for axis, n in zip(axes, shape):
-            if nnz and max(axis) >= n:
-                return "a coordinate is outside the shape: %d of %d" % (max(axis), n)
-        if shape and len(set(zip(*axes))) != nnz:
-            return "a coordinate occurs twice"
-        return None
-    if len(shape) != 2:
-        return "csr needs rank 2, this is rank %d" % len(shape)
-    indptr, indices = parts["indptr"].data, parts["indices"].data
-    if len(indptr) != shape[0] + 1 or len(indices) != nnz:
-        return "%d row pointers and %d columns for %d rows and %d values" % (
-            len(indptr), len(indices), shape[0], nnz)
-    if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
-        return "indptr does not go from 0 to the number of values"
-    for i in range(len(indptr) - 1):
-        if indptr[i] > indptr[i + 1]:
-            return "indptr falls in row %d" % i
-        row = set(indices[indptr[i]:indptr[i + 1]])
-        if len(row) != indptr[i + 1] - indptr[i]:
-            return "a column occurs twice in row %d" % i
-        if row and max(row) >= shape[1]:
-            return "a column index is outside the shape: %d of %d" % (max(row), shape[1])
-    return None
-
-
-def sparse_places(shape: "Tuple[int, ...]", parts: "Dict[str, Tensor]") -> "Iterator[int]":
-    """Yield, for each stored value, its place among the elements of the dense form."""
-    if "coords" in parts:
-        coords, nnz = parts["coords"].data, parts["values"].size
-        strides = row_major(shape, 1)
-        for k in range(nnz):
-            place = 0
-            for axis, stride in enumerate(strides):
-                place += coords[axis * nnz + k] * stride
-            yield place
-        return
-    indptr, indices = parts["indptr"].data, parts["indices"].data
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            yield i * shape[1] + indices[k]
-
-
-# What zTensor stores of them. Everything is checked when the parts are first asked for.
-
-
-def as_sparse(base: Tensor, layout: str, end: int) -> Sparse:
-    """Return the sparse tensor of an entry whose stored bytes are `base`; data end at `end`."""
-    find = ztensor_parts if layout == "sparse" else legacy_parts
-    return Sparse(base.name, base.dtype, base.shape, base._source, base._offset, base._stored,
-                  base._attrs, base.format, read=lambda: find(base, layout, end), end=end)
-
-
-def ztensor_parts(base: Tensor, layout: str, end: int) -> "Dict[str, Tensor]":
-    """Return the components that the custom fields of a sparse entry describe."""
-    attrs, shape = base.attrs, base.shape
-    kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
-    if type(kind) is not str:
-        raise base._error("sparse_format is %s, not text" % shown(kind))
-    if kind not in ("csr", "coo"):
-        raise base._error("sparse_format %s is not known" % shown(kind), Unsupported)
-    for key in ("indptr", "indices") if kind == "csr" else ("coords",):
-        if key not in attrs:
-            raise base._error("sparse tensor without the field %r" % key, Unsupported)
-    if "nnz" in attrs and not all_u64([nnz]):
-        raise base._error("nnz is %s, not an unsigned integer" % shown(nnz), field="nnz")
-    parts: "Dict[str, Tensor]" = Map()
-    if kind == "csr":
-        if len(shape) != 2:
-            raise base._error("csr needs rank 2, this is rank %d" % len(shape))
-        indptr = ztensor_part(base, "indptr", (shape[0] + 1,), end)
-        last = indptr[shape[0]]
-        if last > count_elements(shape):
-            raise base._error("the last number of indptr is %d, %s has %d elements" % (
-                last, list(shape), count_elements(shape)), field="indptr")
-        if nnz not in (None, last):
-            raise base._error("the last number of indptr is %d, nnz is %d" % (last, nnz))
-        parts["values"] = ztensor_values(base, last)
-        parts["indptr"], parts["indices"] = indptr, ztensor_part(base, "indices", (last,), end)
-        return parts
-    if nnz is None:
-        if base._encoding == "zstd":
-            raise base._error("nnz is missing and the values are compressed")
-        nnz = base._stored // (base.itemsize or 1)
-    if nnz > count_elements(shape):
-        raise base._error("nnz is %d, the shape %s has %d elements" % (
-            nnz, shown(list(shape)), count_elements(shape)), field="nnz")
-    parts["values"] = ztensor_values(base, nnz)
-    parts["coords"] = ztensor_part(base, "coords", (len(shape), nnz), end)
-    return parts
-
-
-def ztensor_values(base: Tensor, nnz: int) -> Tensor:
-    part = base._copy(shape=(nnz,), attrs=())
-    check_part(base, part)
-    return part
-
-
-def check_part(base: Tensor, part: Tensor) -> None:
-    """Raise where the stored bytes of a component cannot be those of its shape."""
-    need = part.nbytes
-    if part._encoding == "raw" and part._stored != need:
-        raise base._error("%d bytes stored, %s %s needs %d" % (
-            part._stored, part.dtype, shown(list(part.shape)), need))
-    if part._encoding == "zstd" and (part._stored < 1 or need > MAX_EXPANSION * part._stored):
-        raise base._error("zstd cannot expand %d bytes to %d" % (part._stored, need))
-
-
-def ztensor_part(base: Tensor, key: str, shape: "Tuple[int, ...]", end: int) -> Tensor:
-    """Return the component under this key: a map that places a blob, or an inline array."""
-    entry = base.attrs[key]
-    count = count_elements(shape)
-    if isinstance(entry, list):
-        if not all_u64(entry):
-            raise base._error("%r holds something that is not an unsigned integer" % key,
-                              field=key)
-        if len(entry) != count:
-            raise base._error("%r has %d numbers, not %d" % (key, len(entry), count),
-                              field=key)
-        raw = bytes(pack_values("uint64", entry))
-        return Tensor(key, "uint64", shape, Held(raw), 0, len(raw))
-    if not isinstance(entry, dict):
-        raise base._error("%r is %s, no map" % (key, shown(entry)), field=key)
-    offset: "Any" = entry.get("offset")
-    nbytes: "Any" = entry.get("size")
-    dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
-    endian = entry.get("data_endianness")
-    if not all_u64([offset, nbytes]):
-        raise base._error("%r lacks 'offset' or 'size'" % key, field=key)
-    if offset < 64 or offset % 64 or offset + nbytes > end:
-        raise base._error("%r: data at %d to %d; a multiple of 64, at least 64, and before "
-                          "the index at %d" % (key, offset, offset + nbytes, end), field=key)
-    if endian not in (None, "little", "big"):
-        raise base._error("data_endianness of %r is neither little nor big" % key, field=key)
-    if type(entry.get("checksum", "")) not in (str, type(None)):
-        raise base._error("the checksum of %r is not text" % key, field=key)
-    if dtype not in ("uint64", "uint32") or encoding not in ("raw", "zstd"):
-        raise base._error("%r has dtype %s, encoding %s" % (key, shown(dtype), shown(encoding)),
-                          Unsupported, key)
-    part = Tensor(key, dtype, shape, base._source, offset, nbytes,
-                  (), base.format, None,
-                  ">" if endian == "big" and encoding == "raw" else "<", encoding)
-    check_part(base, part)
-    return part
-
-
-def legacy_parts(base: Tensor, layout: str, end: int) -> "Dict[str, Tensor]":
-    """Return the components of the real library's layouts: indices and values in one blob."""
-    size, rank, shape = base.itemsize or 1, base.ndim, base.shape
-    source, at, data = base._source, base._offset, base
-    if base._encoding == "zstd":
-        data = base.contiguous()
-    elif base._order == ">":  # the whole blob is swapped in groups of the item size
-        if base._stored % size:
-            raise base._error("%d bytes are no whole groups of %d" % (base._stored, size))
-        data = base._held(swap(base.raw, size))
-    if data is not base:
-        source, at = data._source, 0
-    nbytes = data._stored
-
-    def part(key: str, dtype: str, shape: "Tuple[int, ...]", start: int) -> Tensor:
-        return Tensor(key, dtype, shape, source, at + start,
-                      count_elements(shape) * ITEMSIZE[dtype], (), base.format)
-    parts: "Dict[str, Tensor]" = Map()
-    if layout == "sparsecsr":
-        if rank != 2:
-            raise base._error("sparsecsr needs rank 2, this is rank %d" % rank)
-        head = 8 * (shape[0] + 1)
-        if head > nbytes:
-            raise base._error("%d bytes, the row pointers alone need %d" % (nbytes, head))
-        indptr = part("indptr", "uint64", (shape[0] + 1,), 0)
-        nnz = indptr[shape[0]]
-        if nbytes != head + nnz * (8 + size):
-            raise base._error("%d bytes, %d stored elements need %d" % (
-                nbytes, nnz, head + nnz * (8 + size)))
-        parts["values"] = part("values", base.dtype or "", (nnz,), head + 8 * nnz)
-        parts["indptr"] = indptr
-        parts["indices"] = part("indices", "uint64", (nnz,), head)
-        return parts
-    step = 8 * rank + size  # per element: its coordinates, then its value
-    nnz = nbytes // step
-    if nbytes % step:
-        raise base._error("%d bytes are no whole elements of %d" % (nbytes, step))
-    blob = bytes(source.view(at, nbytes))
-    values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
-    coords = b"".join([blob[i:i + 8] for axis in range(rank)
-                       for i in range(8 * axis, nbytes, step)])
-    parts["values"] = Tensor("values", base.dtype, (nnz,), Held(values), 0, len(values))
-    parts["coords"] = Tensor("coords", "uint64", (rank, nnz), Held(coords), 0, len(coords))
-    return parts
-
-
-# -- [9c] quantized ------------------------------------------------------------------------------
-
-
-class Quantized(Tensor):
-    """A tensor of Burn in a quantization scheme of 0.20, 0.21 or 0.22-pre.2; others are opaque.
-
-    values | zeros to a multiple of 4 bytes | scales. Value i takes bits [i*b, i*b + b) of the
-    little-endian words; one scale per tensor, or per block of k elements of the last dimension.
-    """
-
-    __slots__ = ()
-
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": 4, "F16": 2, "BF16": 2, "UE8M0": 1, "UE4M3": 1}  # bytes
-
-    @property
-    def scheme(self) -> "Dict[str, Any]":
-        scheme: "Dict[str, Any]" = self.attrs["burn_dtype"]["QFloat"]
-        return scheme
-
-    def _plan(self) -> "Tuple[str, int, int, str, int, Any]":
-        """Return (value type, bits, bytes of values, scale type, scales, block shape or None)."""
-        scheme = self.scheme
-        kind: "Any" = scheme.get("value")
-        param: "Any" = scheme.get("param")
-        store = scheme.get("store")
-        known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
-                 and type(kind) is type(param) is str and kind in self.VALUES
-                 and param in self.SCALES and scheme["mode"] == "Symmetric")
-        where: "Any" = store if store in ("Native", "U32") else None  # U32: of burn 0.19
-        if isinstance(store, dict) and len(store) == 1 and all_u64(list(store.values())):
-            where = list(store)[0]
-            where = where if where in ("PackedNative", "PackedU32") else None
-        block = self._block(scheme.get("level"))
-        if not known or where is None or block is False:
-            raise self._error("the quantization scheme %s is not known" % shown(scheme, 200),
-                              Unsupported)
-        bits = self.VALUES[kind]
-        unit = 32 if where in ("PackedU32", "U32") else (
-            8 if where == "PackedNative" and kind == "E2M1" else bits)
-        per = unit // bits
-        nbytes = (-(-self.size // per) * unit + 7) // 8
-        count = 1
-        for n, k in zip(reversed(self.shape), reversed(block or ())):
-            count *= -(-n // k)
-        if block:
-            count *= count_elements(self.shape[:self.ndim - len(block)])
-        if round_up(nbytes, 4) + count * self.SCALES[param] != self._stored:
-            raise self._error("%d bytes stored, the scheme needs %d" % (
-                self._stored, round_up(nbytes, 4) + count * self.SCALES[param]), Unsupported)
-        return kind, bits, nbytes, param, count, block
-
-    def _block(self, level: "Any") -> "Any":
-        """Return the block shape, None for one scale in all, False for a level unknown here."""
-        if level == "Tensor":
-            return None
-        block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
-        if not isinstance(block, dict) or sorted(map(str, block)) != ["len", "storage"]:
-            return False
-        sizes, count = block["storage"], block["len"]
-        if not isinstance(sizes, list) or not all_u64(sizes + [count]) or not (
-                1 <= count <= min(len(sizes), self.ndim)) or 0 in sizes[:count]:
-            return False
-        return sizes[:count]
-
-    def _made(self, dtype: str, shape: "Tuple[int, ...]", numbers: "Any") -> Tensor:
-        return self._held(pack_values(dtype, numbers), dtype)._copy(shape=shape, attrs=())
-
-    @property
-    def values(self) -> Tensor:
-        kind, bits, _, _, _, _ = self._plan()
-        raw, mask, numbers = self.raw, (1 << bits) - 1, []
-        for i in range(self.size):
-            number = raw[i * bits >> 3] >> (i * bits & 7) & mask
-            if kind[0] == "Q":
-                number -= (mask + 1) if number > mask >> 1 else 0
-            else:
-                number = minifloat(kind, number)
-            numbers.append(number)
-        return self._made("int8" if kind[0] == "Q" else "float32", self.shape, numbers)
-
-    @property
-    def scales(self) -> Tensor:
-        _, _, nbytes, param, count, _ = self._plan()
-        raw = bytes(self.raw)[round_up(nbytes, 4):]
-        if self.SCALES[param] == 1:
-            numbers: "Any" = [minifloat(param[1:], byte) for byte in raw]
-        else:
-            dtype = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[param]
-            numbers = unpack_values(dtype, raw)
-        return self._made("float32", (count,), numbers)
-
-    def dequantize(self) -> Tensor:
-        block = self._plan()[5]
-        step = self.size
-        if block is not None:
-            step = block[-1]
-            if [k for k in block[:-1] if k != 1] or self.shape[-1] % step:
-                raise self._error("the block shape %s has two meanings among Burn's backends; "
-                                  "only blocks along the last dimension, which they divide, are "
-                                  "dequantized" % shown(block), Unsupported)
-        scales = list(self.scales.flat)
-        made = self._made("float32", self.shape, [
-            value * scales[i // step] for i, value in enumerate(self.values.flat)])
-        for key, value in self.attrs.items():
-            if key != "burn_dtype":
-                made.attrs[key] = value
-        return made
-
-    def _copy(self, **changes: "Any") -> Tensor:
-        made = super()._copy(**changes)
-        return as_quantized(made) if made.dtype == "qfloat" else made
-
-    def __reduce__(self) -> "Any":
-        call, args = super().__reduce__()
-        return _unpickle_quantized, args
-
-
-def as_quantized(base: Tensor) -> Quantized:
-    """Return a tensor of stored bytes in a quantization scheme as what it is."""
-    return Quantized(base.name, base.dtype, base.shape, base._source, base._offset, base._stored,
-                     base._attrs, base.format)
-
-
-def _unpickle_quantized(*args: "Any") -> Tensor:
-    return as_quantized(_unpickle(*args))
-
-
-def minifloat(kind: str, code: int) -> float:
-    """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
-    if kind == "E8M0":
-        return float("nan") if code == 255 else 2.0 ** (code - 127)
-    if kind == "E5M2":  # the upper half of a float16
-        return float(unpack_from("<e", bytes([0, code]), 0)[0])
-    if kind == "E4M3":
-        sign, exponent, fraction = code >> 7, code >> 3 & 15, code & 7
-        if exponent == 15 and fraction == 7:
-            return float("nan")
-        value = fraction * 2.0 ** -9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
-    else:
-        sign, value = code >> 3, (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)[code & 7]
-    return -value if sign else value
-
-
-def make_quantized(data: "Any", shape: "Any", attrs: "Dict[str, Any]") -> Quantized:
-    """Return a Tensor of stored bytes in the scheme that burn_dtype describes."""
-    code = attrs.get("burn_dtype")
-    scheme = code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
-    if shape is None or not isinstance(scheme, dict):
-        raise ValueError("qfloat needs bytes, shape= and burn_dtype={\"QFloat\": {...}}")
-    raw = bytes(memoryview(data))
-    return Quantized("", "qfloat", _as_shape(shape), Held(raw), 0, len(raw), Map(attrs.items()))
-
-
-# -- [10a] explain -------------------------------------------------------------------------------
+            return open(temporary, "xb"), temporary
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            error.filename = path  # the one that the user knows
+            raise
+# </save>
+
+
+# -- [9a] explain --------------------------------------------------------------------------------
 
 
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` (of nesting, for
-    indentation), `.tensor` (the name of the tensor that it belongs to, or None) and `.lead` (bytes
-    of it before its value: the map key and tags).
+    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` (of nesting), `.tensor`
+    (name of the tensor that it belongs to, or None) and `.lead` (bytes of it before its value:
+    the map key and tags).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
@@ -5763,24 +5286,53 @@ class Field:
         self.tensor = tensor
         self.lead = lead
 
-    def __iter__(self) -> "Iterator[Any]":
-        return iter((self.offset, self.nbytes, self.name, self.value, self.doc))
+    def __getitem__(self, index: "Any") -> "Any":
+        return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
+
+    def __iter__(self) -> "Chunks":
+        return iter(self[:])
 
     def __len__(self) -> int:
         return 5
 
-    def __getitem__(self, index: "Any") -> "Any":
-        return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
-
     def __repr__(self) -> str:
-        return "Field(%d, %d, %s, %s)" % (
-            self.offset, self.nbytes, quoted(self.name), shown(self.value))
+        return f"Field({self.offset}, {self.nbytes}, {quote(self.name)}, {show(self.value)})"
+
+
+class FieldTrace(Trace):
+    """Collects the fields of one parse; `wire`: CBOR token by token."""
+
+    def __init__(self, wire: bool = False) -> None:
+        super().__init__()
+        self.wire = wire
+        self.fields: "List[Field]" = []
+        self._offsets: "Dict[str, int]" = {}  # of the last field of each name
+        self._absent: "Dict[str, int]" = {}  # offsets of what lacks a field, by its name
+
+    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
+            kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
+        if kind == "absent":
+            self._absent[name] = offset
+        else:
+            self._offsets[name] = offset
+            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
+
+    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: "Any") -> None:
+        self.fields.append(Field(offset, nbytes, name, None, "break: the end of it",
+                                 depth=depth, tensor=owner))
+
+    def find(self, name: str) -> "Optional[int]":
+        return self._offsets.get(name, self._absent.get(name))
+
+    def cbor(self, base: int, name: str, meaning: "Any", level: int) -> "Any":
+        return (CborTokens(self, base, name) if self.wire else
+                super().cbor(base, name, meaning, level))
 
 
 class CborTokens:
-    """Tells each token of cbor_read as a field of its own: what `explain --wire` shows."""
+    """Makes a field of each token of cbor_read: what `explain --wire` shows."""
 
-    def __init__(self, trace: Trace, base: int, name: str) -> None:
+    def __init__(self, trace: FieldTrace, base: int, name: str) -> None:
         self.trace = trace
         self.base = base
         self.name = name
@@ -5789,32 +5341,32 @@ class CborTokens:
     def path(self, depth: int, key: "Any") -> str:
         return self.name
 
-    def __call__(self, start: int, stop: int, depth: int, what: str, value: "Any",
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: "Any",
                  key: "Any") -> None:
-        if what == "chunk":
+        if kind == "chunk":
             self.chunks.append((start, stop, value))
             return
         if self.chunks:  # the string that they make up: its head, each of them, its break
             chunks, self.chunks = self.chunks, []
-            self.trace.add(self.base + start, 1, what + "(*)", None, "until the break ff", depth)
+            self.trace.add(self.base + start, 1, kind + "(*)", None, "until the break ff", depth)
             for first, last, part in chunks:
-                self(first, last, depth + 1, what, part, None)
+                self(first, last, depth + 1, kind, part, None)
             self(stop - 1, stop, depth + 1, "break", None, None)
             return
-        if what == "key":
-            what = "text" if isinstance(value, str) else "key"
+        if kind == "key":
+            kind = "text" if isinstance(value, str) else "key"
         nbytes = stop - start
-        body = value.encode() if what == "text" and isinstance(value, str) else value
-        if what in ("array", "map"):
-            what += "(*)" if value < 0 else "(%d)" % value
-            doc, value = "until the break ff" if value < 0 else counted(value, "item"), None
+        body = value.encode() if kind == "text" and isinstance(value, str) else value
+        if kind in ("array", "map"):
+            kind += "(*)" if value < 0 else "(%d)" % value
+            doc, value = "until the break ff" if value < 0 else count_of(value, "item"), None
         elif isinstance(body, bytes) and nbytes > len(body):
-            doc = "head of %s, then %s" % (counted(nbytes - len(body), "byte"),
-                                           counted(len(body), "byte"))
-            what += "(%d)" % len(body)
+            doc = "head of %s, then %s" % (count_of(nbytes - len(body), "byte"),
+                                           count_of(len(body), "byte"))
+            kind += "(%d)" % len(body)
         else:
-            doc = "in the head" if nbytes == 1 else "head, then %s" % counted(nbytes - 1, "byte")
-        self.trace.add(self.base + start, nbytes, what, value, doc, depth)
+            doc = "in the head" if nbytes == 1 else "head, then %s" % count_of(nbytes - 1, "byte")
+        self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
 def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False,
@@ -5830,8 +5382,8 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
     """
     opened = open_source(source, True)
     try:
-        kind = _kind_of(opened, format)
-        fields, _, error = _dissect(kind, opened, options, None, wire)
+        kind = kind_of(opened, format)
+        fields, _, error = dissect(kind, opened, options, None, wire)
     finally:
         opened.close()
     return _each(fields, error)
@@ -5844,28 +5396,30 @@ def _each(fields: "List[Field]", error: "Optional[FormatError]") -> "Iterator[Fi
         raise error
 
 
-def _dissect(kind: "Format", source: "Any", options: "Dict[str, Any]",
-             faults: "Optional[List[FormatError]]",
-             wire: bool = False) -> "Tuple[List[Field], Any, Any]":
+def dissect(kind: "Format", source: "Any", options: "Facts", faults: "Any",
+            wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
-    _check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
-    trace = Trace(None, wire)
+    check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+    trace = FieldTrace(wire)
+    error: "Any" = None
     try:
-        parsed = kind.read(Cursor(source, trace, faults), **options)
-    except FormatError as error:
+        parsed = kind.read(kind.READER(source, trace, faults), **options)
+    except FormatError as caught:
+        error = caught
         error.path = source.path
+    for field in trace.fields:
+        if field.kind != "data" and field.tensor is not None:
+            field.tensor = trace.owners.get(field.tensor)  # a name for the prefix of its record
+    if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error
-    attrs, _, tensors = parsed
-    fields = _without_overlap(sorted_fields([f for f in trace.fields if f.kind != "data"]))
-    _name_owners(kind, fields, tensors)
-    data = [Field(offset, nbytes, "data " + label, *_data_text(item, label),
-                  kind="data", tensor=item.name)
-            for item in tensors for offset, nbytes, label in item._ranges()]
-    fields = sorted_fields(fields + data)
-    return _with_gaps(kind, source, attrs, fields), parsed, None
+    fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
+    fields += [Field(offset, nbytes, "data " + label, *_data_text(item, label),
+                     kind="data", tensor=item.name)
+               for item in parsed[2] for offset, nbytes, label in item.ranges()]
+    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None
 
 
-def sorted_fields(fields: "List[Field]") -> "List[Field]":
+def sort_fields(fields: "List[Field]") -> "List[Field]":
     """Return fields by offset; where that is equal, empty ones first, then as they were parsed."""
     keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
     return [fields[key[2]] for key in sorted(keys)]
@@ -5873,40 +5427,33 @@ def sorted_fields(fields: "List[Field]") -> "List[Field]":
 
 def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
-    text = "%s %s" % (item.dtype, shown(list(item.shape)))
-    if isinstance(item, Sparse):
-        part = "values" if label == item.name else label[len(item.name) + 1:]
-        return part, "of sparse %s" % text
-    return text, _data_doc(item)
-
-
-def _data_doc(item: Tensor) -> str:
-    if item._problem is not None:
-        return item._problem
-    if item._encoding != "raw":
-        return "%s, %d bytes decoded" % (item._encoding, item.nbytes)
-    if item.itemsize is None:
-        return "stored bytes"
-    text = "column-major, " if item._strides is not None else ""
-    if item.itemsize > 1:
-        text += "LE: " if item._order == "<" else "BE: "
-    head = item._source.view(item._offset, min(item._stored, 3 * item.itemsize))
-    values = [repr(value) for value in unpack_values(item.dtype or "", head, item._order)]
-    return text + " ".join(values) + (" ..." if item.size > 3 else "")
+    text, stored, itemsize = f"{item.dtype} {show(item.shape)}", item.stored, item.itemsize
+    if is_sparse(item):
+        return "values" if label == item.name else label[len(item.name) + 1:], "of sparse " + text
+    if stored.why is not None:
+        return text, stored.why
+    if stored.encoding != "raw":
+        return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
+    if itemsize is None:
+        return text, "stored bytes"
+    doc = "column-major, " if stored.strides is not None else ""
+    if itemsize > 1:
+        doc += "LE: " if stored.order == "<" else "BE: "
+    head = stored.source.view(stored.offset, min(stored.nbytes, 3 * itemsize))
+    values = [repr(value) for value in unpack_values(str(item.dtype), head, stored.order)]
+    return text, doc + " ".join(values + ["..."] * (item.size > 3))
 
 
 def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
     """Return the fields up to the offending one; what was not reached before it is named so."""
-    fields = _without_overlap(sorted_fields(fields))
+    fields = _without_overlap(fields)
     offset = error.offset if error.offset is not None else nbytes
     kept = [field for field in fields if field.offset <= offset]
     if not [f for f in kept if f.offset == offset and f.name == error.field]:
         kept = [field for field in kept if field.offset + field.nbytes <= offset]
-        later = [field.offset for field in fields if field.offset > offset]
-        stop = min(later) if later else nbytes
+        stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
         kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
-    out: "List[Field]" = []
-    at = 0
+    out, at = [], 0
     for field in kept:
         if field.offset > at:
             out.append(Field(at, field.offset - at, "not reached", None,
@@ -5917,10 +5464,9 @@ def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[
 
 
 def _without_overlap(fields: "List[Field]") -> "List[Field]":
-    """Return the structure's fields so that they do not overlap: what is shared is named once."""
-    out = []
-    at = 0
-    for field in fields:
+    """Return the structure's fields by offset, without overlap: what is shared is named once."""
+    out, at = [], 0
+    for field in sort_fields(fields):
         end = field.offset + field.nbytes
         if end <= at and field.nbytes:
             continue
@@ -5932,112 +5478,34 @@ def _without_overlap(fields: "List[Field]") -> "List[Field]":
     return out
 
 
-def _name_owners(kind: "Format", fields: "List[Field]", tensors: "List[Tensor]") -> None:
-    """Set .tensor of the fields that make up a tensor's entry in the index."""
-    owners = Map()
-    for i, item in enumerate(tensors):
-        place = kind.PLACE % i if "%" in kind.PLACE else child(kind.PLACE, item.name)
-        owners[place] = item.name
-    prefix = "?"  # of the entry that the last head belongs to
-    for field in fields:
-        name = field.name
-        if name in owners:
-            prefix = name
-        elif not prefix or not name.startswith(prefix):
-            prefix = name[:name.find("]") + 1]
-        if prefix in owners:
-            field.tensor = owners[prefix]
-
-
-def _with_gaps(kind: "Format", source: "Any", attrs: "Any",
-               fields: "List[Field]") -> "List[Field]":
-    """Return the fields with those that are empty left out and the gaps between them named."""
-    out: "List[Field]" = []
-    at, before = 0, "structure"
-    for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
-        if field.offset > at:
-            after = "data" if field.kind == "data" else (
-                "end" if field.kind == "end" else "structure")
-            out.extend(_gap(kind, source, attrs, at, field.offset, before, after))
-        if field.nbytes:
-            out.append(field)
-        if field.offset + field.nbytes >= at:
-            before = "data" if field.kind == "data" else "structure"
-        at = max(at, field.offset + field.nbytes)
-    return out
-
-
-# What lies between the fields. Each function returns (nbytes, byte, doc) of the pieces of a gap
-# that are padding by the format's rule. `before` and `after`: "structure", "data" or "end" (of the
-# file), what the gap lies between; filled(start, stop, byte): are the bytes there all that byte?
-
-
-def alignment(kind: "Format", attrs: "Any") -> int:
-    """Return the multiple of bytes at which the tensors of a file begin."""
-    return 1 if attrs.get("layout") == "packed" else kind.ALIGN
-
-
-def plain_padding(kind: "Format", start: int, stop: int, before: str, after: str,
-                  filled: "Any", attrs: "Any") -> "List[Tuple[int, int, str]]":
-    align = alignment(kind, attrs)
-    if align > 1 and (after == "data" or (after == "end" and kind.PAD_END)):
-        return [(min(stop, round_up(start, align)) - start, 0, "to a multiple of %d" % align)]
-    return []
-
-
-def mag_padding(kind: "Format", start: int, stop: int, before: str, after: str,
-                filled: "Any", attrs: "Any") -> "List[Tuple[int, int, str]]":
-    empty = before == "structure" and after == "end"  # no tensors: the records end unpadded
-    if attrs["layout"] == Mag.SPEC_LAYOUT:
-        return [] if empty else plain_padding(kind, start, stop, before, after, filled, attrs)
-    aligned = start if empty else min(stop, round_up(start, 64))
-    rows = [(aligned - start, 255, "to a multiple of 64")]
-    if after == "end" and filled(aligned, stop, 0):
-        rows.append((stop - aligned, 0, "the writer's estimate of the size, not trimmed"))
-    return rows
-
-
-def burnpack_padding(kind: "Format", start: int, stop: int, before: str, after: str,
-                     filled: "Any", attrs: "Any") -> "List[Tuple[int, int, str]]":
-    if before == "structure":
-        after = "data"  # DS is aligned also where no data follow
-    return plain_padding(kind, start, stop, before, after, filled, attrs)
-
-
-def tensorbuffers_padding(kind: "Format", start: int, stop: int, before: str, after: str,
-                          filled: "Any", attrs: "Any") -> "List[Tuple[int, int, str]]":
-    inside = before == after == "structure"  # alignment inside of the FlatBuffer
-    if inside and stop - start < 8 and filled(start, stop, 0):
-        return [(stop - start, 0, "alignment")]
-    return []
-
-
-PADDING = {"mag": mag_padding, "burnpack": burnpack_padding,
-           "tensorbuffers": tensorbuffers_padding}
-
-
-def _gap(kind: "Format", source: "Any", attrs: "Any", start: int, stop: int, before: str,
-         after: str) -> "List[Field]":
+def _with_gaps(kind: "Format", source: "Any", attrs: "Any", fields: "List[Field]") -> "List[Field]":
+    """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
     def filled(start: int, stop: int, byte: int) -> bool:
         for at in range(start, stop, BLOCK):
             block = source.read(at, min(BLOCK, stop - at))
             if block.count(bytes([byte])) != len(block):
                 return False
         return True
-    fields = []
-    rule = PADDING.get(kind.NAME, plain_padding)
-    for nbytes, byte, doc in rule(kind, start, stop, before, after, filled, attrs):
-        if nbytes:
-            value = None if filled(start, start + nbytes, byte) else "not all %02x" % byte
-            fields.append(Field(start, nbytes, "padding", value, doc, "padding"))
-        start += nbytes
-    if start < stop:
-        fields.append(Field(start, stop - start, "unused", None,
-                            "%s that no field names" % counted(stop - start, "byte"), "unused"))
-    return fields
+    out, at, before = [], 0, "structure"
+    for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
+        after = "structure" if field.kind == "unused" else field.kind
+        if field.offset > at:
+            for nbytes, byte, doc in kind.padding(at, field.offset, before, after, filled, attrs):
+                if nbytes:
+                    value = None if filled(at, at + nbytes, byte) else f"not all {byte:02x}"
+                    out.append(Field(at, nbytes, "padding", value, doc, "padding"))
+                at += nbytes
+        if field.offset > at:
+            doc = f"{count_of(field.offset - at, 'byte')} that no field names"
+            out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
+        if field.nbytes:
+            out.append(field)
+        if field.offset + field.nbytes >= at:
+            at, before = field.offset + field.nbytes, after
+    return out
 
 
-# -- [10b] verify --------------------------------------------------------------------------------
+# -- [9b] verify ---------------------------------------------------------------------------------
 
 
 class Report:
@@ -6064,30 +5532,34 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
+    def add_notes(self, check: str, rows: "List[Tuple[str, str, int]]", more: str) -> None:
+        """Add five notes (text, tensor, offset), and the number of the others."""
+        for text, name, offset in rows[:5]:
+            self.add("note", check, text, name, offset)
+        if len(rows) > 5:
+            self.add("note", check, more % (len(rows) - 5))
+
+    def fail_contents(self, error: FormatError, name: str, offset: "Optional[int]") -> None:
+        """Add that a tensor's contents are damaged, or cannot be decoded here."""
+        if isinstance(error, Unsupported):
+            self.add("-", "contents", error.what, name, offset)
+        else:
+            error.check, error.tensor = "contents", name
+            self.fail(error)
+
     def __str__(self) -> str:
         lines = []
         for status, check, name, text, offset in self.rows:
-            text = text if name is None else "tensor %s: %s" % (quoted(name), text)
-            lines.append("%-5s %-12s %s%s" % (status, check, text, "" if offset is None or
-                                              status == "ok" else " (at 0x%x)" % offset))
-        where = self.path or "the data"
+            head = "" if name is None else f"tensor {quote(name)}: "
+            place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
+            lines.append(f"{status:5} {check:12} {head}{text}{place}")
+        last = f"valid {self.format}"
         if self.errors:
-            first = self.errors[0].offset
-            lines.append("%s: INVALID%s: %s%s" % (
-                where, " " + self.format if self.format else "",
-                counted(len(self.errors), "problem"),
-                "" if first is None else ", the first at 0x%x" % first))
-        else:
-            lines.append("%s: valid %s" % (where, self.format))
-        return "\n".join(lines)
-
-
-CHECKS = {  # rows of a Report, in the order in which parsing comes to them
-    "mag": ("magic", "checksum", "index", "bounds", "sizes"),
-    "ztensor": ("magic", "index", "bounds", "sizes", "checksums", "contents"),
-    "primitiv": ("magic", "index", "bounds", "sizes"),
-    "burnpack": ("magic", "index", "sizes", "bounds"),
-    "tensorbuffers": ("magic", "index", "sizes", "bounds")}
+            last = "INVALID%s: %s" % (" " + self.format if self.format else "",
+                                      count_of(len(self.errors), "problem"))
+            if self.errors[0].offset is not None:
+                last += f", the first at 0x{self.errors[0].offset:x}"
+        return "\n".join(lines + [f"{self.path or 'the data'}: {last}"])
 
 
 def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -> Report:
@@ -6098,7 +5570,7 @@ def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -
     opened = open_source(source, True)
     try:
         try:
-            kind = _kind_of(opened, format)
+            kind = kind_of(opened, format)
         except FormatError as error:
             report = Report(opened.path, None)
             report.fail(error)
@@ -6108,38 +5580,36 @@ def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -
         opened.close()
 
 
-def verify_source(source: "Any", kind: "Format", options: "Dict[str, Any]") -> Report:
+def verify_source(source: "Any", kind: "Format", options: "Facts") -> Report:
     report = Report(source.path, kind.TITLE)
     faults: "List[FormatError]" = []
-    fields, parsed, error = _dissect(kind, source, options, faults)
+    fields, parsed, error = dissect(kind, source, options, faults)
     if error is not None:
         faults.append(error)
-    tensors = parsed[2] if parsed is not None else []
-    count = counted(len(tensors), "tensor")
+    attrs, _, tensors = parsed or (None, None, [])
+    count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     texts = {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": "%d bytes of structure, %s, names unique, required fields present" % (
-            structure, count),
-        "bounds": "%s inside the file" % count, "sizes": "stored bytes = dtype x shape"}
+        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
+        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
     reached = True
-    for check in CHECKS[kind.NAME]:
+    for check in kind.CHECKS:
         found = [fault for fault in faults if fault.check == check]
         for fault in found:
             report.fail(fault)
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
-        reached = reached and (error is None or error not in found)
+        reached = reached and error not in found
     for fault in faults:
-        if fault.check not in CHECKS[kind.NAME]:
+        if fault.check not in kind.CHECKS:
             report.fail(fault)
     if error is None:
         _verify_padding(report, kind, source, fields, faults)
-        _verify_layout(report, kind, parsed[0], tensors)
+        _verify_layout(report, kind, attrs, tensors)
         _verify_data(report, kind, source, tensors)
-        if kind.NAME in REMARKS:
-            for text in REMARKS[kind.NAME](fields, parsed[0], tensors):
-                report.add("note", "upstream", text)
+        for text in kind.remarks(fields, attrs, tensors):
+            report.add("note", "upstream", text)
     if not faults:
         _verify_canonical(report, kind, source, File(kind.NAME, source, *parsed))
     return report
@@ -6149,15 +5619,16 @@ def _verify_canonical(report: Report, kind: "Format", source: "Any", file: File)
     """Tell whether saving the file again, in the order of its data, gives the same bytes."""
     at = 0
     try:
-        for chunk in kind.write(_in_order(file), file.metadata, file.attrs, {}):
+        for chunk in kind.write(in_order(file), file.metadata, file.attrs, {}):
             for piece in pieces(memoryview(chunk), BLOCK):
                 stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
                 if stored != bytes(piece):
-                    i = 0
-                    while i < min(len(stored), len(piece)) and stored[i] == piece[i]:
-                        i += 1
+                    for one, other in zip(stored, piece):
+                        if one != other:
+                            break
+                        at += 1
                     report.add("note", "canonical", "saved again, it differs from here on", None,
-                               at + i)
+                               at)
                     return
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
@@ -6173,64 +5644,57 @@ def _verify_padding(report: Report, kind: "Format", source: "Any", fields: "List
                     faults: "List[FormatError]") -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
-        report.add("note", "padding", "%s of padding %s" % (
-            counted(len(odd), "range"), odd[0].value), None, odd[0].offset)
+        text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
+        report.add("note", "padding", text, None, odd[0].offset)
     unused = [field for field in fields if field.kind == "unused"]
     if not unused or faults:  # a tensor that was left out leaves its bytes without a name
         return
     last = unused[-1]
-    if last.offset + last.nbytes == source.nbytes and not kind.MAGIC:
+    if last.offset + last.nbytes == source.nbytes and not kind.MARKED:
         unused.pop()
-        report.fail(FormatError("%d bytes after the end of the data" % last.nbytes, last.offset,
-                                "unused", None, source.path, "index"))
+        report.fail(FormatError(f"{last.nbytes} bytes after the end of the data", last.offset,
+                                "unused", path=source.path))
     if unused:
-        report.add("note", "padding", "%s in %s that no field names" % (
-            counted(sum([field.nbytes for field in unused]), "byte"),
-            counted(len(unused), "range")), None, unused[0].offset)
+        nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
+        text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
+        report.add("note", "padding", text, None, unused[0].offset)
 
 
-def _verify_layout(report: Report, kind: "Format", attrs: "Any",
-                   tensors: "List[Tensor]") -> None:
+def _verify_layout(report: Report, kind: "Format", attrs: "Any", tensors: "List[Tensor]") -> None:
     """Note unaligned data, and ranges that overlap; the same twice is tied weights, and common."""
-    align = alignment(kind, attrs)
-    odd = [item for item in tensors if item._stored and item._offset % align]
-    for item in odd[:5]:
-        report.add("note", "alignment", "its data are not at a multiple of %d" % align, item.name,
-                   item._offset)
-    if len(odd) > 5:
-        report.add("note", "alignment", "%d more" % (len(odd) - 5))
-    elif align > 1 and not odd and tensors:
-        report.add("ok", "alignment", "all data at multiples of %d" % align)
-    ranges = sorted([(item._offset, item._offset + item._stored, i)
-                     for i, item in enumerate(tensors) if item._stored])
-    reach, owner, start_of, count = 0, -1, -1, 0
-    for start, end, i in ranges:
+    align = kind.alignment(attrs)
+    ranges = [(item.stored.offset, item.stored.offset + item.stored.nbytes, i)
+              for i, item in enumerate(tensors) if item.stored.nbytes]
+    odd = [(f"its data are not at a multiple of {align}", tensors[i].name, start)
+           for start, _, i in ranges if start % align]
+    report.add_notes("alignment", odd, "%d more")
+    if align > 1 and not odd and tensors:
+        report.add("ok", "alignment", f"all data at multiples of {align}")
+    shared = []
+    reach, owner, start_of = 0, -1, -1
+    for start, end, i in sorted(ranges):
         if start < reach and (start, end) != (start_of, reach):
-            count += 1
-            if count <= 5:
-                report.add("note", "bounds", "its bytes overlap those of %s in part" % quoted(
-                    tensors[owner].name), tensors[i].name, start)
+            shared.append((f"its bytes overlap those of {quote(tensors[owner].name)} in part",
+                           tensors[i].name, start))
         if end > reach:
             reach, owner, start_of = end, i, start
-    if count > 5:
-        report.add("note", "bounds", "%d more overlap" % (count - 5))
+    report.add_notes("bounds", shared, "%d more overlap")
 
 
-def _verify_data(report: Report, kind: "Format", source: "Any",
-                 tensors: "List[Tensor]") -> None:
+def _verify_data(report: Report, kind: "Format", source: "Any", tensors: "List[Tensor]") -> None:
     """Check stored checksums and decode what is coded; the same range is read only once."""
     agreed, stored, decoded, total = 0, 0, 0, 0
     most = MAX_COPIES * source.nbytes
     done: "Dict[Any, Any]" = {}
     for item in tensors:
-        if item._problem is not None:
-            report.add("-", "contents", item._problem, item.name, item.offset)
+        if item.stored.why is not None:
+            report.add("-", "contents", item.stored.why, item.name, item.offset)
         for label, offset, nbytes, text in kind.checksums(item):
             key: "Any" = (offset, nbytes, text)
             if key not in done:
                 total += nbytes
-                done[key] = check_range(source, offset, nbytes, text) if total <= most else (
-                    "-", "over MAX_COPIES = %d file sizes to hash" % MAX_COPIES)
+                done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
+                    "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, why = done[key]
             stored += 1
             agreed += status == "ok"
@@ -6240,124 +5704,39 @@ def _verify_data(report: Report, kind: "Format", source: "Any",
             elif status == "-":
                 report.add("-", "checksums", label + why, item.name, offset)
         for part in _coded_parts(report, item, total <= most):
-            total += part._stored
-            key = (part._offset, part._stored, part.nbytes)
-            if part._encoding == "zstd" and key not in done and total <= most:
-                done[key] = _verify_coded(report, part, item.name)
-                decoded += done[key]
-    if stored:
-        report.add("ok" if agreed else "-", "checksums", "%d of %d agree" % (agreed, stored))
-    else:
-        report.add("-", "checksums", "none stored")
+            total += part.stored.nbytes
+            key = (part.stored.offset, part.stored.nbytes, part.nbytes)
+            if part.stored.encoding == "zstd" and key not in done and total <= most:
+                done[key] = True
+                try:
+                    for _ in part.blocks():
+                        pass
+                    decoded += 1
+                except FormatError as error:
+                    report.fail_contents(error, item.name, part.offset)
+    report.add("ok" if agreed else "-", "checksums",
+               f"{agreed} of {stored} agree" if stored else "none stored")
     if decoded:
-        report.add("ok", "contents", "%s decoded in full" % counted(decoded, "zstd blob"))
+        report.add("ok", "contents", f"{count_of(decoded, 'zstd blob')} decoded in full")
     if total > most:
         report.add("-", "contents", "the same bytes are named again and again: not all were read")
 
 
-def _coded_parts(report: Report, item: Tensor, read: bool) -> "List[Tensor]":
+def _coded_parts(report: Report, item: "Any", read: bool) -> "List[Tensor]":
     """Return the blobs of a tensor to decode: itself, or the checked parts of a sparse one."""
-    if not isinstance(item, Sparse):
-        return [item] if item._problem is None and item._encoding == "zstd" else []
+    if not is_sparse(item):
+        return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
     try:
         return list(item.components.values()) if read else []
-    except Unsupported as error:
-        report.add("-", "contents", error.what, item.name, item.offset)
     except FormatError as error:
-        error.check = "contents"
-        report.fail(error)
-    return []
+        report.fail_contents(error, item.name, item.offset)
+        return []
 
 
-def _verify_coded(report: Report, item: Tensor, name: str) -> int:
-    try:
-        for _ in item._blocks():
-            pass
-    except Unsupported as error:
-        report.add("-", "contents", error.what, name, item.offset)
-        return 0
-    except FormatError as error:
-        error.check, error.tensor = "contents", name
-        report.fail(error)
-        return 0
-    return 1
+FEATURES["verify"] = verify_source
 
 
-# What the real libraries are known to make of such a file, other than we do
-
-
-def mag_remarks(fields: "List[Field]", attrs: "Any",
-                tensors: "List[Tensor]") -> "Iterator[str]":
-    if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
-        yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
-    keys = [f.value for f in fields if f.name.endswith("].key")]
-    if [key for key in keys if "\0" in str(key)]:
-        yield "magnetron 0.1.2 aborts its process: a key holds NUL"
-    if attrs["layout"] == Mag.SPEC_LAYOUT and tensors:
-        yield "magnetron 0.1.2 shows the metadata of this layout, but none of its tensors"
-
-
-def ztensor_remarks(fields: "List[Field]", attrs: "Any",
-                    tensors: "List[Tensor]") -> "Iterator[str]":
-    why = ""
-    for item in reversed(tensors):  # the first one stays
-        layout = item.attrs.get("layout")
-        if item._problem is not None or layout in (None, "sparse"):
-            why = item._problem or "layout %s" % shown(layout)
-    if why:
-        yield "ztensor 0.1.x refuses the whole file: %s" % why
-    if [item for item in tensors if "\0" in item.name]:
-        yield "ztensor 0.1.4 aborts its process: a name holds NUL"
-    if [item for item in tensors if item._order == ">"]:
-        yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
-    if tensors:
-        yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
-
-
-def primitiv_remarks(fields: "List[Field]", attrs: "Any",
-                     tensors: "List[Tensor]") -> "Iterator[str]":
-    short = [f for f in fields if isinstance(f.value, (int, float)) and f.nbytes != 5
-             and f.name.split(".")[-1].split("[")[0] in (
-                 "ver_major", "ver_minor", "data_type", "batch", "N", "value", "dims")
-             and not f.doc.startswith("array")]
-    if short:
-        yield "primitiv refuses it: %s is no ce + uint32, ca + float32" % short[0].name
-    for item in tensors:
-        batch = item.attrs["batch"]
-        rank = item.ndim - (batch > 1)
-        value = attrs["kind"] != "tensor" and Primitiv.split(item.name)[1] is None
-        if rank > 8 or 0 in item.shape or (batch > 1 and value):
-            yield "primitiv refuses it: %s has %s" % (quoted(item.name), (
-                "%d dimensions" % rank if rank > 8 else
-                "no elements" if 0 in item.shape else "a batch"))
-            break
-
-
-def burnpack_remarks(fields: "List[Field]", attrs: "Any",
-                     tensors: "List[Tensor]") -> "Iterator[str]":
-    if attrs["layout"] == "packed" and [item for item in tensors if item._stored]:
-        yield "burn 0.20 and newer misread this layout of 0.19"
-    if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
-        yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
-    unknown = [item for item in tensors if item._problem is not None]
-    if unknown:
-        yield "burn refuses the whole file: %s" % unknown[0]._problem
-
-
-def tensorbuffers_remarks(fields: "List[Field]", attrs: "Any",
-                          tensors: "List[Tensor]") -> "Iterator[str]":
-    shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
-    if [item for item in tensors if item.name not in shaped]:
-        yield "the real library refuses it: a tensor without a shape"
-    if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
-        yield "the index is not sorted by id: the real library's own look-up misses tensors"
-
-
-REMARKS = {"mag": mag_remarks, "ztensor": ztensor_remarks, "primitiv": primitiv_remarks,
-           "burnpack": burnpack_remarks, "tensorbuffers": tensorbuffers_remarks}
-
-
-# -- [10c] convert -------------------------------------------------------------------------------
+# -- [9c] convert --------------------------------------------------------------------------------
 
 
 class Summary:
@@ -6377,15 +5756,14 @@ class Summary:
         self.nbytes = 0
 
     def __str__(self) -> str:
-        lines = ["%s copied, %d cast" % (counted(len(self.copied), "tensor"), len(self.cast))]
-        lines += ["cast: %s %s -> %s (%s)" % (quoted(name), old, new,
-                                              "exact" if exact else "rounded")
+        lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
+        lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
-        lines += ["renamed: %s -> %s" % (quoted(old), quoted(new)) for old, new in self.renamed]
+        lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
         if self.left_behind:
-            lines.append("left behind: %s" % ", ".join(self.left_behind))
-        lines += ["dropped: %s" % text for text in self.dropped]
-        return "\n".join(lines + ["wrote %d bytes" % self.nbytes])
+            lines.append(f"left behind: {', '.join(self.left_behind)}")
+        lines += [f"dropped: {text}" for text in self.dropped]
+        return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
 def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cast: "Any" = None,
@@ -6399,188 +5777,135 @@ def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cas
     none. `only`: names or shell patterns. `drop`: leave out content that has no place
     (custom fields, scalars, metadata). `options` are those of save. Memory as in save().
     """
-    file = source if isinstance(source, File) else load(source)
-    try:
-        return _convert(file, target, _target_format(format, target, None), cast, only, dense,
-                        drop, options)
-    finally:
-        if file is not source:
-            file.close()
+    if not isinstance(source, File):
+        with load(source) as file:
+            return convert(file, target, format=format, cast=cast, only=only, dense=dense,
+                           drop=drop, **options)
+    kind = target_format(format, target, None)
+    return _convert(source, target, kind, cast, only, dense, drop, options)
 
 
-def _convert(file: File, target: "Any", kind: "Format", cast: "Any", only: "Any",
-             dense: bool, drop: bool, options: "Dict[str, Any]",
-             watch: "Any" = None) -> Summary:
-    for dtype in [cast] if isinstance(cast, str) else [] if cast is None else (
-            list(cast) + list(cast.values())):
+def _convert(file: File, target: "Any", kind: "Format", cast: "Any", only: "Any", dense: bool,
+             drop: bool, options: "Facts", watch: "Any" = None) -> Summary:
+    cast = {} if cast is None else cast
+    for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
-            raise ValueError("cast: no dtype %s; there are %s" % (
-                shown(dtype), ", ".join(ITEMSIZE)))
-    _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+            raise ValueError("cast: no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+    check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
     summary = Summary()
     origin = find_format(file.format)
-    chosen = items = _select(_in_order(file), only)
-    raw = sum([item._stored for _, item in items if item._encoding == "raw"])
+    chosen = _select(in_order(file), only)
+    raw = sum([item.stored.nbytes for _, item in chosen if item.stored.encoding == "raw"])
     if raw > MAX_COPIES * file.nbytes:
         raise ValueError("the tensors name the same bytes again and again: %d bytes of a file of "
                          "%d, MAX_COPIES = %d" % (raw, file.nbytes, MAX_COPIES))
-    items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in items]
+    items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
     attrs = file.attrs if kind is origin else Map()
-    facts = Map(attrs.items())
-    facts.update(options)
-    misfits = kind.misfit_metadata(metadata, facts)
-    content = ["metadata %s (%s)" % (shown(key), why) for key, why in misfits]
-    for key, _ in misfits:
+    facts = Map(list(attrs.items()) + list(options.items()))
+    for key, why in kind.misfit_metadata(metadata, facts):
+        summary.dropped.append(f"metadata {show(key)} ({why})")
         del metadata[key]
     if kind is not origin:
-        content += _leave_behind(origin, file, items, summary)
-    if content and not drop:
+        _leave_behind(origin, file, items, summary)
+    if summary.dropped and not drop:
         raise ValueError("%s has no place for\n  %s\n  drop=True (--drop) leaves it out" % (
-            kind.TITLE, "\n  ".join(content)))
-    summary.dropped = content
-    for name, _ in items:
-        loaded = kind.loaded_name(name, options)
-        if loaded != name:
-            summary.renamed.append((name, loaded))
+            kind.TITLE, "\n  ".join(summary.dropped)))
+    names = [(name, kind.loaded_name(name, options)) for name, _ in items]
+    summary.renamed = [(name, loaded) for name, loaded in names if loaded != name]
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(chosen)
     if watch is not None:
         chunks = watch(chunks)
-    summary.nbytes = _write_out(target, chunks)
+    summary.nbytes = write_out(target, chunks)
     return summary
 
 
-def _select(items: "List[Tuple[str, Tensor]]", only: "Any") -> "List[Tuple[str, Tensor]]":
+def _select(items: "Items", only: "Any") -> "Items":
     """Return the items that `only` names: an exact name wins, else it is a shell pattern."""
     if only is None:
         return items
     from fnmatch import fnmatchcase
     names = [name for name, _ in items]
-    chosen: "Dict[str, bool]" = {}
+    chosen: "Any" = set()
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
         if not found:
-            raise ValueError("only: no tensor is called %s" % shown(pattern))
-        chosen.update([(name, True) for name in found])
+            raise ValueError("only: no tensor is called %s" % show(pattern))
+        chosen.update(found)
     return [(name, item) for name, item in items if name in chosen]
 
 
-def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool,
-               summary: Summary) -> Tensor:
+def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Summary) -> Tensor:
     """Return a sparse tensor with its zeros where the target has no sparse ones, if allowed."""
-    if not isinstance(item, Sparse) or kind.SPARSE:
+    if not is_sparse(item) or "sparse" in kind.USES:
         return item
     if not dense:
         raise ValueError("%s has no sparse tensors: %s; dense=True (--dense) writes the zeros" % (
-            kind.TITLE, quoted(name)))
+            kind.TITLE, quote(name)))
     summary.cast.append((name, "sparse", "dense", True))
     return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
 
 
-def _cast_for(kind: "Format", name: str, item: Tensor, cast: "Any",
-              summary: Summary) -> Tensor:
+def _cast_for(kind: "Format", name: str, item: "Any", cast: "Any", summary: Summary) -> "Any":
     """Return the tensor with the dtype that `cast` asks for, and note it."""
-    old = item.dtype or ""
+    old, stored = item.dtype or "", item
     if isinstance(cast, str):
-        new = None if old in kind.DTYPES or old not in ITEMSIZE else cast
+        stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
+        new = None if stays or old in kind.DTYPES else cast
     else:
-        new = (cast or {}).get(old)
-    if old == "qfloat" and (new is not None or not kind.passes(item)):
-        new = cast if isinstance(cast, str) else new
-        if new is not None:
-            summary.cast.append((name, old, new, False))
-            return item.dequantize()._cast(new)
+        new = cast.get(old)
+    if old == "qfloat" and new is not None:
+        summary.cast.append((name, old, new, False))
+        return item.dequantize().cast(new)
     if new is None or new == old:
         if not isinstance(item, Cast):  # made dense: it is in .cast
             summary.copied.append(name)
         return item
     try:
-        if isinstance(item, Sparse):
-            made: Tensor = item._with_values(new)
-            stored = item.components["values"]
+        if is_sparse(item):
+            made, stored = item.with_values(new), item.components["values"]
         else:
-            made, stored = item._cast(new), item
+            made = item.cast(new)
         exact = cast_is_exact(old, new) or _round_trips(stored, old, new)
     except FormatError:
         raise
     except ValueError as error:
-        what = "tensor %s: cast to %s: %s" % (quoted(name), new, error)
-    else:
-        summary.cast.append((name, old, new, exact))
-        return made
-    raise ValueError(what)
-
-
-def cast_is_exact(old: str, new: str) -> bool:
-    """Return whether every value of one dtype is a value of the other."""
-    if old == "bool" or old == new:
-        return True
-    if new == "bool":
-        return False
-    digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
-    if old in INT_RANGE:
-        low, high = INT_RANGE[old]
-        if new in INT_RANGE:
-            return INT_RANGE[new][0] <= low and high <= INT_RANGE[new][1]
-        return high < 1 << digits[new]
-    return new in digits and digits[old] <= digits[new] and (old, new) != ("bfloat16", "float16")
-
-
-def remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
-    """Return what a message says of a dtype that a format lacks: those that would do."""
-    if dtype is None or dtype not in ITEMSIZE:
-        return ""
-    fitting = [new for new in ITEMSIZE if new in dtypes and cast_is_exact(dtype, new)]
-    if not fitting:  # a rounding cast: of the same kind, else to float32
-        fitting = [new for new in ("float32", "int32") if new in dtypes
-                   and (new in FLOATS) == (dtype in FLOATS)] or [
-                       new for new in ("float32",) if new in dtypes]
-    if not fitting:
-        return ""
-    new = fitting[-1]
-    return '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
-        new, new, new, "" if cast_is_exact(dtype, new) or dtype in FLOATS
-        else " if the values fit")
+        raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
+    summary.cast.append((name, old, new, exact))
+    return made
 
 
 def _round_trips(item: Tensor, old: str, new: str) -> bool:
     """Return whether casting there and back gives the same numbers; all are cast, so all fit."""
     same = True
-    for block in item._blocks():
+    for block in item.blocks():
         for piece in pieces(block, BLOCK):
             there = cast_block(piece, old, new)
-            if same:
-                try:
-                    same = bytes(cast_block(there, new, old)) == bytes(piece)
-                except ValueError:
-                    same = False
+            try:
+                same = same and bytes(cast_block(there, new, old)) == bytes(piece)
+            except ValueError:
+                same = False
     return same
 
 
-def _leave_behind(origin: "Format", file: File, items: "List[Tuple[str, Tensor]]",
-                  summary: Summary) -> "List[str]":
-    """List the attrs that another format has no place for; return those that are content."""
-    content = []
+def _leave_behind(origin: "Format", file: File, items: "Items", summary: Summary) -> None:
+    """Note the attrs that another format has no place for: some are content, some mechanics."""
+    found = [("file attribute ", key, value not in (None, {})) for key, value in file.attrs.items()]
+    found += [(f"tensor {quote(name)}: attribute ", key, True)
+              for name, item in items for key in item.attrs]
     mechanics = set()
-    for key in file.attrs:
-        if origin.is_content(key) and file.attrs[key] not in (None, {}):
-            content.append("file attribute %s" % shown(key))
+    for where, key, filled in found:
+        if filled and origin.is_content(key):
+            summary.dropped.append(where + show(key))
         else:
             mechanics.add(key)
-    for name, item in items:
-        for key in item.attrs:
-            if origin.is_content(key):
-                content.append("tensor %s: attribute %s" % (quoted(name), shown(key)))
-            else:
-                mechanics.add(key)
     summary.left_behind = sorted(mechanics)
-    return content
 
 
-# -- [11] command line ---------------------------------------------------------------------------
+# -- [10a] command line --------------------------------------------------------------------------
 
 USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
 
@@ -6594,6 +5919,7 @@ usage: python3 tensorfmt.py COMMAND ...
   diff A B               compare two files tensor by tensor, whatever their formats
   formats                list the formats and what each can hold
   demo [FOLDER]          write, list, verify and explain one small file of each format
+  vendor OUT.py          write a copy of this file with only what is asked for
 
 formats: %s        COMMAND -h lists its options
 """
@@ -6602,121 +5928,103 @@ formats: %s        COMMAND -h lists its options
 def plain(text: str) -> str:
     """Return a name for a listing: as it is if printable ASCII without blanks at its ends."""
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
-    return text if fine else quoted(text)
+    return text if fine else quote(text)
 
 
-def headline(file: File, path: str) -> str:
-    """Return what a file is in one line."""
-    kind = find_format(file.format)
-    facts = ["%s: %s" % (plain(path), kind.TITLE), counted(file.nbytes, "byte"),
-             counted(len(file), "tensor")]
-    facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else shown(value))
-              for key, value in file.attrs.items()
-              if key not in ("version", "scalars", "operations")]
-    codings = sorted(set([item._encoding for item in file.values()]))
-    if len(codings) == 1 and len(file):
-        facts.append("all " + codings[0])
-    return ", ".join(facts)
-
-
-def show_ls(args: "Any") -> int:
+def show_ls(args: "Any") -> None:
     for i, path in enumerate(args.file):
-        with load(path, **load_options(args)) as file:
+        with load(path, **args.options) as file:
             if args.json:
                 print_json(file, path)
             else:
-                if i:
-                    print()
-                print_listing(file, path, args)
-    return 0
-
-
-def sorted_items(file: File, key: "Optional[str]") -> "List[Tuple[str, Tensor]]":
-    items = list(file.items())
-    if key == "bytes":
-        items.sort(key=lambda pair: -pair[1]._stored)
-    elif key == "name":
-        items.sort(key=lambda pair: pair[0])
-    elif key == "offset":
-        items.sort(key=lambda pair: pair[1]._offset)
-    return items
+                print_listing(file, ("\n" if i else "") + plain(path), args)
 
 
 def print_listing(file: File, path: str, args: "Any") -> None:
-    print(headline(file, path))
+    facts = [f"{path}: {find_format(file.format).TITLE}", count_of(file.nbytes, "byte"),
+             count_of(len(file), "tensor")]
+    facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
+              for key, value in file.attrs.items()
+              if key not in ("version", "scalars", "operations")]
+    codings = set([item.stored.encoding for item in file.values()])
+    coded = len(codings) > 1
+    if not coded:
+        facts += ["all " + coding for coding in codings]
+    print(", ".join(facts))
     for title, pairs in (("metadata", file.metadata), ("scalar", file.attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
-            print("%s %s = %s" % (title, plain(key), shown(value)))
+            print(f"{title} {plain(key)} = {show(value)}")
         if len(pairs) > 20:
-            print("%d more %s entries" % (len(pairs) - 20, title))
+            print(f"{len(pairs) - 20} more {title} entries")
     if file.attrs.get("operations"):
-        print(counted(len(file.attrs["operations"]), "operation"))
+        print(count_of(len(file.attrs["operations"]), "operation"))
     if not len(file):
         return
-    coded = len(set([item._encoding for item in file.values()])) > 1
-    items = sorted_items(file, args.sort)
-    rows = items if args.limit is None else items[:args.limit]
-    line = "%10s  %10s  %-8s" + ("  %-8s" if coded else "%s") + "  %-16s  %s"
 
-    def row(*cells: "Any") -> None:
-        print((line % cells).rstrip())
+    def sort_key(pair: "Tuple[str, Tensor]") -> "Any":
+        name, stored = pair[0], pair[1].stored
+        return {"bytes": -stored.nbytes, "name": name, "offset": stored.offset}[args.sort]
+
+    def row(nbytes: "Any", offset: "Any", dtype: str, coding: str, shape: str, name: str) -> None:
+        coding = f"  {coding:8}" if coded else ""
+        print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
+    items = sorted(file.items(), key=sort_key) if args.sort else list(file.items())
+    rows = items[:args.limit]
     print()
-    row("bytes", "offset", "dtype", "encoding" if coded else "", "shape", "name")
+    row("bytes", "offset", "dtype", "encoding", "shape", "name")
     for name, item in rows:
-        row(item._stored, item.offset, item.dtype or "?", item._encoding if coded else "",
-            shown(list(item.shape)), plain(name))
+        row(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
+            show(item.shape), plain(name))
     if len(rows) < len(items):
-        row("", "", "", "", "%d more" % (len(items) - len(rows)), "")
-    row(sum([item._stored for _, item in items]), "", counted(len(items), "tensor"), "",
-        counted(sum([item.size for _, item in items]), "element"), "")
+        row("", "", "", "", f"{len(items) - len(rows)} more", "")
+    row(sum([item.stored.nbytes for _, item in items]), "", count_of(len(items), "tensor"), "",
+        count_of(sum([item.size for _, item in items]), "element"), "")
 
 
 def print_json(file: File, path: str) -> None:
-    import json
-    head = {"file": path, "format": file.format, "bytes": file.nbytes, "attrs": file.attrs,
-            "metadata": file.metadata}
-    rows = [{"name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
-             "bytes": item._stored, "attrs": item.attrs} for name, item in file.items()]
-    text = json.dumps(json_ready(head), default=json_value)
-    print(text[:-1] + ', "tensors": [' + "".join(
-        ["%s\n %s" % ("," if i else "", json.dumps(json_ready(row), default=json_value))
-         for i, row in enumerate(rows)]) + "]}")
+    head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
+                    "attrs": file.attrs, "metadata": file.metadata})
+    rows = ["\n " + to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
+                             "offset": item.offset, "bytes": item.stored.nbytes,
+                             "attrs": item.attrs}) for name, item in file.items()]
+    print('%s, "tensors": [%s]}' % (head[:-1], ",".join(rows)))
+
+
+def to_json(value: "Any") -> str:
+    from json import dumps
+    return dumps(json_ready(value))
 
 
 def json_ready(value: "Any") -> "Any":
-    """Return a value whose map keys are text and whose integers have no more than 128 bits."""
+    """Return a value with what JSON lacks as text, and bytes as {"bytes_hex": ...}."""
     if isinstance(value, dict):
-        return dict([(key if isinstance(key, str) else shown(key), json_ready(item))
+        return dict([(key if isinstance(key, str) else show(key), json_ready(item))
                      for key, item in value.items()])
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
-    return shown(value) if isinstance(value, int) and abs(value) >> 128 else value
-
-
-def json_value(value: "Any") -> "Any":
-    """Return what JSON lacks as an object or text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"bytes_hex": bytes(value).hex()}
-    return repr(value)
+    if isinstance(value, int) and abs(value) >> 128:
+        return show(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
-def show_get(args: "Any") -> int:
-    with load(args.file, **load_options(args)) as file:
+def show_get(args: "Any") -> None:
+    with load(args.file, **args.options) as file:
         if args.name not in file:
-            raise ValueError("%s: %s" % (args.file, file._missing(args.name)))
+            raise ValueError(f"{args.file}: {file.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None:
             if not item.ndim:
-                raise ValueError("%s: tensor %s is a scalar, it has no rows" % (
-                    args.file, quoted(args.name)))
+                name = quote(args.name)
+                raise ValueError(f"{args.file}: tensor {name} is a scalar, it has no rows")
             item = item[args.rows]
         if args.raw:
-            _write_all(sys.stdout.buffer, item._blocks())
+            write_all(sys.stdout.buffer, item.blocks())
         elif args.stats:
             print_stats(item)
         else:
             print_values(item)
-    return 0
 
 
 def row_range(text: str) -> slice:
@@ -6749,139 +6057,433 @@ def print_stats(item: Tensor) -> None:
             total += value
             low = value if low is None or value < low else low
             high = value if high is None or value > high else high
-    print("dtype %s, shape %s, %s" % (item.dtype, list(item.shape), counted(item.size, "element")))
+    print("dtype %s, shape %s, %s" % (item.dtype, list(item.shape), count_of(item.size, "element")))
     print("min %s, max %s, mean %s, %d NaN, %d infinite" % (
         low, high, total / count if count else None, nans, infs))
 
 
 def print_values(item: Tensor) -> None:
     """Print nested lists of any size in constant memory."""
-    widths = [count_elements(item.shape[axis:]) for axis in range(item.ndim)]
     if not item.size:
         print(item.tolist())
         return
+    widths = [count_elements(item.shape[axis:]) for axis in range(item.ndim)]
     parts: "List[str]" = []
     for i, value in enumerate(item.flat):
         starts = len([1 for width in widths if i % width == 0])
-        if i:
-            parts.append("]" * starts + ", ")
-        parts.append("[" * starts + repr(value))
+        parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
         if len(parts) > 5000:
             sys.stdout.write("".join(parts))
             parts = []
     print("".join(parts) + "]" * item.ndim)
 
 
-def show_explain(args: "Any") -> int:
-    if args.html:
-        return write_page(args)
-    rows = Explained(args.file, args)
-    if args.json:
-        import json
-        for field in rows:
-            print(json.dumps(json_ready(list(field)), default=json_value))
-        return rows.finish()
-    wire = ("token", "value", "meaning") if args.wire else ("field", "value", "meaning")
-    print("offset    bytes                    %-22s %-20s %s" % wire)
-    shown_rows, path, last = 0, [""], ""
-
-    def make_row() -> str:
-        stream.seek(field.offset + field.lead)
-        return explain_row(field, stream.read(min(field.nbytes - field.lead, 8)), name)
+def show_explain(args: "Any") -> None:
     with open(args.file, "rb") as stream:
-        for field in rows:
-            if last:
-                print(last)
-            shown_rows += 1
-            name = short_name(field, path)
-            last = make_row() if args.limit is None or shown_rows <= args.limit else ""
-        if rows.error is not None and shown_rows:  # the offending row comes in any case
-            last = make_row()
-    if rows.error is not None and last:
-        last = "%-87s      <- here" % (last if len(last) <= 87 else last[:84] + "...")
-    if last:
-        print(last)
-    if args.limit is not None and shown_rows > args.limit:
-        print("... %d more rows" % (shown_rows - args.limit))
+        rows = Explained(args, stream)
+        if args.html:
+            write_page(args, rows)
+        elif args.json:
+            for row in rows.all():
+                print(to_json(list(row.field)))
+        else:
+            print_rows(args, rows)
+    if rows.error is not None:
+        raise rows.error
+
+
+def print_rows(args: "Any", rows: "Explained") -> None:
+    """Print the rows as a table; --limit leaves rows out, but never the offending one."""
+    print("offset    bytes                    %-22s %-20s meaning" % (
+        "token" if args.wire else "field", "value"))
+    size = 0
+    for row in rows.all():
+        size += 1
+        if rows.error is not None:
+            print(f"{row.line(87):87}      <- here")
+        elif args.limit is None or size <= args.limit:
+            print(row.line())
+    if args.limit is not None and size > args.limit:
+        print(f"... {size - args.limit} more rows")
     if rows.error is None:
-        print("\n%s" % rows.totals())
-        if args.tensor is not None and not shown_rows:
-            raise ValueError("%s: no tensor %s" % (args.file, quoted(args.tensor)))
-    return rows.finish()
+        print("\n" + rows.totals())
+        if args.tensor is not None and not size:
+            raise ValueError(f"{args.file}: no tensor {quote(args.tensor)}")
 
 
 class Explained:
-    """The fields of a file that the options ask for; keeps the sums, and the error at the end."""
+    """The rows of `explain` that the options ask for; keeps the sums, and the error at the end."""
 
-    def __init__(self, path: str, args: "Any") -> None:
+    def __init__(self, args: "Any", stream: "Any") -> None:
         self.args = args
+        self._stream = stream  # of the same file, for its bytes
         self.sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
         self.error: "Optional[FormatError]" = None
-        self.nbytes = os.stat(path).st_size
-        self._fields = explain(path, wire=args.wire, **load_options(args))
-        self._reach = 0
+        self._fields = explain(args.file, wire=args.wire, **args.options)
 
-    def __iter__(self) -> "Iterator[Field]":
+    def all(self) -> "Iterator[Row]":
+        """Yield the rows; .error is there before the last of them is yielded."""
+        reach, last = 0, None
+        names: "Dict[int, str]" = {}  # of the fields around this one, by depth
         try:
             for field in self._fields:
-                fresh = field.offset + field.nbytes - max(field.offset, self._reach)
-                self._reach = max(self._reach, field.offset + field.nbytes)
-                self.sums[field.kind] += max(0, fresh)  # shared tensor bytes count once
-                if self.args.tensor is None or field.tensor == self.args.tensor:
-                    yield field
+                end = field.offset + field.nbytes
+                self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+                reach = max(reach, end)
+                if self.args.tensor in (None, field.tensor):
+                    if last is not None:
+                        yield last
+                    names[field.depth] = field.name
+                    last = Row(field, names.get(field.depth - 1, ""), self._stream)
         except FormatError as caught:
             self.error = caught
+        if last is not None:
+            yield last
 
     def totals(self) -> str:
-        sums = ["%d %s" % (count, kind) for kind, count in self.sums.items()
-                if count or kind != "unused"]
-        return "%d of %s explained: %s" % (sum(self.sums.values()), counted(self.nbytes, "byte"),
-                                           ", ".join(sums))
+        sums = [f"{nbytes} {kind}" for kind, nbytes in self.sums.items()
+                if nbytes or kind != "unused"]
+        nbytes = count_of(os.stat(self.args.file).st_size, "byte")
+        return f"{sum(self.sums.values())} of {nbytes} explained: {', '.join(sums)}"
 
-    def finish(self) -> int:
-        """Raise the error that ended the rows, if any; else return the exit code."""
-        if self.error is not None:
-            raise self.error
+
+class Row:
+    """A field as a person sees it: `.name` without that of the field around, `.value` as text."""
+
+    def __init__(self, field: Field, parent: str, stream: "Any") -> None:
+        self.field = field
+        self._stream = stream
+        name, start = field.name, 0
+        if parent and name.startswith(parent) and name != parent:
+            start = len(parent)
+        elif field.depth:
+            start = max(0, name.find("["))  # tensors[0].shape -> [0].shape
+        self.name = plain(name[start:])
+        if field.kind in ("padding", "unused"):
+            self.value = count_of(field.nbytes, "byte")
+        elif field.kind == "data":
+            self.value = str(field.value)
+        else:
+            self.value = "" if field.value is None else show(field.value, 40)
+
+    def bytes(self, skip: int, most: int) -> bytes:
+        """Return up to `most` bytes of the field, without those that it begins with."""
+        self._stream.seek(self.field.offset + skip)
+        return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
+
+    def line(self, width: int = 100) -> str:
+        """Return the row of the table, cut off at a width; --json and the page have all of it."""
+        field = self.field
+        digits = " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
+        digits = ".. " + digits if field.lead else digits
+        if field.nbytes - field.lead > 8 or len(digits) > 23:
+            digits = digits[:20] + " .."
+        line = "%08x  %-23s  %-22s %-20s %s" % (
+            field.offset, digits, "  " * field.depth + self.name, self.value, field.doc)
+        return line.rstrip() if len(line.rstrip()) <= width else line[:width - 3] + "..."
+
+
+def show_diff(args: "Any") -> int:
+    """Compare two files tensor by tensor, whatever their formats; 1 if they differ."""
+    different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
+    with load(args.a) as a, load(args.b) as b:
+        keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
+        names = list(a) + [name for name in b if name not in a]
+        for name in names:
+            changes = diff_tensor(a.get(name), b.get(name))
+            if changes:
+                different += 1
+                print(f"{signs[name in a, name in b]} {plain(name):10} {', '.join(changes)}")
+        for key in keys:
+            found = [data.metadata[key] for data in (a, b) if key in data.metadata]
+            if len(found) < 2 or repr(found[0]) != repr(found[1]):
+                different += 1
+                print("%s metadata %s: %s" % (
+                    signs[key in a.metadata, key in b.metadata], plain(key),
+                    " -> ".join([show(value) for value in found])))
+    total = count_of(len(names), "tensor")
+    if different:
+        print(f"{count_of(different, 'difference')}, {total}")
+    elif not args.quiet:
+        print(f"the same {total}, {'same' if keys else 'no'} metadata")
+    return 1 if different else 0
+
+
+def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
+    """Return what differs between two tensors of one name; of the only one, what it is."""
+    if a is None or b is None:
+        only: "Any" = b if a is None else a
+        return [f"{only.dtype} {show(only.shape)}"]
+    changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
+    if a.shape == b.shape:
+        return changes + diff_values(a, b)
+    return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
+
+
+def diff_values(a: Tensor, b: Tensor) -> "List[str]":
+    """Compare elements in constant memory: bytes first, numbers where the bytes differ."""
+    try:
+        if a.dtype == b.dtype and content_hash(a) == content_hash(b):
+            return []
+        if a.dtype == b.dtype == "qfloat":
+            return ["stored bytes differ"]
+        count, largest, note = 0, 0.0, ""
+        for x, y in zip(a.flat, b.flat):
+            if x != y and not (x != x and y != y):
+                count += 1
+                gap = abs(float(x) - float(y))
+                largest = max(largest, gap)
+                note = note if gap == gap else " (and NaN)"
+    except Unsupported:  # unknown to us: only the stored bytes can tell
+        return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
+    if count:
+        return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
+    return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+
+
+def content_hash(item: Tensor) -> str:
+    """Return the SHA-256 of the row-major bytes of a tensor."""
+    digest = Digest("sha256")
+    for block in item.blocks():
+        digest.update(block)
+    return digest.text()
+
+
+def show_verify(args: "Any") -> int:
+    bad = 0
+    for path in args.file:
+        try:
+            report = verify(path, **args.options)
+        except OSError as error:  # and on with the next file
+            bad += 1
+            sys.stdout.flush()
+            sys.stderr.write(f"error: {plain(path)}: {error.strerror or error}\n")
+            continue
+        bad += not report
+        if args.json:
+            print(to_json({"file": path, "format": report.format, "valid": bool(report),
+                           "rows": report.rows}))
+        elif not args.quiet:
+            print(report)
+        elif not report:
+            print(str(report.errors[0]))
+    return 1 if bad else 0
+
+
+def show_convert(args: "Any") -> None:
+    cast: "Any" = args.cast or None
+    if cast and "=" in cast:
+        cast = dict([text.partition("=")[::2] for text in cast.split(",")])
+    options = dict([parse_setting(text) for text in args.set or ()])
+    with load(args.source, **args.options) as file:
+        try:
+            kind = target_format(args.format, args.target, None)
+        except ValueError as error:
+            raise TypeError(str(error))
+        check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+        origin = find_format(file.format).TITLE
+        print(f"{args.source} ({origin}) -> {args.target} ({kind.TITLE})")
+        try:
+            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+                               options, progress if sys.stderr.isatty() else None)
+        except (ValueError, TypeError) as error:
+            hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
+            raise ValueError(f"{error}\n  {hint}\nnothing written")
+    for line in str(summary).split("\n")[:-1]:
+        print("  " + line)
+    print(f"wrote {args.target}, {count_of(summary.nbytes, 'byte')}")
+
+
+def parse_setting(text: str) -> "Tuple[str, Any]":
+    """Return (key, value) of --set KEY=VALUE: a Python literal, else text."""
+    from ast import literal_eval
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise TypeError("--set takes KEY=VALUE, not %s" % quote(text))
+    try:
+        return key, literal_eval(value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return key, value
+
+
+def progress(chunks: "Chunks") -> "Chunks":
+    """Yield chunks; once a second has gone by, tell on stderr how far it is."""
+    from time import time
+    start = last = time()
+    total = 0
+    for chunk in chunks:
+        for piece in pieces(memoryview(chunk), 16 << 20):
+            total += len(piece)
+            if time() - last > 1:
+                sys.stderr.write(f"\r{total >> 20} MB ")
+                last = time()
+            yield piece
+    if last > start:
+        sys.stderr.write("\r            \r")
+
+
+def show_formats(args: "Any") -> None:
+    for kind in FORMATS:
+        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
+        names = list(kind.DTYPES)
+        lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+        lines.append(("besides", kind.HOLDS))
+        lines += [("save option", f"{key}: {text}") for key, text in kind.OPTIONS.items()]
+        lines += [("load option", f"{key}: {text}") for key, text in kind.READ_OPTIONS.items()]
+        for title, text in lines:
+            print(f"  {title:12} {text}")
+
+
+def show_demo(args: "Any") -> None:
+    """Write, list, verify and explain one small file of each format."""
+    from shutil import rmtree
+    from tempfile import mkdtemp
+    folder = args.folder or mkdtemp(prefix="tensorfmt-")
+    os.makedirs(folder, exist_ok=True)
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        for kind in FORMATS:
+            demo_one(kind, "demo" + kind.SUFFIXES[0])
+    finally:
+        os.chdir(here)
+        if not args.folder:
+            rmtree(folder)
+    print(f"all {len(FORMATS)} formats written, listed, verified, explained and read back")
+    print(f"files are in {folder}" if args.folder else
+          "the files were temporary; `demo FOLDER` keeps them")
+
+
+def demo_one(kind: "Format", path: str) -> None:
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32")}
+    if "int32" in kind.DTYPES:
+        wanted["steps"] = tensor(7, "int32")
+    save(path, wanted, format=kind.NAME)
+    print("== %s: save(%s, {...})\n" % (kind.TITLE, quote(path)))
+    for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
+        if main(command):
+            raise FormatError("%s failed" % " ".join(command))
+        print()
+    with load(path) as file:
+        for name, item in wanted.items():
+            if file[name].tolist() != item.tolist() or file[name].shape != item.shape:
+                raise FormatError("%s does not come back as it was saved" % name)
+
+
+def make_parser() -> "Any":
+    from argparse import ArgumentParser
+    parser = ArgumentParser("tensorfmt", add_help=False)
+    commands = parser.add_subparsers()
+
+    def command(call: "Any", *arguments: "Any") -> None:
+        sub = commands.add_parser(call.__name__[len("show_"):])
+        sub.set_defaults(call=call)
+        for names, settings in arguments:
+            sub.add_argument(*names, **settings)
+        for kind in FORMATS:
+            for key, doc in kind.READ_OPTIONS.items():
+                sub.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
+
+    def option(*names: str, **settings: "Any") -> "Any":
+        return names, settings
+
+    def flag(name: str, help: "Optional[str]" = None) -> "Any":
+        return option(name, action="store_true", help=help)
+    files, json = option("file", nargs="+"), flag("--json")
+    limit = option("--limit", type=row_count, help="print that many rows at most")
+    command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
+    command(show_get, option("file"), option("name"),
+            option("--rows", type=row_range, help="START:STOP of the first dimension"),
+            flag("--raw", "row-major little-endian bytes to stdout"),
+            flag("--stats", "min, max, mean, NaN and infinities"))
+    command(show_explain, option("file"), limit,
+            option("--tensor", help="only the rows of this tensor"),
+            flag("--wire", "CBOR token by token"), flag("--json", "one JSON array a row"),
+            option("--html", metavar="OUT", help="write a page to look at instead"))
+    command(show_verify, files, json, flag("--quiet", "one line for each bad file, only"))
+    command(show_diff, option("a"), option("b"), flag("--quiet"))
+    command(show_convert, option("source"), option("target"),
+            option("--format", choices=[kind.NAME for kind in FORMATS]),
+            option("--cast", metavar="DTYPE | OLD=NEW,...",
+                   help="dtype for what the target cannot hold, or of each dtype"),
+            option("--only", action="append", metavar="NAME", help="name or shell pattern"),
+            flag("--dense", "write sparse tensors with their zeros"),
+            flag("--drop", "leave out what has no place"),
+            option("--set", action="append", metavar="KEY=VALUE", help="option of the format"))
+    command(show_formats)
+    command(show_demo, option("folder", nargs="?"))
+    command(show_vendor, option("out", metavar="OUT.py"),
+            option("--formats", metavar="NAME,...", help="only these"),
+            flag("--load-only", "nothing that writes, no tools"),
+            flag("--no-tools", "no explain, verify, convert, no command line"),
+            option("--with", metavar="NAME,...", help="zstd, sparse, quantized: also these"),
+            flag("--board", "for MicroPython: the least that works"))
+    return parser
+
+
+def main(argv: "Optional[List[str]]" = None) -> int:
+    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
+    argv = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # closed: `>&-`
+        sys.stdout = open(os.devnull, "w")
+    elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
+        sys.stdout.reconfigure(errors="backslashreplace")
+    code = 1
+    try:
+        done: int = run(argv)
+        sys.stdout.flush()
+        return done
+    except BrokenPipeError:  # `| head`
+        drop_output()
         return 0
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        where = "" if error.filename is None else plain(str(error.filename)) + ": "
+        message = f"{where}{error.strerror or error}"
+    except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
+        message, code = str(error), 2 if isinstance(error, TypeError) else 1
+    try:
+        sys.stdout.flush()
+    except OSError:  # the reader is gone, or the disk is full
+        drop_output()
+    sys.stderr.write(f"error: {message}\n")
+    return code
 
 
-def explain_row(field: Field, head: bytes, name: str) -> str:
-    """Return one line of a field, its first bytes and its name as it is shown."""
-    digits = " ".join(["%02x" % byte for byte in head])
-    digits = ".. " + digits if field.lead else digits
-    if field.nbytes - field.lead > 8 or len(digits) > 23:
-        digits = digits[:20] + " .."
-    line = ("%08x  %-23s  %-22s %-20s %s" % (
-        field.offset, digits, "  " * field.depth + name, shown_value(field), field.doc)).rstrip()
-    return line if len(line) <= 100 else line[:97] + "..."  # --json and the page have all of it
+def drop_output() -> None:
+    """Point stdout at os.devnull so that the flush at exit cannot fail."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
 
 
-def short_name(field: Field, path: "List[str]") -> str:
-    """Return a field's name without that of the field around it, which stands above it.
-
-    `path` holds the names of the fields around the last one, by depth.
-    """
-    parent = path[field.depth] if len(path) > field.depth else ""
-    del path[field.depth + 1:]
-    path.extend([""] * (field.depth + 1 - len(path)))
-    path.append(field.name)
-    name = field.name
-    if field.depth and parent and name.startswith(parent) and name != parent:
-        return plain(name[len(parent):])
-    if field.depth and "[" in name:
-        return plain(name[name.index("["):])  # tensors[0].shape -> [0].shape
-    return plain(name)
+def own_source() -> "Tuple[bytes, str]":
+    """Return the bytes of this file and their SHA-256."""
+    from hashlib import sha256
+    with open(__file__, "rb") as stream:
+        source = stream.read()
+    return source, sha256(source).hexdigest()
 
 
-def shown_value(field: Field) -> str:
-    if field.kind in ("padding", "unused"):
-        return counted(field.nbytes, "byte")
-    if field.kind == "data":
-        return str(field.value)
-    return "" if field.value is None else shown(field.value, 40)
+def run(argv: "List[str]") -> "Any":
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
+        return 0
+    if argv[0] == "--version":
+        print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
+        return 0
+    args = make_parser().parse_args(argv)
+    args.options = dict([(key, getattr(args, key)) for kind in FORMATS
+                         for key in kind.READ_OPTIONS if getattr(args, key) is not None])
+    return args.call(args) or 0
 
 
-# The page of `explain --html`: hex on one side, the tree of fields on the other, linked by number
+# -- [10b] page ----------------------------------------------------------------------------------
+#
+# Hex on one side, the tree of fields on the other, linked by the number of the field.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
 PAGE_BYTES = 64  # bytes of one field shown in hex
@@ -6907,37 +6509,32 @@ td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
 @media print{main{display:block;height:auto}section{overflow:visible}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
 </style></head><body><header><h1>%s</h1><p>%s</p></header><main>
-"""
+<section id="hex" aria-label="bytes">"""
 PAGE_SCRIPT = """</main><script>
 "use strict";
-let rows = document.querySelectorAll("tr[data-f]"), fixed = null;
-function mark(id, scrollHex, scrollRow) {
+const find = selector => document.querySelector(selector);
+let rows = Array.from(document.querySelectorAll("tr[data-f]")), fixed = null;
+function mark(id, scroll) {
   document.querySelectorAll(".on").forEach(e => e.classList.remove("on"));
   if (id === null) return;
-  let all = document.querySelectorAll('[data-f="' + id + '"]');
-  all.forEach(e => e.classList.add("on"));
-  let hex = document.querySelector('#hex [data-f="' + id + '"]');
-  let row = document.querySelector('tr[data-f="' + id + '"]');
-  if (scrollHex && hex) hex.scrollIntoView({block: "nearest"});
-  if (scrollRow && row) row.scrollIntoView({block: "nearest"});
+  document.querySelectorAll('[data-f="' + id + '"]').forEach(e => e.classList.add("on"));
+  for (let e of [find('#hex [data-f="' + id + '"]'), find('tr[data-f="' + id + '"]')])
+    if (scroll && e) e.scrollIntoView({block: "nearest"});
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-document.addEventListener("mouseover", e => {
-  let id = owner(e);
-  if (id !== null) mark(id, false, false); else mark(fixed, false, false);
-});
 function choose(id, focus) {
   fixed = id;
-  mark(id, true, true);
-  let row = document.querySelector('tr[data-f="' + id + '"]');
+  mark(id, true);
+  let row = find('tr[data-f="' + id + '"]');
   if (focus && row) row.focus({preventScroll: true});
 }
+document.addEventListener("mouseover", e => mark(owner(e) || fixed, false));
 document.addEventListener("click", e => { let id = owner(e); if (id) choose(id, true); });
 document.addEventListener("focusin", e => { let id = owner(e); if (id) choose(id, false); });
 document.addEventListener("keydown", e => {
   let step = {ArrowDown: 1, ArrowUp: -1}[e.key];
   if (!step || !rows.length) return;
-  let at = Array.prototype.findIndex.call(rows, r => r.dataset.f === fixed);
+  let at = rows.findIndex(r => r.dataset.f === fixed);
   let next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
   e.preventDefault();
   choose(next.dataset.f, true);
@@ -6946,401 +6543,218 @@ document.addEventListener("keydown", e => {
 """
 
 
-def escape(text: str) -> str:
-    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"),
-                       ("'", "&#39;")):
-        text = text.replace(char, name)
-    return text
-
-
-def write_page(args: "Any") -> int:
+def write_page(args: "Any", rows: Explained) -> None:
     """Write the page as save() writes a file; a broken file gets one too."""
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError("%s: the page would replace the file itself" % args.html)
-    rows = Explained(args.file, args)
-    fields = list(rows)
-    left_out = max(0, len(fields) - 2 * PAGE_ROWS)
-    picked = list(enumerate(fields))
+        raise ValueError(f"{args.html}: the page would replace the file itself")
+    found = list(enumerate(rows.all()))
+    picked = found[:PAGE_ROWS] + found[PAGE_ROWS:][-PAGE_ROWS:]
+    left_out = len(found) - len(picked)
+    parts = make_page(plain(os.path.basename(args.file)), rows, picked, left_out)
+    nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
+    note = f", {left_out} left out" if left_out else ""
+    print(f"wrote {args.html}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}{note}")
+
+
+def make_page(title: str, rows: Explained, picked: "List[Any]", left_out: int) -> "Iterator[str]":
+    """Yield the page in parts; `picked`: (number, Row) of the fields that it shows."""
+    from html import escape
+    note = escape(rows.totals() if rows.error is None else f"error: {rows.error}") + "<br>"
+    note += " ".join([f'<span class="swatch {kind}0"></span>{kind}'
+                      for kind in ("structure", "data", "padding", "unused")])
     if left_out:
-        picked = picked[:PAGE_ROWS] + picked[-PAGE_ROWS:]
-    title = plain(os.path.basename(args.file))
-    with open(args.file, "rb") as stream:
-        parts = page_parts(title, rows, picked, left_out, stream)
-        count = _write_out(args.html, (part.encode("ascii", "xmlcharrefreplace")
-                                       for part in parts))
-    print("wrote %s, %s, %s%s" % (args.html, counted(count, "byte"), counted(len(picked), "field"),
-                                  ", %d left out" % left_out if left_out else ""))
-    return rows.finish()
-
-
-def page_parts(title: str, rows: Explained, picked: "List[Any]", left_out: int,
-               stream: "Any") -> "Iterator[str]":
-    note = rows.totals() if rows.error is None else "error: %s" % rows.error
-    legend = " ".join(['<span class="swatch %s0"></span>%s' % (kind, kind)
-                       for kind in ("structure", "data", "padding", "unused")])
-    yield PAGE_HEAD % (escape(title), escape(title), "%s<br>%s%s" % (
-        escape(note), legend, "<br>%d fields in the middle are left out" % left_out
-        if left_out else ""))
-    yield '<section id="hex" aria-label="bytes">'
-    for number, field in picked:
-        for part in hex_lines(number, field, stream):
-            yield part
+        note += f"<br>{left_out} fields in the middle are left out"
+    yield PAGE_HEAD % (escape(title), escape(title), note)
+    for number, row in picked:
+        yield from hex_lines(number, row)
     yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
           '<th>field</th><th>value</th><th>meaning</th></tr>'
-    path = [""]
-    last = picked[-1][0] if picked else -1
-    for number, field in picked:
-        here = ' class="here"' if rows.error is not None and number == last else ""
+    for number, row in picked:
+        here = ' class="here"' if rows.error is not None and row is picked[-1][1] else ""
         yield ('<tr data-f="%d" tabindex="0"%s><td>%08x</td><td style="padding-left:%dem">%s</td>'
                "<td>%s</td><td>%s</td></tr>\n" % (
-                   number, here, field.offset, field.depth, escape(short_name(field, path)),
-                   escape(shown_value(field)), escape(field.doc)))
+                   number, here, row.field.offset, row.field.depth, escape(row.name),
+                   escape(row.value), escape(row.field.doc)))
     yield "</table></section>" + PAGE_SCRIPT
 
 
-def hex_lines(number: int, field: Field, stream: "Any") -> "Iterator[str]":
+def hex_lines(number: int, row: Row) -> "Iterator[str]":
     """Yield the bytes of a field, 16 a line, each line with its offset; long ones are folded."""
-    stream.seek(field.offset)
-    data = stream.read(min(field.nbytes, PAGE_BYTES))
-    for start in range(0, len(data), 16):
-        line = data[start:start + 16]
-        text = "".join([chr(byte) if 32 <= byte < 127 else "." for byte in line])
+    from html import escape
+    data, at = row.bytes(0, PAGE_BYTES), row.field.offset
+    for line in pieces(data, 16):
+        digits = " ".join(["%02x" % byte for byte in line])
+        text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
         yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
-            field.offset + start, number, field.kind, number % 2,
-            " ".join(["%02x" % byte for byte in line]), escape(text))
-    if field.nbytes > len(data):
-        yield '<i>          ... %d more bytes</i>\n' % (field.nbytes - len(data))
+            at, number, row.field.kind, number % 2, digits, text)
+        at += len(line)
+    if row.field.nbytes > len(data):
+        yield f'<i>          ... {row.field.nbytes - len(data)} more bytes</i>\n'
 
 
-# diff
+# -- [11] vendor ---------------------------------------------------------------------------------
+#
+# A copy is made of this file's text. Rooms and marked sections go first, from `# <NAME>` to
+# `# </NAME>`: save (what writes), tools (what explain, verify, convert and the command line need),
+# zstd, sparse, quantized, and full (what boards have no use for). Then, for boards, `if BOARD` is
+# decided. At last everything goes that no line that stays names.
+
+TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
+SWITCHES = {  # of `vendor`: the sections that each leaves out
+    "load-only": ["save", "tools"], "no-tools": ["tools"],
+    "board": ["full"]}
+OPTIONAL = ("zstd", "sparse", "quantized")  # a copy with a switch has them only if it is asked to
+API = {  # what a program may use of a copy, by the section that it goes with
+    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
+        "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
+        "tobytes tolist item flat contiguous astype components todense keys items get format path "
+        "metadata close what field tensor check",
+    "quantized": "scheme values scales dequantize", "save": "save dumps tensor",
+    "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
+             "FlatTable FlatBuilder string scalars struct table structs strings tables finish "
+             "crc32c"}
 
 
-def show_diff(args: "Any") -> int:
-    """Compare two files tensor by tensor, whatever their formats; 1 if they differ."""
-    with load(args.a) as a, load(args.b) as b:
-        different = 0
-        names = list(a) + [name for name in b if name not in a]
-        for name in names:
-            line = diff_tensor(name, a.get(name), b.get(name))
-            if line:
-                different += 1
-                print(line)
-        keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
-        pairs = [(key, a.metadata.get(key, _NOTHING), b.metadata.get(key, _NOTHING))
-                 for key in keys]
-        for key, one, other in pairs:
-            if repr(one) != repr(other):
-                different += 1
-                print("%s metadata %s: %s" % (
-                    "-" if other is _NOTHING else "+" if one is _NOTHING else "~", plain(key),
-                    " -> ".join([shown(v) for v in (one, other) if v is not _NOTHING])))
-    total = counted(len(names), "tensor")
-    if different:
-        print("%s, %s" % (counted(different, "difference"), total))
-    elif not args.quiet:
-        print("the same %s, %s" % (total, "same metadata" if keys else "no metadata"))
-    return 1 if different else 0
+def show_vendor(args: "Any") -> None:
+    """Write a copy of this file with only what is asked for."""
+    if sys.version_info < (3, 8):
+        raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
+    names = args.formats.split(",") if args.formats else [kind.NAME for kind in FORMATS]
+    kept = [kind for kind in FORMATS if kind.NAME in names]
+    if len(kept) < len(names):
+        raise TypeError("--formats takes some of " + ",".join([kind.NAME for kind in FORMATS]))
+    flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
+    used = [part for kind in kept for part in kind.USES]
+    wanted = getattr(args, "with") or ("" if flags else ",".join(used))
+    drop = [part for word in flags for part in SWITCHES[word]]
+    drop += [part for part in OPTIONAL if part not in wanted.split(",")]
+    asked = [f"--formats {args.formats}"] if args.formats else []
+    asked += [f"--with {wanted}"] if getattr(args, "with") else []
+    asked += ["--" + word for word in flags]
+    source, digest = own_source()
+    label = " ".join(asked).replace("--formats", "").replace("--", "").replace(",", " ")
+    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop,
+                     ".".join(label.split()))
+    head, rest = text.split("\n", 1)
+    made = f"# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}"
+    text = "\n".join([head, made, "# made by: vendor " + " ".join(asked), rest])
+    nbytes = write_out(args.out, iter([text.encode()]))
+    lines = count_of(text.count("\n"), "line")
+    print(f"wrote {args.out}, {lines}, {count_of(nbytes, 'byte')}")
 
 
-def diff_tensor(name: str, a: "Optional[Tensor]", b: "Optional[Tensor]") -> str:
-    """Return what differs between two tensors of one name, or an empty text."""
-    if a is None or b is None:
-        only: "Any" = b if a is None else a
-        return "%s %-10s %s %s" % ("-" if b is None else "+", plain(name), only.dtype,
-                                   shown(list(only.shape)))
-    changes = []
-    if a.shape != b.shape:
-        changes.append("shape %s -> %s" % (shown(list(a.shape)), shown(list(b.shape))))
-    if a.dtype != b.dtype:
-        changes.append("dtype %s -> %s" % (a.dtype, b.dtype))
-    if a.shape == b.shape:
-        changes += diff_values(a, b)
-    return "~ %-10s %s" % (plain(name), ", ".join(changes)) if changes else ""
+def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
+    """Return the text of a copy without some formats and sections; `label` is of its version."""
+    import re
+    gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
+    names = "|".join(gone + ["-"])
+    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
+                    if not re.match(r"# -- \[\w+\] (%s) -" % names, room)])
+    text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
+    for kind in without:
+        text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
+    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without])
+    text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
+    version = __version__ + (".+"["+" not in __version__] + label if label else "")
+    text = re.sub(r"(?m)^__version__ = .*", '__version__ = "%s"' % version, text)
+    for part in drop:
+        text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (part, part), "", text)
+    if "tools" in drop:  # a copy that cannot vendor has no marks
+        text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
+    if "full" in drop:
+        text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", decide_board(text))
+    roots = [name for part, words in API.items() if part not in drop for name in words.split()]
+    text = drop_unnamed(text, set(roots))
+    kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
+    lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
+    public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
+    return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
 
 
-def diff_values(a: Tensor, b: Tensor) -> "List[str]":
-    """Compare elements in constant memory: bytes first, numbers where the bytes differ."""
-    try:
-        if a.dtype == b.dtype and same_bytes(a, b):
-            return []
-        if a.dtype == b.dtype == "qfloat":
-            return ["stored bytes differ"]
-        count, largest, numbers = 0, 0.0, True
-        for x, y in zip(a.flat, b.flat):
-            if x != y and not (x != x and y != y):
-                count += 1
-                gap = abs(float(x) - float(y))
-                largest = gap if gap > largest else largest
-                numbers = numbers and gap == gap
-    except Unsupported:  # unknown to us: only the stored bytes can tell
-        return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
-    if count:
-        return ["%s changed, by %s at most%s" % (counted(count, "value"), repr(largest),
-                                                 "" if numbers else " (and NaN)")]
-    return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+def decide_board(text: str) -> str:
+    """Return the text in which every `if` that BOARD decides is replaced by what it comes to."""
+    import ast
 
-
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors have the same row-major bytes, block by block."""
-    left, right = _small_blocks(a), _small_blocks(b)
-    one = other = b""
+    def truth(test: "Any") -> "Optional[bool]":
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            found = truth(test.operand)
+            return None if found is None else not found
+        if isinstance(test, ast.BoolOp):
+            any_of = isinstance(test.op, ast.Or)
+            return any_of if any_of in [truth(value) for value in test.values] else None
+        return True if isinstance(test, ast.Name) and test.id == "BOARD" else None
     while True:
-        one = one or next(left, b"")
-        other = other or next(right, b"")
-        count = min(len(one), len(other))
-        if one[:count] != other[:count] or not count:
-            return not one and not other
-        one, other = one[count:], other[count:]
+        lines = text.split("\n")
+        blocks = [getattr(node, key, 0) for node in ast.walk(ast.parse(text))
+                  for key in ("body", "orelse")]
+        found = [(one, block[i + 1:]) for block in blocks if isinstance(block, list)
+                 for i, one in enumerate(block)
+                 if isinstance(one, ast.If) and truth(one.test) is not None]
+        if not found:
+            return text
+        above = len(lines)  # from the last one up: those inside of another come in the next round
+        for one, behind in sorted(found, key=lambda pair: -int(pair[0].lineno)):
+            chosen: "Any" = one.body if truth(one.test) else one.orelse
+            stop, new = one.end_lineno, []
+            if chosen:
+                if lines[one.lineno - 1].lstrip().startswith("elif"):
+                    raise ValueError("line %d: `elif` and BOARD" % one.lineno)
+                shift = chosen[0].col_offset - one.col_offset
+                new = [line[shift:] for line in lines[chosen[0].lineno - 1:chosen[-1].end_lineno]]
+                if new[0].lstrip().startswith("elif"):
+                    new[0] = new[0].replace("elif", "if", 1)
+                if isinstance(chosen[-1], (ast.Return, ast.Raise)) and behind:
+                    stop = behind[-1].end_lineno  # nothing behind it is ever reached
+            if stop <= above:
+                lines[one.lineno - 1:stop] = new
+                above = one.lineno - 1
+        text = "\n".join(lines)
 
 
-def _small_blocks(item: Tensor) -> "Iterator[bytes]":
-    for block in item._blocks():
-        for piece in pieces(block, BLOCK):
-            yield bytes(piece)
+def drop_unnamed(text: str, needed: "Any") -> str:
+    """Return the text without the functions, classes, methods and tables that nothing names."""
+    import ast
+    body, lines = ast.parse(text).body, text.split("\n")
 
+    def defined(node: "Any") -> "List[str]":
+        """Return the names that a statement defines; none if it is more than a definition."""
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            return [node.name]
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        plain = isinstance(node, (ast.Assign, ast.AnnAssign))
+        return [t.id for t in targets if isinstance(t, ast.Name)] if plain else []
 
-def show_verify(args: "Any") -> int:
-    bad = 0
-    for path in args.file:
-        try:
-            report = verify(path, **load_options(args))
-        except OSError as error:  # and on with the next file
-            bad += 1
-            sys.stdout.flush()
-            sys.stderr.write("error: %s: %s\n" % (plain(path), error.strerror or error))
-            continue
-        bad += not report
-        if args.json:
-            import json
-            print(json.dumps({"file": path, "format": report.format, "valid": bool(report),
-                              "rows": report.rows}))
-        elif not args.quiet:
-            print(report)
-        elif not report:
-            print(str(report.errors[0]))
-    return 1 if bad else 0
-
-
-def show_convert(args: "Any") -> int:
-    cast: "Any" = None
-    if args.cast:
-        pairs = [text.partition("=") for text in args.cast.split(",")]
-        cast = dict([(old, new) for old, _, new in pairs]) if "=" in args.cast else args.cast
-    options = dict([parse_setting(text) for text in args.set or ()])
-    with load(args.source, **load_options(args)) as file:
-        try:
-            kind = _target_format(args.format, args.target, None)
-        except ValueError as error:
-            raise Misuse(str(error))
-        _check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
-        print("%s (%s) -> %s (%s)" % (args.source, find_format(file.format).TITLE, args.target,
-                                      kind.TITLE))
-        try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                               options, progress if sys.stderr.isatty() else None)
-        except (ValueError, TypeError) as error:
-            hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
-            raise ValueError("%s\n  %s\nnothing written" % (error, hint))
-    lines = str(summary).split("\n")
-    print("\n".join(["  " + line for line in lines[:-1]]))
-    print("wrote %s, %s" % (args.target, counted(summary.nbytes, "byte")))
-    return 0
-
-
-class Misuse(ValueError):
-    """The command cannot be meant so, whatever the files hold: exit code 2, as for its syntax."""
-
-
-def parse_setting(text: str) -> "Tuple[str, Any]":
-    """Return (key, value) of --set KEY=VALUE: a Python literal, else text."""
-    from ast import literal_eval
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise Misuse("--set takes KEY=VALUE, not %s" % quoted(text))
-    try:
-        return key, literal_eval(value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return key, value
-
-
-def progress(chunks: "Iterator[Any]") -> "Iterator[Any]":
-    """Yield chunks; once a second has gone by, tell on stderr how far it is."""
-    from time import time
-    last, total, told = time(), 0, False
-    for chunk in chunks:
-        for start in range(0, len(chunk), 16 << 20):
-            piece = memoryview(chunk)[start:start + (16 << 20)]
-            total += len(piece)
-            if time() - last > 1:
-                sys.stderr.write("\r%d MB " % (total >> 20))
-                last, told = time(), True
-            yield piece
-    if told:
-        sys.stderr.write("\r            \r")
-
-
-HOLDS = {  # what besides tensors
-    "mag": "metadata: numbers; up to 6 dimensions",
-    "ztensor": "custom fields per tensor, checksums, zstd, big-endian data",
-    "primitiv": "optimizer configs (numbers) with kind=optimizer; no empty tensors",
-    "burnpack": "metadata: text to text; scalars; param_id; quantized bytes",
-    "tensorbuffers": "metadata: model (text); operations; 32-bit offsets and sizes"}
-
-
-def show_formats(args: "Any") -> int:
-    for kind in FORMATS:
-        print("%-14s %s (%s)" % (kind.NAME, kind.TITLE, " ".join(kind.SUFFIXES)))
-        names = list(kind.DTYPES)
-        print("  dtypes       %s" % " ".join(names[:9]))
-        for start in range(9, len(names), 9):
-            print("               %s" % " ".join(names[start:start + 9]))
-        print("  besides      %s" % HOLDS[kind.NAME])
-        for key, text in kind.OPTIONS.items():
-            print("  save option  %s: %s" % (key, text))
-        for key, text in kind.READ_OPTIONS.items():
-            print("  load option  %s: %s" % (key, text))
-    return 0
-
-
-def show_demo(args: "Any") -> int:
-    """Write, list, verify and explain one small file of each format."""
-    from shutil import rmtree
-    from tempfile import mkdtemp
-    folder = args.folder or mkdtemp(prefix="tensorfmt-")
-    if not os.path.isdir(folder):
-        os.makedirs(folder)
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
-        for kind in FORMATS:
-            demo_one(kind, "demo" + kind.SUFFIXES[0])
-    finally:
-        os.chdir(here)
-        if not args.folder:
-            rmtree(folder)
-    print("all %d formats written, listed, verified, explained and read back" % len(FORMATS))
-    print("files are in %s" % folder if args.folder else
-          "the files were temporary; `demo FOLDER` keeps them")
-    return 0
-
-
-def demo_one(kind: "Format", path: str) -> None:
-    weight, bias = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [0.5, -0.5]
-    dtype = "float32"
-    wanted = {"layer.weight": tensor(weight, dtype), "layer.bias": tensor(bias, dtype)}
-    if "int32" in kind.DTYPES:
-        wanted["steps"] = tensor(7, "int32")
-    save(path, wanted, format=kind.NAME)
-    print("== %s: save(%s, {...})\n" % (kind.TITLE, quoted(path)))
-    for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
-        if main(command):
-            raise FormatError("%s failed" % " ".join(command))
-        print()
-    with load(path) as file:
-        for name, item in wanted.items():
-            if file[name].tolist() != item.tolist() or file[name].shape != item.shape:
-                raise FormatError("%s does not come back as it was saved" % name)
-
-
-def load_options(args: "Any") -> "Dict[str, Any]":
-    return {} if args.layout is None else {"layout": args.layout}
-
-
-def make_parser() -> "Any":
-    from argparse import ArgumentParser
-    parser = ArgumentParser("tensorfmt", add_help=False)
-    commands = parser.add_subparsers()
-
-    def command(name: str, call: "Any", *arguments: "Any") -> None:
-        sub = commands.add_parser(name)
-        sub.set_defaults(call=call)
-        for names, settings in arguments:
-            sub.add_argument(*names, **settings)
-        sub.add_argument("--layout", help="of an ambiguous Burnpack file: aligned or packed")
-
-    def option(*names: str, **settings: "Any") -> "Any":
-        return names, settings
-    files = option("file", nargs="+")
-    limit = option("--limit", type=row_count, help="print that many rows at most")
-    command("ls", show_ls, files, limit, option("--json", action="store_true"),
-            option("--sort", choices=["bytes", "name", "offset"]))
-    command("get", show_get, option("file"), option("name"),
-            option("--rows", type=row_range, help="START:STOP of the first dimension"),
-            option("--raw", action="store_true", help="row-major little-endian bytes to stdout"),
-            option("--stats", action="store_true", help="min, max, mean, NaN and infinities"))
-    command("explain", show_explain, option("file"), limit,
-            option("--tensor", help="only the rows of this tensor"),
-            option("--wire", action="store_true", help="CBOR token by token"),
-            option("--json", action="store_true", help="one JSON array a row"),
-            option("--html", metavar="OUT", help="write a page to look at instead"))
-    command("verify", show_verify, files, option("--json", action="store_true"),
-            option("--quiet", action="store_true", help="one line for each bad file, only"))
-    command("diff", show_diff, option("a"), option("b"), option("--quiet", action="store_true"))
-    command("convert", show_convert, option("source"), option("target"),
-            option("--format", choices=[kind.NAME for kind in FORMATS]),
-            option("--cast", metavar="DTYPE | OLD=NEW,...",
-                   help="dtype for what the target cannot hold, or of each dtype"),
-            option("--only", action="append", metavar="NAME", help="name or shell pattern"),
-            option("--dense", action="store_true", help="write sparse tensors with their zeros"),
-            option("--drop", action="store_true", help="leave out what has no place"),
-            option("--set", action="append", metavar="KEY=VALUE", help="option of the format"))
-    command("formats", show_formats)
-    command("demo", show_demo, option("folder", nargs="?"))
-    return parser
-
-
-def main(argv: "Optional[List[str]]" = None) -> int:
-    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    argv = sys.argv[1:] if argv is None else argv
-    if sys.stdout is None:  # closed: `>&-`
-        sys.stdout = open(os.devnull, "w")
-    elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
-        sys.stdout.reconfigure(errors="backslashreplace")
-    code = 1
-    try:
-        done = run(argv)
-        sys.stdout.flush()
-        return done
-    except BrokenPipeError:  # `| head`
-        drop_output()
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        message = "%s%s" % ("%s: " % plain(str(error.filename)) if error.filename is not None
-                            else "", error.strerror or error)
-    except (Misuse, TypeError) as error:  # TypeError: options that the format does not have
-        message, code = str(error), 2
-    except ValueError as error:
-        message = str(error)
-    try:
-        sys.stdout.flush()
-    except OSError:  # the reader is gone, or the disk is full
-        drop_output()
-    sys.stderr.write("error: %s\n" % message)
-    return code
-
-
-def drop_output() -> None:
-    """Lead what is still to be written to nowhere, so that Python's own flush at exit is quiet."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
-
-
-def run(argv: "List[str]") -> int:
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
-        return 0
-    if argv[0] == "--version":
-        from hashlib import sha256
-        with open(__file__, "rb") as stream:
-            print("tensorfmt %s, sha256 %s" % (__version__, sha256(stream.read()).hexdigest()))
-        return 0
-    args = make_parser().parse_args(argv)
-    code: int = args.call(args)
-    return code
+    def take(node: "Any") -> None:
+        """Keep a statement: what it names is needed, what it defines inside waits."""
+        inner = []
+        if isinstance(node, ast.ClassDef):
+            inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
+            waiting.extend(inner)
+        stack = [node]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, ast.Name):
+                needed.add(one.id)
+            elif isinstance(one, ast.Attribute):
+                needed.add(one.attr)
+            elif isinstance(one, ast.ImportFrom):
+                needed.update([alias.name for alias in one.names])
+            stack.extend([child for child in ast.iter_child_nodes(one) if child not in inner])
+    waiting: "List[Any]" = [node for node in body if defined(node)]  # that nothing has named yet
+    found: "List[Any]" = [node for node in body if not defined(node)]
+    while found:
+        for node in found:
+            take(node)
+        found = [node for node in waiting if needed.intersection(defined(node))]
+        waiting = [node for node in waiting if node not in found]
+    for node in sorted(waiting, key=lambda node: -int(node.lineno)):
+        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())]) - 1
+        while lines[start - 1].lstrip().startswith("#") and not lines[start - 1].startswith("# --"):
+            start -= 1
+        del lines[start:node.end_lineno]
+        while start < len(lines) and not lines[start] and not lines[start - 1]:
+            del lines[start]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Runs a script under MicroPython as a board would: node micropython.mjs PACKAGE SCRIPT [FILE ...]
+// Runs a script under MicroPython as a board would:
+//     node micropython.mjs PACKAGE SCRIPT [FILE ...] [-- ARG ...]
 //
 // PACKAGE is the folder of an installed WebAssembly build.  It sees no files of this machine, so
 // SCRIPT and the FILEs are copied into its own, in memory and into one folder.  The build carries
 // library modules that the firmware of boards leaves out; only what is compiled into the
-// interpreter can be imported here, and unittest, which a test file needs at its top.
+// interpreter can be imported here.
 // Exit code: the script's own, 1 after an exception.
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [folder, ...files] = process.argv.slice(2);
+const [folder, ...rest] = process.argv.slice(2);
+const end = rest.includes("--") ? rest.indexOf("--") : rest.length;
+const files = rest.slice(0, end), args = rest.slice(end + 1);
 const build = await import(pathToFileURL(resolve(folder, "micropython.mjs")));
 const python = await build.loadMicroPython({
   heapsize: 8 << 20,
@@ -24,12 +27,11 @@ for (const file of files) python.FS.writeFile(`/board/${basename(file)}`, readFi
 
 python.runPython(`
 def _run(script):
-    import sys, unittest
-    for name in [name for name in sys.modules if name != "unittest"]:
+    import sys
+    for name in list(sys.modules):
         del sys.modules[name]
-    while sys.path:
-        sys.path.pop()
-    sys.path.append("")
+    sys.path[:] = [""]
+    sys.argv[:] = [script] + ${JSON.stringify(args)}
     import os
     os.chdir("/board")
     with open(script) as stream:

