@@ -214,7 +214,6 @@ def decode_text(data: bytes) -> "Optional[str]":
 
 
 def round_up(n: int, multiple: int) -> int:
-    """Return the least multiple that is not below n."""
     return -(-n // multiple) * multiple
 
 
@@ -286,14 +285,11 @@ def swap(data: "Any", itemsize: int) -> "Any":
         items.byteswap()
         return memoryview(items).cast("B")
     except (ImportError, AttributeError):  # no array; that of MicroPython, which cannot swap
-        out = bytearray(len(data))
-        for i in range(len(data)):
-            out[i] = data[i ^ itemsize - 1]
-        return out
+        return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
 def view_as(data: "Any", code: str) -> "Any":
-    """Return bytes in native order as a flat typed sequence, zero-copy where memoryview can."""
+    """Return bytes in native order as a flat typed sequence, zero-copy except on boards."""
     if not BOARD:
         return memoryview(data).cast(code)  # type: ignore[call-overload]
     from array import array
@@ -324,11 +320,7 @@ def widen_bfloat16(data: "Any", order: str) -> bytearray:
 
 
 def pack_values(dtype: str, values: "Any") -> "Any":
-    """Return the little-endian bytes of a sequence of numbers.
-
-    Floats are rounded to nearest even, past the largest one to infinity. A number that an integer
-    dtype cannot hold is a ValueError.
-    """
+    """Return numbers as little-endian bytes: floats rounded to nearest even, or to infinity."""
     if dtype == "bool":
         return bytes([1 if value else 0 for value in values])
     if dtype in INT_RANGE:
@@ -346,7 +338,7 @@ def pack_values(dtype: str, values: "Any") -> "Any":
 
 
 def whole_number(value: "Any", dtype: str) -> int:
-    """Return a number as an int; ValueError if it is not whole or does not fit the dtype."""
+    """Return a number as an int; ValueError where the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
     number = int(value) if abs(value) < INFINITY else high + 1
     if number == value and low <= number <= high:
@@ -362,7 +354,7 @@ def to_inf(value: "Any", limit: float) -> float:
 
 
 def to_float(value: int) -> float:
-    """Return an integer as float64, rounded to odd so that rounding once more stays right."""
+    """Return an integer as float64, rounded to odd: rounding once more stays right."""
     number = to_inf(value, FLOAT64_LIMIT)
     if abs(number) == INFINITY or int(number) == value:
         return number
@@ -395,11 +387,7 @@ def narrow_float32(data: "Any") -> bytes:
     ones = int.from_bytes(b"\x01\x00\x00\x00" * (len(data) // 4), "little")
     lanes = int.from_bytes(data, "little")
     lanes += (lanes >> 16 & ones) + ones * 0x7FFF  # half to even
-    rounded = lanes.to_bytes(len(data), "little")
-    out = bytearray(len(data) // 2)
-    out[0::2] = rounded[2::4]
-    out[1::2] = rounded[3::4]
-    return bytes(out)
+    return memoryview(lanes.to_bytes(len(data), "little")).cast("H")[1::2].tobytes()
 
 
 def cast_block(data: "Any", old: str, new: str) -> "Any":
@@ -430,23 +418,21 @@ def name_remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
     """Return the end of a message that a format lacks a dtype: which of its dtypes would do."""
     if dtype is None or dtype not in ITEMSIZE:
         return ""
+    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    fitting = [new for new in rounding if new in dtypes]
-    fitting += [new for new in ITEMSIZE if new in dtypes and cast_is_exact(dtype, new)]
-    if not fitting:
-        return ""
-    new = fitting[-1]
-    sure = dtype in FLOAT_DIGITS or cast_is_exact(dtype, new)
-    return '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
-        new, new, new, "" if sure else " if the values fit")
+    for new in reversed(rounding + exact):
+        if new in dtypes:
+            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
+            return '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
+                new, new, new, sure)
+    return ""
 # </save>
 
 
 # -- [4a] sources --------------------------------------------------------------------------------
 #
-# A source has .nbytes and .path, and answers read(offset, nbytes) with bytes (for the index: never
-# through the mapping, which would read megabytes around it) and view(offset, nbytes) with a
-# memoryview (for tensors: no copy where .zero_copy). `of_file`: its offsets are those of a file.
+# A source has .nbytes, .path, read(offset, nbytes) for the index: bytes, and view(offset, nbytes)
+# for tensors: a memoryview, no copy where .zero_copy. `of_file`: its offsets are those of a file.
 
 
 class Memory:
@@ -517,7 +503,7 @@ class Stream:
                 nbytes -= len(part)
         finally:
             self._file.seek(here)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> "Any":
         return memoryview(self.read(offset, nbytes))
@@ -527,14 +513,14 @@ class Stream:
 
 
 class Path(Stream):
-    """A file as a source: the index by pread, tensors through a mapping made at the first one."""
+    """A file as a source: the index by pread (a mapping would read megabytes), tensors mapped."""
 
     _file: "Any" = None
     _map: "Any" = None  # None: not made yet; False: it cannot be
     _closed = False
 
     def __init__(self, path: str, mapped: bool = True, stamp: "Any" = None) -> None:
-        self.path = path
+        self.path: str = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
         self._stamp = stamp  # (nbytes, mtime); one that is given (pickle) is opened when used
@@ -544,12 +530,7 @@ class Path(Stream):
     def _open(self) -> None:
         if self._closed:
             raise ValueError("%s: the File is closed" % self.path)
-        try:
-            self._file = open(self.where, "rb")
-        except OSError as error:
-            if hasattr(error, "filename"):
-                error.filename = self.path
-            raise
+        self._file = open(self.path, "rb")  # now, or by the absolute path of a pickle
         self.nbytes = self._file.seek(0, 2)
         mtime = os.fstat(self._file.fileno()).st_mtime if hasattr(os, "fstat") else None
         if self._stamp not in (None, (self.nbytes, mtime)):
@@ -570,9 +551,7 @@ class Path(Stream):
 
     def view(self, offset: int, nbytes: int) -> "Any":
         mapping = self.mapping()
-        if mapping:
-            return mapping[offset:offset + nbytes]
-        return memoryview(self.read(offset, nbytes))
+        return mapping[offset:offset + nbytes] if mapping else super().view(offset, nbytes)
 
     @property
     def zero_copy(self) -> bool:  # type: ignore[override]
@@ -621,7 +600,6 @@ def path_of(target: "Any") -> str:
 
 
 def open_source(source: "Any", mapped: bool) -> "Any":
-    """Return a source for a path, a bytes-like object or a seekable binary file object."""
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Path(path_of(source), mapped)
     try:
@@ -636,16 +614,12 @@ def open_source(source: "Any", mapped: bool) -> "Any":
 
 # -- [4b] readers --------------------------------------------------------------------------------
 #
-# A parser reads named fields. With a trace, every field is added to it: that is `explain`. Without
-# one, nothing is kept of them; when a check fails, load() runs the same parser again with a trace,
-# which finds the path and the offset of the field that is wrong.
+# A parser reads named fields. With a trace, every field is added to it: that is `explain`. load()
+# has none; when a check fails, it parses again with a Trace that finds the offset of the field.
 
 
 class Record:
-    """Fixed little-endian fields: the rows (name, struct code, doc) read, write and explain them.
-
-    A code with a count ("6q") is that many values, one with "s" is bytes.
-    """
+    """Fixed little-endian fields: rows (name, struct code, doc); "6q" is six values, "8s" bytes."""
 
     def __init__(self, *rows: "Tuple[str, str, str]") -> None:
         self.rows = rows
@@ -657,7 +631,7 @@ class Record:
 
 
 class Trace:
-    """Follows one parse to find the offset of the field that is `wanted`, and nothing else."""
+    """Follows one parse to find the offset of the field that is `wanted`."""
 
     def __init__(self) -> None:
         self.wanted: "Optional[str]" = None
@@ -673,7 +647,6 @@ class Trace:
         """Add the end mark of a container, which is not where the container lies."""
 
     def find(self, name: str) -> "Optional[int]":
-        """Return the offset of the last field of this name, or None."""
         return self.offset if name == self.wanted else None
 
     def cbor(self, base: int, name: str, meaning: "Any", level: int) -> "Any":
@@ -699,7 +672,6 @@ class Reader:
             self.depth = depth
 
     def leave(self) -> None:
-        """End the records: fields are called by their names alone again."""
         self.prefix, self.owner, self.tensor, self.depth = "", None, None, 0
 
     def add(self, offset: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
@@ -717,9 +689,9 @@ class Reader:
         return kind(what, offset, name or None, tensor or self.tensor, self.path, check)
 
     def fault(self, what: str, field: str = "", tensor: "Optional[str]" = None,
-              check: str = "index", kind: "Type[FormatError]" = FormatError) -> None:
+              check: str = "index") -> None:
         """Raise, or note for verify, that one field or tensor breaks a rule."""
-        error = self.error(what, field, None, tensor, check, kind)
+        error = self.error(what, field, None, tensor, check)
         if self.faults is None:
             raise error
         self.faults.append(error)
@@ -736,7 +708,6 @@ class Cursor(Reader):
         self.seek(0)
 
     def seek(self, pos: int) -> None:
-        """Go to an offset; reading starts with a small window there."""
         self.pos = self.base = pos
         self.data = b""
         self.step = WINDOW
@@ -794,8 +765,7 @@ class Cursor(Reader):
              **rules: "Any") -> "Tuple[Any, int]":
         """Return (value, offset behind it) as cbor_read by its `rules`, and trace the fields.
 
-        `meaning`: (doc, meanings of the items by key, "*" for any other). The containers `level`
-        deep are the entries of tensors.
+        `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
         """
         token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
         data = self.source.read(offset, nbytes)
@@ -807,7 +777,7 @@ class Cursor(Reader):
 
 
 def crc32(data: "Any", crc: int = 0) -> int:
-    """Return the CRC-32 of zip and zlib (polynomial 0x04C11DB7) of bytes, going on from `crc`."""
+    """Return the CRC-32 of zip and zlib, going on from `crc`."""
     try:
         from zlib import crc32 as function
     except ImportError:
@@ -831,8 +801,8 @@ _CRC32C = _crc32c_table()
 def crc32c(data: "Any", crc: int = 0) -> int:
     """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
 
-    About 500 MB/s where integers are fast: a block is one integer whose low bits are the high
-    powers of x; they are folded onto lower powers by shifts, and the table takes the last bytes.
+    About 500 MB/s: a block is one integer whose low bits are the high powers of x; shifts fold
+    them onto lower powers, and the table takes the last bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -874,7 +844,7 @@ def _fold_crc32c(block: bytes, crc: int) -> bytes:
 
 
 class Digest:
-    """A running checksum: kind "crc32c" or "sha256", fed by update(), read by text()."""
+    """A running checksum: kind "crc32c" or "sha256"."""
 
     def __init__(self, kind: str) -> None:
         self._crc = 0
@@ -934,11 +904,10 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
               token: "Any" = None) -> "Tuple[Any, int]":
     """Return (value, position behind it) of the CBOR item at data[pos:end] (RFC 8949).
 
-    Arrays become lists, maps dicts in their order, tags are dropped; `bignum`: tags 2 and 3 over
-    a byte string make an int; `simple`: unassigned simple values make a Simple, else an error;
-    `keys`: the error for an array or map as a map key. A key twice is a FormatError. Offsets in
-    errors are base + position. `token` is called with (start, stop, depth, kind, value, key) for
-    every head or leaf; `key` is that of the item in its container.
+    Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
+    values make a Simple, else an error; `keys`: the error for an array or map as a map key.
+    Offsets in errors are base + position. `token` is called with (start, stop, depth, kind, value,
+    key) for every head or leaf; `key` is that of the item in its container.
 
     One loop and a stack: nothing recurses, and the usual items call nothing, which is fast.
     """
@@ -1050,10 +1019,8 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
     """Return (argument, position behind it) of a head, from its byte; -1: indefinite length."""
     code = head & 31
-    if code == 31 and head >> 5 not in (0, 1, 6):
-        return -1, pos
-    if code < 24:
-        return code, pos
+    if code < 24 or (code == 31 and head >> 5 not in (0, 1, 6)):
+        return (code if code < 24 else -1), pos
     if code > 27:
         raise FormatError("head %02x: this type has no indefinite length" % head if code == 31
                           else "reserved head %02x" % head, pos - 1)
@@ -1067,7 +1034,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
               token: "Any") -> "Tuple[Any, int]":
     """Return (value, position behind it) of a number, a string or a simple value.
 
-    Its head, from `start` to `pos`, was read: `size` is its argument, below 0 for chunks.
+    Its head is data[start:pos], with the argument `size`, below 0 for chunks.
     """
     major, code = data[start] >> 5, data[start] & 31
     if major < 2:
@@ -1079,7 +1046,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
             raise FormatError("simple value %d in two bytes" % size, start)
         if size not in CBOR_SIMPLE and not simple:
             raise FormatError("simple value %d" % size, start)
-        return CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple(size), pos
+        return CBOR_SIMPLE.get(size, Simple(size)), pos
     if size >= 0:
         if pos + size > end:
             raise FormatError("a string of %d bytes, %d left" % (size, end - pos), start)
@@ -1105,36 +1072,33 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
 
-    Every field has the meaning that the format's tables give for its path. A list is folded into
-    one field unless its items have a meaning of their own, or hold more than plain values.
+    A list is plain unless its items have a meaning of their own, or hold more than plain values.
     """
 
     def __init__(self, trace: Trace, base: int, name: str, meaning: "Any", level: int) -> None:
-        self.trace = trace
-        self.base = base
+        self.trace, self.base = trace, base
         self.level = level  # containers so deep are the entries of tensors
         self.boxes: "List[Any]" = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.start = -1  # where the key or tag in front of the next value began
         self.rows: "List[Any]" = []  # fields of an open list of plain values: itself, its items
 
     def join(self, depth: int, key: "Any") -> str:
-        """Return the path of the item with this key in the container at a depth."""
         path = self.boxes[depth][0]
         return path if depth == 0 or key is MISSING else join_path(path, key)
 
     def path(self, depth: int, key: "Any") -> str:
-        """Return the path of an item that is wrong; what came before it becomes fields."""
+        """Return the path of a wrong item; what came before it becomes fields."""
         self.flush()
         return self.join(depth, key) or "item"
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: "Any",
                  key: "Any") -> None:
         begin = start if self.start < 0 else self.start
-        if kind in ("key", "tag"):
-            self.start = begin
-        if kind in ("key", "tag", "chunk"):
+        if kind == "chunk":
             return
-        self.start = -1
+        self.start = begin if kind in ("key", "tag") else -1
+        if self.start >= 0:
+            return
         path, doc, items = self.boxes[depth]
         opens = kind in ("array", "map")
         if self.rows and not opens:  # the path of an item is made if it is shown
@@ -1181,7 +1145,7 @@ class CborFields:
 
 
 def cbor_loads(data: "Any") -> "Any":
-    """Return the value of one CBOR item; bytes behind it, or a broken item, are a FormatError.
+    """Return the value of one CBOR item; bytes behind it are a FormatError.
 
     Tags are dropped (2 and 3 make big integers), undefined is None, other simple values opaque.
 
@@ -1213,10 +1177,10 @@ def cbor_float(value: float) -> bytes:
     for head, code in ((0xF9, "e"), (0xFA, "f")):
         try:
             data = pack(">B" + code, head, value)
+            if unpack_from(">" + code, data, 1)[0] == value:
+                return data
         except OverflowError:
-            continue
-        if unpack_from(">" + code, data, 1)[0] == value:
-            return data
+            pass
     return pack(">Bd", 0xFB, value)
 
 
@@ -1225,9 +1189,8 @@ def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False,
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
-    serde_cbor sorts); `indefinite` maps are bf ... ff. ValueError for integers over 64 bits,
-    text that is not Unicode (a lone surrogate) and more than MAX_DEPTH containers around an item
-    (`depth` of them are there already), TypeError for other types.
+    serde_cbor sorts); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
@@ -1245,8 +1208,8 @@ def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False,
         raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
     inside: "Any" = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
     if isinstance(value, (list, tuple)):
-        return cbor_head(4, len(value)) + b"".join(
-            [cbor_dumps(item, **inside) for item in value])
+        items = [cbor_dumps(item, **inside) for item in value]
+        return cbor_head(4, len(items)) + b"".join(items)
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
     if not hasattr(value, "items"):
@@ -1294,10 +1257,7 @@ _MSGPACK_FIRST = () if BOARD else tuple([_msgpack_row(byte) for byte in range(25
 
 
 def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
-    """Return (kind, value or length, position behind the head) of what begins at data[pos].
-
-    Kinds: nil bool int float (with their value), str bin ext array map (with their length).
-    """
+    """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
     byte = data[pos]
@@ -1323,8 +1283,7 @@ def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> 
     """Return (value, position behind it) of a str, bin or ext whose head was read."""
     stop = pos + nbytes + (kind == "ext")
     if stop > len(data):
-        raise FormatError("MessagePack: %s of %d bytes, %d left" % (
-            kind, nbytes, len(data) - pos), start)
+        raise FormatError(f"MessagePack: {kind} of {nbytes} bytes, {len(data) - pos} left", start)
     if kind == "bin":
         return memoryview(data)[pos:stop], stop
     body = data[pos:stop]
@@ -1346,8 +1305,8 @@ def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> 
 def msgpack_loads(data: "Any") -> "Any":
     """Return the value of one MessagePack value; bytes behind it are a FormatError.
 
-    str is text, bin a view of the bytes, ext a pair (type, bytes), a timestamp a pair (seconds,
-    nanoseconds). A map key twice is a FormatError; an array or map as a key is Unsupported.
+    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds).
+    A map key twice is a FormatError; an array or map as a key is Unsupported.
 
     >>> msgpack_loads(b"\\x92\\x01\\xa1a")
     [1, 'a']
@@ -1394,17 +1353,10 @@ def msgpack_loads(data: "Any") -> "Any":
 
 
 class MsgpackReader(Cursor):
-    """Reads a run of MessagePack values of known kinds from a source, each as a named field."""
-
-    WORDS = {"nil": "nil", "bool": "a bool", "int": "an integer", "float": "a float",
-             "str": "a str", "bin": "a bin", "ext": "an ext", "array": "an array",
-             "map": "a map"}
+    """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     def value(self, kind: str, field: str, doc: str) -> "Any":
-        """Return the value, or the length, of the next head, which must be of this kind.
-
-        An integer does for a float. A str is added to the trace by text(), with its bytes.
-        """
+        """Return the value, or the length, of the next head, which must be of this kind."""
         at = self.pos - self.base
         if at + 9 > len(self.data):
             at = self.peek(9)
@@ -1418,9 +1370,8 @@ class MsgpackReader(Cursor):
         except FormatError as error:
             raise self.error("%s: %s" % (field, error.what), field, self.pos)
         if found != kind and (kind, found) != ("float", "int"):
-            raise self.error("%s: it is %s, not %s" % (field, self.WORDS[found], self.WORDS[kind]),
-                             field, self.pos)
-        if kind != "str":
+            raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
+        if kind != "str":  # text() adds it, with its bytes
             self.add(self.pos, end - at, field, value, doc)
         self.pos += end - at
         return value
@@ -1447,16 +1398,15 @@ class MsgpackReader(Cursor):
                 field, size, self.end - self.pos), field, start)
         return size
 
-    def text(self, field: str, doc: str, index: "Optional[int]" = None) -> bytes:
+    def text(self, field: str, doc: str) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        name = field if index is None else "%s[%d]" % (field, index)
-        nbytes = self.count("str", name, doc, 1)
+        nbytes = self.count("str", field, doc, 1)
         at = self.peek(nbytes)
         data = self.data[at:at + nbytes]
         self.pos += nbytes
         if self.trace is not None:
-            self.add(start, self.pos - start, name, msgpack_text(data), doc)
+            self.add(start, self.pos - start, field, msgpack_text(data), doc)
         return data
 
     def texts(self, field: str, doc: str, size: int) -> "List[bytes]":
@@ -1471,12 +1421,12 @@ class MsgpackReader(Cursor):
                 found.append(data[at + 1:stop])
                 at = stop
             self.pos = self.base + at
-        return found + [self.text(field, doc, i) for i in range(len(found), size)]
+        return found + [self.text(f"{field}[{i}]", doc) for i in range(len(found), size)]
 
 
 # <save>
 def msgpack_size(kind: str, count: int) -> bytes:
-    """Return the shortest head of a str, bin, array or map of `count` bytes or items, or an int."""
+    """Return the shortest head of a str, bin, array or map of that count, or an int."""
     first, fits = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32),
                    "int": (0, 128)}.get(kind, (0, 0))
     if 0 <= count < fits:
@@ -1494,9 +1444,8 @@ def msgpack_size(kind: str, count: int) -> bytes:
 def msgpack_dumps(value: "Any", *, typed: bool = False, depth: int = 0) -> bytes:
     """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
 
-    The typed form is what primitiv writes: ce for every integer, ca for every float. ValueError
-    for what does not fit, also for an item with MAX_MSGPACK_DEPTH containers around it (`depth`
-    of them are there already).
+    ValueError for what does not fit, also for an item with MAX_MSGPACK_DEPTH containers around
+    it (`depth` of them are there already).
 
     >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
     ('9201a161', 'ce00000001')
@@ -1540,10 +1489,9 @@ def msgpack_dumps(value: "Any", *, typed: bool = False, depth: int = 0) -> bytes
 
 
 class FlatReader(Reader):
-    """One FlatBuffer: every read is checked against its end."""
+    """One FlatBuffer; every read is checked."""
 
     def __init__(self, data: "Any", base: int = 0, around: "Optional[Reader]" = None) -> None:
-        super().__init__()
         if around is not None:  # the reader of the file, whose path, trace and faults it shares
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
@@ -1551,12 +1499,10 @@ class FlatReader(Reader):
         self.base = base  # offset in the file of the first byte
         self._plans: "Dict[Any, Any]" = {}
 
-    def wrong(self, what: str, pos: int, field: str,
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
+    def wrong(self, what: str, pos: int, field: str, kind: "Any" = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
     def note(self, pos: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
-        """Add a field to the trace."""
         self.add(self.base + pos, nbytes, field, value, doc)
 
     def target(self, pos: int, field: str) -> int:
@@ -1588,15 +1534,15 @@ class FlatReader(Reader):
     def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
 
-        Type: a struct code, or "string", "[I]", "[table]", "table": these give the position that
-        the offset leads to, None where absent. One unpack for each vtable where it allows that.
+        Type: a struct code; any other, as "string" or "[I]", gives the position that an offset
+        leads to, None where absent. One unpack for each vtable where it allows that.
         """
         data, end = self.data, self.end
         if self.trace is not None or BOARD or table + 4 > end:
             return self.fields_one_by_one(table, rows)
         key = table - unpack_from("<i", data, table)[0], id(rows)  # the vtable, read by these rows
-        plan = self._plans.get(key, MISSING)
-        if plan is MISSING:
+        plan = self._plans.get(key)
+        if plan is None:
             plan = self._plans[key] = self._plan(table, rows)
         if plan is None or table + plan[1] > end:
             return self.fields_one_by_one(table, rows)
@@ -1634,25 +1580,19 @@ class FlatReader(Reader):
         return out
 
     def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
-        """Return how to read these slots of tables with this vtable by one unpack, or None.
-
-        (struct format, bytes, defaults, for each slot its place in the values + the defaults,
-        (slot, distance) of the offsets).
-        """
+        """Return how to read these slots of tables with this vtable by one unpack, or None."""
         slots = self.slots(table, len(rows))
         found = sorted([(distance, slot) for slot, distance in enumerate(slots) if distance])
-        text, at, offsets = "<", 4, []
-        order = [len(found) + i for i in range(len(rows))]
+        text, at = "<", 4
+        order = [len(found) + i for i in range(len(rows))]  # places in the values + the defaults
         for place, (distance, slot) in enumerate(found):
             if distance < at:  # fields that overlap: legal for a reader, but one by one
                 return None
             code = rows[slot][1]
-            if code not in WIDTH:
-                code = "I"
-                offsets.append((slot, distance))
-            text += "%dx%s" % (distance - at, code)
-            at = distance + WIDTH[code]
+            text += "%dx%s" % (distance - at, code if code in WIDTH else "I")
+            at = distance + WIDTH.get(code, 4)
             order[slot] = place
+        offsets = [(slot, distance) for distance, slot in found if rows[slot][1] not in WIDTH]
         return text, at, tuple([row[2] for row in rows]), order, offsets
 
     def string(self, pos: int, field: str, doc: str = "") -> str:
@@ -1660,8 +1600,7 @@ class FlatReader(Reader):
         nbytes, = unpack_from("<I", self.data, pos)
         stop = pos + 4 + nbytes
         if stop >= self.end:
-            left = self.end - pos - 4
-            raise self.wrong("string of %d bytes, %d left" % (nbytes, left), pos, field)
+            raise self.wrong(f"string of {nbytes} bytes, {self.end - pos - 4} left", pos, field)
         if self.data[stop]:
             raise self.wrong("no NUL behind the string", pos, field)
         text = decode_text(self.data[pos + 4:stop])
@@ -1672,7 +1611,7 @@ class FlatReader(Reader):
         return text
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
-        """Return the element count of the vector at a position, checked against the end."""
+        """Return the element count of the vector at a position."""
         size: int = unpack_from("<I", self.data, pos)[0]
         left = self.end - pos - 4
         if size > left // itemsize:
@@ -1686,8 +1625,7 @@ class FlatReader(Reader):
         if size > (self.end - pos - 4) // WIDTH[code]:
             self.vector(pos, WIDTH[code], field)  # raises
         if limit and size > limit:
-            what = "%d elements, %d is the limit" % (size, limit)
-            raise self.wrong(what, pos, field, Unsupported)
+            raise self.wrong(f"{size} elements, {limit} is the limit", pos, field, Unsupported)
         values = unpack_from("<%d%s" % (size, code), self.data, pos + 4)
         if self.trace is not None:
             self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
@@ -1712,10 +1650,11 @@ class FlatReader(Reader):
 
 
 class FlatTable:
-    """A table of any FlatBuffer, read by slot number; every read is checked against the data.
+    """A table of any FlatBuffer, read by slot number.
 
-    FlatTable(data) is the root table. `.slots` lists the slots that are stored. A field that is
-    absent gives the default, None, or an empty list. FormatError where an offset leads astray.
+    FlatTable(data) is the root table. `.slots` lists the slots that are stored. Methods in the
+    plural read vectors; structs are bytes. A field that is absent gives the default, None, or an
+    empty list. FormatError where an offset leads astray.
 
     >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000800000002000000"))
     >>> table.slots, table.scalar(0, "h")
@@ -1738,14 +1677,14 @@ class FlatTable:
         at = self._target(slot)
         return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
 
-    def _bytes(self, slot: int, size: "Any", vector: bool = False) -> "Optional[bytes]":
-        """Return the bytes of an element, or of a vector of them; `size`: its code, or in bytes."""
+    def _bytes(self, slot: int, size: "Any", vector: bool = False) -> bytes:
+        """Return the bytes of an element or a vector; `size`: its code, or in bytes."""
         nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
         if nbytes < 1:
             raise ValueError("no element has the struct code, or the size in bytes, %r" % size)
         at = self._target(slot) if vector else self._at.get(slot)
         if at is None:
-            return None
+            return b""
         if vector:
             nbytes *= self._reader.vector(at, nbytes, "slot %d" % slot)
             at += 4
@@ -1754,13 +1693,12 @@ class FlatTable:
         return bytes(self._reader.data[at:at + nbytes])
 
     def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
-        """Return a number stored in the table; `code` is its struct code ("I", "d", "?")."""
+        """Return a number; `code` is its struct code ("I", "d", "?")."""
         data = self._bytes(slot, code)
-        return default if data is None else unpack_from("<" + code, data, 0)[0]
+        return unpack_from("<" + code, data, 0)[0] if data else default
 
     def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
-        """Return the bytes of a struct stored in the table."""
-        return self._bytes(slot, nbytes)
+        return self._bytes(slot, nbytes) or None
 
     def string(self, slot: int) -> "Optional[str]":
         at = self._target(slot)
@@ -1771,21 +1709,17 @@ class FlatTable:
         return None if at is None else FlatTable(None, at, self._reader)
 
     def scalars(self, slot: int, code: str) -> "List[Any]":
-        """Return a vector of numbers."""
-        data = self._bytes(slot, code, True) or b""
+        data = self._bytes(slot, code, True)
         return list(unpack_from("<%d%s" % (len(data) // WIDTH[code], code), data, 0))
 
     def structs(self, slot: int, nbytes: int) -> "List[bytes]":
-        """Return a vector of structs of nbytes bytes each."""
-        data = self._bytes(slot, nbytes, True) or b""
+        data = self._bytes(slot, nbytes, True)
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        """Return a vector of strings."""
         return [self._reader.string(at, "slot %d" % slot) for at in self._targets(slot)]
 
     def tables(self, slot: int) -> "List[FlatTable]":
-        """Return a vector of tables."""
         return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
 
 
@@ -1833,15 +1767,13 @@ class FlatBuilder:
 
     def offsets(self, places: "List[int]") -> int:
         """Add a vector of strings or tables by their places."""
-        self._align(4, 4 * len(places))
-        top = self._used + 4 * len(places)
+        top = round_up(self._used, 4) + 4 * len(places)
         return self.scalars("I", [top - 4 * i - place for i, place in enumerate(places)])
 
     def table(self, fields: "Iterable[Tuple[int, str, Any, Any]]") -> int:
         """Add a table of (slot, code, value, default), the last in memory first.
 
-        The code is a struct code or "offset"; a value equal to its default is left out, as is
-        an offset of None.
+        The code is a struct code or "offset"; a default or an offset of None is left out.
         """
         start = self._used
         stored: "Dict[int, int]" = {}  # slot -> place
@@ -1860,7 +1792,7 @@ class FlatBuilder:
         self._align(4, 4)
         place = self._used + 4
         count = max(stored) + 1 if stored else 0
-        distances = [place - stored[i] if i in stored else 0 for i in range(count)]
+        distances = [place - stored.get(i, place) for i in range(count)]
         vtable = pack("<%dH" % (count + 2), 4 + 2 * count, place - start, *distances)
         if vtable in self._vtables:
             return self._put(pack("<i", self._vtables[vtable] - place))
@@ -1882,7 +1814,7 @@ ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
 def zstd_module() -> "Any":
-    """Return the first zstd module that is there; Unsupported names those that would do."""
+    """Return the first zstd module that is there."""
     for name in ZSTD_MODULES:
         try:
             return __import__(name, None, None, ["ZstdCompressor"])
@@ -1893,7 +1825,7 @@ def zstd_module() -> "Any":
 
 
 class _Frames:
-    """The stored bytes of a tensor as a binary file: nothing is copied before it is asked for."""
+    """The stored bytes of a tensor as a binary file."""
 
     def __init__(self, source: "Any", offset: int, nbytes: int) -> None:
         self._source = source
@@ -1909,8 +1841,7 @@ class _Frames:
 def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Chunks":
     """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
 
-    Any number of frames, skippable ones too; the sizes that they state are not trusted.
-    FormatError where they are damaged or give another number of bytes.
+    FormatError where frames are damaged or give another number of bytes, whatever they state.
     """
     module = zstd_module()
     check_frames(source, offset, nbytes)
@@ -1925,15 +1856,14 @@ def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Chunks"
         block = call_zstd(stream.read, size)
         left -= len(block)
         if len(block) < size:
-            raise FormatError("zstd: %d bytes decoded, dtype and shape need %d" % (
-                count - left, count))
+            raise FormatError(f"zstd: {count - left} bytes decoded, dtype and shape need {count}")
         yield block
     if call_zstd(stream.read, 1):
         raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
 
 
 def check_frames(source: "Any", at: int, nbytes: int) -> None:
-    """Raise FormatError unless the bytes are whole zstd frames: not every module looks (RFC 8878).
+    """Raise FormatError unless they are whole frames: not every module looks (RFC 8878).
 
     frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
     """
@@ -1945,8 +1875,7 @@ def check_frames(source: "Any", at: int, nbytes: int) -> None:
             at += 8 + int.from_bytes(head[4:], "little")
             continue
         if len(head) < 6 or magic != 0xFD2FB528:
-            where = at - end + nbytes
-            raise FormatError("zstd: no frame begins at byte %d of %d" % (where, nbytes))
+            raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
         flags = head[4]
         single = flags >> 5 & 1
         at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
@@ -1991,7 +1920,7 @@ def zstd_compress(blocks: "Iterable[Any]", nbytes: int, level: int) -> "Iterator
 
 
 class Zstd:
-    """What ENCODINGS holds of an encoding: how to decode and encode, and what it can expand to."""
+    """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
     check = staticmethod(zstd_module)
@@ -2013,8 +1942,7 @@ def pieces(view: "Any", nbytes: int) -> "Chunks":
         yield view[start:start + nbytes]
 
 
-def gather(view: "Any", first: int, shape: "Iterable[int]", strides: "Iterable[int]",
-           itemsize: int) -> "Chunks":
+def gather(view: "Any", first: int, shape: "Any", strides: "Any", itemsize: int) -> "Chunks":
     """Yield the row-major bytes, about BLOCK each, of an array whose element 0 is at `first`."""
     dims: "List[int]" = []
     steps: "List[int]" = []
@@ -2029,8 +1957,7 @@ def gather(view: "Any", first: int, shape: "Iterable[int]", strides: "Iterable[i
     if not nbytes:
         return
     if steps in ([], [itemsize]):
-        for block in pieces(view[first:first + nbytes], BLOCK):
-            yield block
+        yield from pieces(view[first:first + nbytes], BLOCK)
     elif nbytes <= BLOCK:
         yield _gather_block(view, first, dims, steps, itemsize)
     else:
@@ -2038,12 +1965,10 @@ def gather(view: "Any", first: int, shape: "Iterable[int]", strides: "Iterable[i
         rows = max(1, min(n // 2, BLOCK * n // nbytes))
         for start in range(0, n, rows):
             part = [min(rows, n - start)] + dims[1:]
-            for block in gather(view, first + start * steps[0], part, steps, itemsize):
-                yield block
+            yield from gather(view, first + start * steps[0], part, steps, itemsize)
 
 
-def _gather_block(view: "Any", first: int, dims: "List[int]", steps: "List[int]",
-                  itemsize: int) -> bytearray:
+def _gather_block(view: "Any", first: int, dims: "Any", steps: "Any", itemsize: int) -> bytearray:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
     out = bytearray(itemsize * count_elements(dims))
     places = row_major(tuple(dims), itemsize)
@@ -2122,13 +2047,15 @@ class Tensor:
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
+    def attrs_without(self, keys: "Any") -> "Facts":
+        return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
         return count_elements(self.shape)
 
     @property
@@ -2152,7 +2079,6 @@ class Tensor:
         return self.stored.offset if self.stored.source.of_file else None
 
     def ranges(self) -> "List[Tuple[int, int, str]]":
-        """Return (offset, nbytes, label) of what it takes in the file."""
         return [(self.stored.offset, self.stored.nbytes, self.name)]
 
     def todense(self) -> "Tensor":
@@ -2175,15 +2101,14 @@ class Tensor:
 
     def error(self, what: str, kind: "Type[FormatError]" = FormatError,
               field: str = "data") -> FormatError:
-        """Return an error about this tensor."""
         return kind(what, self.offset, field, self.name, self.stored.source.path, "sizes")
 
     def check(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
         itemsize = ITEMSIZE.get(self.dtype)
         if self.stored.why is not None or itemsize is None:
-            raise self.error(self.stored.why or "%s cannot be read element by element" % self.dtype,
-                             Unsupported)
+            why = self.stored.why or f"{self.dtype} cannot be read element by element"
+            raise self.error(why, Unsupported)
         return itemsize
 
     def _span(self) -> "Tuple[int, int]":
@@ -2231,15 +2156,13 @@ class Tensor:
     def blocks(self) -> "Chunks":
         """Yield the elements as row-major little-endian bytes: in one view, or about BLOCK each."""
         stored = self.stored
-        if self.itemsize is None and stored.why is None:  # quantized: its bytes as they are
+        if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
         itemsize = self.check()
         if stored.encoding != "raw":
             return self._decode()
-        if stored.strides is None:
-            blocks = self.stored_blocks()
-        else:
-            blocks = gather(self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
+        blocks = self.stored_blocks() if stored.strides is None else gather(
+            self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
         if stored.order == "<" or itemsize == 1:
             return blocks
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
@@ -2254,9 +2177,8 @@ class Tensor:
     def _decode(self) -> "Chunks":
         stored = self.stored
         try:
-            for block in ENCODINGS[stored.encoding].decode(stored.source, stored.offset,
-                                                           stored.nbytes, self.nbytes):
-                yield block
+            yield from ENCODINGS[stored.encoding].decode(stored.source, stored.offset,
+                                                         stored.nbytes, self.nbytes)
         except FormatError as error:
             raise self.error(error.what, type(error))
 
@@ -2463,8 +2385,8 @@ class Cast(Tensor):
 
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
-        attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
         stored = Storage(Memory(b""), 0, base.size * ITEMSIZE[dtype])
+        attrs = base.attrs_without(gone)
         super().__init__(base.name, dtype, base.shape, stored, attrs, base.format)
         self._base = base
 
@@ -2502,7 +2424,6 @@ class File:
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
-        """Return the message that there is no tensor of this name, with the nearest one."""
         text = "no tensor %s" % show(name)
         if isinstance(name, str) and len(self) <= 20000:
             try:
@@ -2551,26 +2472,22 @@ class File:
         self.close()
 
     # <full>
-    @staticmethod
-    def _reload(path: str, format: str, mapped: bool, options: "Facts") -> "File":
-        return load(path, format=format, mmap=mapped, **options)
-
     def __reduce__(self) -> "Any":
         if self.path is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return File._reload, (self._source.where, self.format, self._source.wanted, self._options)
+        from functools import partial
+        return partial(load, self._source.where, format=self.format, mmap=self._source.wanted,
+                       **self._options), ()
     # </full>
 
 
 def new_tensor(dtype: "Optional[str]", shape: "Shape", raw: "Any", order: str = "<",
                name: str = "", format: "Optional[str]" = None) -> Tensor:
-    """Return a Tensor over bytes in memory."""
     source = Memory(raw)
     return Tensor(name, dtype, shape, Storage(source, 0, source.nbytes, None, order), (), format)
 
 
 def is_sparse(item: Tensor) -> bool:
-    """Return whether a tensor keeps only some of its elements, see [6b]."""
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
@@ -2624,7 +2541,6 @@ def as_shape(shape: "Any") -> "Shape":
 
 
 def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
-    """Return a Tensor of nested lists of numbers, or of a number."""
     shape: "List[int]" = []
     level = [data]
     while level and isinstance(level[0], (list, tuple)):
@@ -2635,21 +2551,18 @@ def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
         level = [item for row in level for item in row]
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
-    for kind in kinds:
-        if kind not in (int, float, bool):
-            raise ValueError("%s among the numbers (ragged lists?)" % kind.__name__)
-    if dtype is None:
-        if float in kinds or not values:
-            dtype = "float64"
-        elif int not in kinds:
-            dtype = "bool"
-        else:
-            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    for kind in kinds - {int, float, bool}:
+        raise ValueError("%s among the numbers (ragged lists?)" % kind.__name__)
+    if dtype is None and (float in kinds or not values):
+        dtype = "float64"
+    elif dtype is None and int not in kinds:
+        dtype = "bool"
+    elif dtype is None:
+        dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
 
 def _from_bytes(data: "Any", dtype: str) -> Tensor:
-    """Return a Tensor of raw little-endian elements."""
     if len(data) % ITEMSIZE[dtype]:
         raise ValueError("%d bytes are not a whole number of %s" % (len(data), dtype))
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
@@ -2682,18 +2595,15 @@ def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
     array = hasattr(data, "dtype") or hasattr(data, "typecode")
     if code == "B" and view.ndim == 1 and not array and dtype is not None:
         return _from_bytes(view, dtype)
-    if given == "bfloat16":
-        code = given
-    elif code in BUFFER_KINDS:
-        kind = BUFFER_KINDS[code]
-        code = kind if kind == "bool" else "%s%d" % (kind, 8 * view.itemsize)
-    if code not in ITEMSIZE:
+    if given != "bfloat16":
+        given = "%s%d" % (BUFFER_KINDS.get(code), 8 * view.itemsize)
+    given = given.replace("bool8", "bool")
+    if given not in ITEMSIZE:
         raise TypeError("cannot make a tensor of elements with the code %s" % quote(view.format))
-    return new_tensor(code, tuple(view.shape or ()), view, order)
+    return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
 def has_buffer(data: "Any") -> bool:
-    """Return whether a memoryview can be made of an object."""
     try:
         memoryview(data)
     except (TypeError, ValueError, BufferError):
@@ -2710,8 +2620,7 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored, the others are 0: csr (rank 2) or coo.
 
-    Its bytes, values and sub-tensors are those of the dense form, made anew at each call. The
-    parts are read, and checked, when they are first asked for.
+    Its bytes, values and sub-tensors are those of the dense form, made anew at each call.
     """
 
     __slots__ = ("_parts", "_read", "_places", "own_attrs")
@@ -2733,7 +2642,7 @@ class Sparse(Tensor):
         if self._parts is None:
             parts = self._read()
             why = check_parts(self.shape, parts)
-            if why is not None:
+            if why:
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
@@ -2743,13 +2652,12 @@ class Sparse(Tensor):
                                    for key, offset, nbytes in self._places]
 
     def todense(self) -> Tensor:
-        """Return it with its zeros, in memory."""
         parts = self.components
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
         out, size = bytearray(self.nbytes), self.check()
-        values = pieces(parts["values"].tobytes(), size)
-        for place, value in zip(find_places(self.shape, parts), values):
+        for place, value in zip(find_places(self.shape, parts),
+                                pieces(parts["values"].tobytes(), size)):
             out[place * size:place * size + size] = value
         return self.in_memory(out)
 
@@ -2758,8 +2666,7 @@ class Sparse(Tensor):
 
     def copy(self, **changes: "Any") -> Tensor:
         if "stored" in changes:  # the dense form: what described the parts is gone
-            changes.setdefault("attrs", Map([(key, value) for key, value in self.attrs.items()
-                                             if key not in self.own_attrs]))
+            changes.setdefault("attrs", self.attrs_without(self.own_attrs))
             return super().copy(**changes)
         new = super().copy(**changes)
         return Sparse(new.name, new.dtype, new.shape, new.stored, new.attrs, new.format,
@@ -2773,7 +2680,6 @@ class Sparse(Tensor):
 
     # <save>
     def with_values(self, dtype: str) -> "Sparse":
-        """Return it with the values cast, still sparse."""
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
         return Sparse(self.name, dtype, self.shape, None, self.attrs, self.format, parts,
@@ -2922,18 +2828,17 @@ class Quantized(Tensor):
         plan = self.plan()
         raw, bits, half = self.raw, plan.bits, 1 << plan.bits - 1
         codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
-        if plan.kind is not None:
-            return self._made("float32", self.shape, [minifloat(plan.kind, c) for c in codes])
-        return self._made("int8", self.shape, [(c ^ half) - half for c in codes])
+        return self._made("float32" if plan.kind else "int8", self.shape, [
+            minifloat(plan.kind, c) if plan.kind else (c ^ half) - half for c in codes])
 
     @property
     def scales(self) -> Tensor:
         """The scales: one, or one per block, in row-major order of the blocks."""
         plan = self.plan()
         raw = bytes(self.raw)[plan.scales_at:]
-        if plan.scale in ITEMSIZE:
-            return self._made("float32", (plan.count,), unpack_values(plan.scale, raw))
-        return self._made("float32", (plan.count,), [minifloat(plan.scale, c) for c in raw])
+        numbers = (unpack_values(plan.scale, raw) if plan.scale in ITEMSIZE else
+                   [minifloat(plan.scale, c) for c in raw])
+        return self._made("float32", (plan.count,), numbers)
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
@@ -2946,16 +2851,14 @@ class Quantized(Tensor):
         scales = list(self.scales.flat)
         made = self._made("float32", self.shape, [
             value * scales[i // step] for i, value in enumerate(self.values.flat)])
-        return made.copy(attrs=Map([(key, value) for key, value in self.attrs.items()
-                                    if key not in self.SCHEMES]))
+        return made.copy(attrs=self.attrs_without(self.SCHEMES))
 
     # <save>
     @staticmethod
     def make(data: "Any", shape: "Any", attrs: "Facts") -> "Quantized":
         """Return a Tensor of stored bytes in the scheme that an attr describes."""
-        found = [key for key, schemes in Quantized.SCHEMES.items()
-                 if key in attrs and isinstance(schemes.scheme_of(attrs[key]), dict)]
-        if shape is None or not found:
+        if shape is None or not [key for key, schemes in Quantized.SCHEMES.items() if key in attrs
+                                 and isinstance(schemes.scheme_of(attrs[key]), dict)]:
             needs = " or ".join([schemes.NEEDS for schemes in Quantized.SCHEMES.values()])
             raise ValueError("qfloat needs bytes, shape= and " + needs)
         raw = bytes(memoryview(data))
@@ -2989,7 +2892,7 @@ def minifloat(kind: str, code: int) -> float:
 U64 = "0 to 2**64-1"
 KINDS = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, None, "an integer " + U64),
+    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
     "numbers": (list, all_u64, "an array of integers " + U64),
     "range": (list, lambda pair: len(pair) == 2 and all_u64(pair),
               "an array of two integers " + U64)}
@@ -3026,12 +2929,8 @@ class MapRows:
                     return None, "the key %s is not text" % show(key)
                 continue
             python, fits, words, nullable = row
-            if type(value) is python:
-                if python is int:
-                    if 0 <= value < 1 << 64:
-                        continue
-                elif fits is None or fits(value):
-                    continue
+            if type(value) is python and (fits is None or fits(value)):
+                continue
             if value is not None or not nullable:
                 return key, "%s is %s, expected %s" % (key, show(value), words)
         for key in self.needed:
@@ -3058,9 +2957,12 @@ class Format:
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop silently
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
+    MAX_RANK = 1 << 31  # of a tensor that is written
+    DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
     READER: "Any" = Cursor  # what read() takes
     ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
+    PAD_INSIDE = 0  # fewer zeros than this between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
 
@@ -3076,12 +2978,11 @@ class Format:
         head = cursor.head(len(magic))
         if head and head == magic[:len(head)]:
             return
+        what, kind = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
         for start, name in self.OTHERS:
             if head[:len(start)] == start:
-                raise cursor.error("%s; only %s is read" % (name, self.TITLE), "magic", 0,
-                                   check="magic", kind=Unsupported)
-        raise cursor.error("not a %s file: it begins with %s" % (self.NAME, quote(head)),
-                           "magic", 0, check="magic")
+                what, kind = f"{name}; only {self.TITLE} is read", Unsupported
+        raise cursor.error(what, "magic", 0, check="magic", kind=kind)
 
     def read(self, cursor: "Any") -> "Tuple[Any, Any, List[Tensor]]":
         """Return (attrs, metadata, tensors): the index is parsed, no tensor byte is touched."""
@@ -3107,13 +3008,14 @@ class Format:
         `before`, `after`: "structure", "data" or "end" (of the file), what the gap lies between;
         filled(start, stop, byte): are the bytes there all that byte?
         """
-        align = self.alignment(attrs)
-        if align == 1 or (after != "data" and (before, after) != (self.PAD_END, "end")):
+        nbytes, align = stop - start, self.alignment(attrs)
+        if before == after == "structure" and nbytes < self.PAD_INSIDE and filled(start, stop, 0):
+            return [(nbytes, 0, "alignment")]
+        if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
-        return [(min(stop, round_up(start, align)) - start, 0, "to a multiple of %d" % align)]
+        return [(min(nbytes, -start % align), 0, "to a multiple of %d" % align)]
 
-    def remarks(self, fields: "List[Any]", attrs: "Any",
-                tensors: "List[Tensor]") -> "Iterator[str]":
+    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
         """Yield what the real libraries are known to make of a file, other than we do."""
         return iter(())
 
@@ -3132,10 +3034,8 @@ class Format:
 
     def choose(self, key: str, default: "Any", options: "Any", attrs: "Any") -> "Any":
         """Return an option of save, else the attr of this name, else the default."""
-        for given in (options, attrs):
-            if given.get(key) is not None:
-                return given[key]
-        return default
+        given = attrs if options.get(key) is None else options
+        return default if given.get(key) is None else given[key]
 
     def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
         """Return (key, why) of the entries of the metadata that cannot be written."""
@@ -3149,18 +3049,19 @@ class Format:
         """Return whether a tensor whose values are unknown here can be written as it is stored."""
         return False
 
-    def check_items(self, items: "Items", metadata: "Any",
-                    options: "Facts") -> "List[Tuple[str, str]]":
+    def check_items(self, items: "Items", metadata: "Any", options: "Facts") -> "List[Any]":
         """Return (tensor name, why) of what cannot be written, as far as it is alike everywhere."""
-        problems: "List[Tuple[str, str]]" = []
+        problems: "List[Any]" = []
         for name, item in items:
             if is_sparse(item) and "sparse" not in self.USES:
                 problems.append((name, "sparse; .todense() or convert(dense=True)"))
-            if item.stored.why is not None and not self.passes(item):
-                problems.append((name, item.stored.why))
-            elif item.dtype not in self.DTYPES and not self.passes(item):
-                problems.append((name, "%s (it holds %s)%s" % (
+            if (item.stored.why or item.dtype not in self.DTYPES) and not self.passes(item):
+                problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
                     item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
+            if item.ndim > self.MAX_RANK:
+                problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
+            if [n for n in item.shape if n >> self.DIM_BITS]:
+                problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
             if item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, "attribute %s is not known here" % show(key))
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
@@ -3172,7 +3073,6 @@ class Format:
         return problems + [(name, why) for name, _ in items for why in self.check_name(name)]
 
     def check_name(self, name: str) -> "List[str]":
-        """Return why a name cannot be written."""
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
 
     def refuse(self, problems: "List[Tuple[str, str]]") -> None:
@@ -3267,6 +3167,8 @@ class Mag(Format):
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
+    MAX_RANK = 6
+    DIM_BITS = 63
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
@@ -3297,16 +3199,16 @@ class Mag(Format):
         if version == 0:
             raise cursor.error("version 0 does not exist", "version", 4)
         if version != 1:
-            name = self.SNAPSHOTS.get(version, "version %d" % version)
+            name = self.SNAPSHOTS.get(version, f"version {version}")
             if version == 100 and cursor.head(12)[8:] == b"SRP!":
                 name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            raise cursor.error("%s is not read, only version 1" % name, "version", 4,
+            raise cursor.error(name + " is not read, only version 1", "version", 4,
                                kind=Unsupported)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name what does not fit; to add the fields
             walk = self._walk(cursor, spec, header)
         end, meta, records = walk
-        later: "List[FormatError]" = []  # beyond version 1; a broken rule comes first
+        later: "List[FormatError]" = []  # what is beyond version 1; a broken rule comes first
         if header[5]:
             later.append(cursor.error("header aux is %d, a version-1 file has 0" % header[5],
                                       "aux", 20, kind=Unsupported))
@@ -3320,7 +3222,7 @@ class Mag(Format):
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, [item for item in tensors if item.dtype is not None]
 
-    def _decide(self, cursor: Cursor, header: "Tuple[Any, ...]") -> "Tuple[bool, Any]":
+    def _decide(self, cursor: Cursor, header: "Any") -> "Tuple[bool, Any]":
         """Return (is it the specification's layout, walk) by the checksum; no walk: none fits."""
         walks: "List[Any]" = []
         for spec in (True, False) if header[3] else (True,):
@@ -3344,8 +3246,7 @@ class Mag(Format):
         raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
                            % (header[2], whole, crc32c(tail)), "checksum", 8, check="checksum")
 
-    def _walk(self, cursor: Cursor, spec: bool,
-              header: "Tuple[Any, ...]") -> "Tuple[int, List[Any], List[Any]]":
+    def _walk(self, cursor: Cursor, spec: bool, header: "Any") -> "Tuple[int, Any, Any]":
         """Return (end, metadata, records of tensors): only the lengths are checked."""
         left, need = cursor.end - 24, 0
         for count, least, what, field, offset in (
@@ -3368,7 +3269,7 @@ class Mag(Format):
         cursor.leave()
         return cursor.pos, meta, records
 
-    def _spec_row(self, cursor: Cursor) -> "Tuple[bytes, Tuple[Any, ...]]":
+    def _spec_row(self, cursor: Cursor) -> "Tuple[bytes, Any]":
         """Return (key, values) of a record; at once where all of it is in the cursor's window."""
         at, data = cursor.pos - cursor.base, cursor.data
         if cursor.trace is None and at + 4 <= len(data):
@@ -3380,7 +3281,7 @@ class Mag(Format):
         nbytes, = cursor.record(self.KEY_LENGTH)
         return cursor.take(nbytes, "key", "name of the tensor"), cursor.record(self.SPEC)
 
-    def _m012_row(self, cursor: Cursor) -> "Tuple[bytes, Tuple[Any, ...]]":
+    def _m012_row(self, cursor: Cursor) -> "Tuple[bytes, Any]":
         values = cursor.record(self.M012)
         rank = values[0] >> 8 & 255
         if rank:
@@ -3406,9 +3307,7 @@ class Mag(Format):
         cursor.leave()
         return metadata
 
-    def _rows(self, cursor: Cursor, spec: bool, records: "List[Any]",
-              later: "List[FormatError]") -> "Chunks":
-        """Yield the rows for admit(); what is beyond version 1 goes to `later`."""
+    def _rows(self, cursor: Cursor, spec: bool, records: "Any", later: "Any") -> "Chunks":
         source, end, traced = cursor.source, cursor.end, cursor.trace is not None
         for i, (raw, values) in enumerate(records):
             if traced:
@@ -3439,7 +3338,7 @@ class Mag(Format):
 
     @staticmethod
     def _shape_of(places: "Shape", nbytes: int) -> "Tuple[Shape, str, str]":
-        """Return (shape, field, what is wrong): it ends at -1, or at 0 if there are data."""
+        """Return (shape, field, what is wrong): the shape ends at -1, or at 0 if there are data."""
         rank = places.index(0) if nbytes and 0 in places else 6
         low = min(places)
         if low < 0 and -1 in places:
@@ -3453,14 +3352,13 @@ class Mag(Format):
 
     @staticmethod
     def _shape_of_012(aux: int, numel: int, offset: int, *shape: int) -> "Tuple[Shape, str, str]":
-        """Return (shape, field, what is wrong) of a record of the real library's layout."""
-        size = count_elements(shape)
         if aux >> 16:
             return shape, "aux", "aux is 0x%x; its upper half must be 0" % aux
         if not 1 <= len(shape) <= 6:
             return shape, "aux", "rank %d; 1 to 6 exist" % len(shape)
         if [n for n in shape if not 1 <= n < 1 << 63]:
             return shape, "shape", "a dimension is 0 or over 2**63-1: %s" % list(shape)
+        size = count_elements(shape)
         if numel != size:
             return shape, "numel", f"{numel} elements, the shape {list(shape)} has {size}"
         return shape, "", ""
@@ -3469,16 +3367,14 @@ class Mag(Format):
     def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
                 attrs: "Any") -> "List[Tuple[int, int, str]]":
         rows = super().padding(start, stop, before, after, filled, attrs)
-        if attrs["layout"] == "spec":
-            return rows
-        rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
-        start += sum([row[0] for row in rows])
-        if after == "end" and filled(start, stop, 0):
-            rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
+        if attrs["layout"] != "spec":
+            rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
+            start += sum([row[0] for row in rows])
+            if after == "end" and filled(start, stop, 0):
+                rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
-    def remarks(self, fields: "List[Any]", attrs: "Any",
-                tensors: "List[Tensor]") -> "Iterator[str]":
+    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
         if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
             yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
         if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
@@ -3505,18 +3401,11 @@ class Mag(Format):
         return super().check_name(name) + [why for why, broken in rules if broken]
 
     def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
-        problems = self.check_items(items, metadata, options)
-        for name, item in items:
-            if item.ndim > 6:
-                problems.append((name, "%d dimensions, 6 is the limit" % item.ndim))
-            elif [n for n in item.shape if n >= 1 << 63]:
-                problems.append((name, "a dimension over 2**63-1"))
-        self.refuse(problems)
+        self.refuse(self.check_items(items, metadata, options))
         rows, starts = [], []
         for key, value in metadata.items():
             kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
-            payload = pack(self.PAYLOADS[kind], value if kind == 2 else int(value))
-            rows.append(self.META.pack(kind, payload, len(raw)) + raw)
+            rows.append(self.META.pack(kind, pack(self.PAYLOADS[kind], value), len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64)
@@ -3546,9 +3435,9 @@ class ZTensor(Format):
     S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
     end-8  N u64
 
-    A map has the keys of ENTRY and custom fields. Real maps are of indefinite length; real zstd
-    frames do not state their content size. Sparse layouts: see SparseEntries. A tensor of another
-    layout, dtype or encoding is listed, with its bytes. zTensor 1.x and 2.x are other formats.
+    Real maps are of indefinite length; real zstd frames do not state their content size. Sparse
+    layouts: see SparseEntries. A tensor of another layout, dtype or encoding is listed, with its
+    bytes. zTensor 1.x and 2.x are other formats.
     """
 
     NAME = "ztensor"
@@ -3628,7 +3517,6 @@ class ZTensor(Format):
         return Map([("version", "0.1.0")]), Map(), tensors
 
     def _rows(self, cursor: Cursor, index: "List[Any]", end: int) -> "Chunks":
-        """Yield the rows for admit(): the maps of the index, checked."""
         source, check, traced = cursor.source, self.ENTRY.check, cursor.trace is not None
         for i, entry in enumerate(index):
             if traced:
@@ -3679,11 +3567,11 @@ class ZTensor(Format):
         return rows
 
     def check_range(self, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        kind, colon, digits = text.partition(":")
-        if kind not in ("crc32c", "sha256") or not colon:
+        kind, digits = text[:6], text[7:].lower()
+        if text[:7] not in ("crc32c:", "sha256:"):
             return "-", "checksum %s is of an unknown algorithm" % show(text)
-        prefixed = digits[:2] in ("0x", "0X")
-        digits = (digits[2:] if prefixed else digits).lower()
+        prefixed = digits[:2] == "0x"
+        digits = digits[2:] if prefixed else digits
         readable = bool(digits) and not [c for c in digits if c not in "0123456789abcdef"]
         if readable and prefixed and kind == "crc32c":  # its leading zeros may be there or not
             digits = "%08x" % int(digits, 16)
@@ -3703,12 +3591,11 @@ class ZTensor(Format):
 
     def remarks(self, fields: "List[Any]", attrs: "Any",
                 tensors: "List[Tensor]") -> "Iterator[str]":
-        for item in tensors:
-            layout = item.attrs.get("layout")
-            if item.stored.why or layout in (None, "sparse"):
-                why = item.stored.why or "layout " + show(layout)
-                yield "ztensor 0.1.x refuses the whole file: " + why
-                break
+        refused = [item.stored.why or "layout " + show(item.attrs.get("layout"))
+                   for item in tensors
+                   if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
+        if refused:
+            yield "ztensor 0.1.x refuses the whole file: " + refused[0]
         if [item for item in tensors if "\0" in item.name]:
             yield "ztensor 0.1.4 aborts its process: a name holds NUL"
         if [item for item in tensors if item.stored.order == ">"]:
@@ -3731,9 +3618,8 @@ class ZTensor(Format):
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
             raise ValueError("level is -131072 to 22, not %s" % show(level))
-        plans = [self._plan(item, options) for _, item in items]
-        self.refuse(problems + [(name, text) for (name, _), plan in zip(items, plans)
-                                for text in plan["wrong"]])
+        plans = [self._plan(name, item, options, problems) for name, item in items]
+        self.refuse(problems)
         for plan in plans:
             if plan["encoding"] in ENCODINGS and not plan["copy"]:
                 ENCODINGS[plan["encoding"]].check()
@@ -3741,11 +3627,11 @@ class ZTensor(Format):
                 Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan(self, item: Tensor, options: "Facts") -> "Facts":
+    def _plan(self, name: str, item: Tensor, options: "Facts", problems: "List[Any]") -> "Facts":
         """Return how one tensor is stored; "copy": its stored bytes as they are."""
         attrs, unknown = self.own_attrs(item), self.passes(item)
-        wrong = ["a dimension over 2**64-1"] if [n for n in item.shape if n >= 1 << 64] else []
-        plan: "Facts" = {"level": self.choose("level", 3, options, {}), "wrong": wrong}
+        wrong: "List[str]" = []
+        plan: "Facts" = {"level": self.choose("level", 3, options, {})}
         for key, known in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, known[0], options, attrs)
             if value not in known and not unknown:
@@ -3772,41 +3658,36 @@ class ZTensor(Format):
             except FormatError as error:
                 wrong.append(error.what)
         # </sparse>
-        plan["custom"] = self._custom([key for key in attrs if key not in skip], attrs, wrong)
-        return plan
-
-    def _custom(self, keys: "List[Any]", attrs: "Facts", wrong: "List[str]") -> "Any":
-        """Return the custom fields of an entry: their keys, and their values as CBOR."""
-        custom: "Dict[bytes, bytes]" = {}
-        for key in keys:
+        plan["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
+        for key, value in custom.items():
             try:
-                if not isinstance(key, str):
-                    wrong.append("the custom key %s is not text" % show(key))
-                elif key in self.KEYS:
-                    wrong.append("%r cannot be a custom field" % key)
-                else:
-                    custom[encode_text(key)] = cbor_dumps(attrs[key], sort=True, depth=2)
+                if not isinstance(key, str) or key in self.KEYS:
+                    raise ValueError("a custom field cannot be called so")
+                cbor_dumps({key: value}, depth=1)
             except (ValueError, TypeError) as error:
                 wrong.append("attribute %s: %s" % (show(key), error))
-        return custom
+        problems += [(name, text) for text in wrong]
+        return plan
 
     def _chunks(self, items: "Items", plans: "List[Facts]") -> "Chunks":
         yield self.MAGIC
         at = 8
         index = [cbor_head(4, len(items))]
         for (name, item), plan in zip(items, plans):
-            top: "Facts" = {"name": name, "layout": plan["layout"], "shape": item.shape}
+            entry: "Facts" = {"name": name, "layout": plan["layout"], "shape": item.shape}
             custom, parts = plan["custom"], {"": item}
             # <sparse>
             if isinstance(item, Sparse):
                 parts = item.sort_rows()
                 parts[""] = values = parts.pop("values")
-                custom[b"nnz"] = cbor_dumps(values.size)
-                custom[b"sparse_format"] = cbor_dumps("coo" if "coords" in parts else "csr")
+                custom["nnz"] = values.size
+                custom["sparse_format"] = "coo" if "coords" in parts else "csr"
             # </sparse>
             for key in sorted(parts):
-                part, facts = parts[key], Map() if key else top
-                digest = None if plan["checksum"] is None else Digest(plan["checksum"])
+                part, facts = parts[key], entry
+                if key:
+                    custom[key] = facts = {}
+                digest = Digest(plan["checksum"]) if plan["checksum"] else None
                 facts["dtype"], facts["encoding"] = part.dtype, plan["encoding"]
                 ordered = plan["encoding"] == "raw" and part.itemsize != 1
                 if part.stored.why is not None:
@@ -3823,22 +3704,19 @@ class ZTensor(Format):
                 facts["size"] = at - facts["offset"]
                 if digest is not None:
                     facts["checksum"] = digest.text()
-                if key:
-                    custom[encode_text(key)] = cbor_dumps(facts, sort=True)
-            index.append(b"\xbf" + b"".join(
-                [cbor_dumps(key) + cbor_dumps(top[key]) for key in self.ENTRY.keys if key in top]
-                + [cbor_dumps(raw.decode()) + custom[raw] for raw in sorted(custom)]) + b"\xff")
+            keys = [key for key in self.ENTRY.keys if key in entry] + sorted(custom)
+            entry.update(custom)
+            index.append(b"\xbf" + b"".join([
+                cbor_dumps(key) + cbor_dumps(entry[key], sort=True, depth=2) for key in keys])
+                + b"\xff")
         data = b"".join(index)
-        yield data
-        yield self.TRAILER.pack(len(data))
+        yield data + self.TRAILER.pack(len(data))
 
     def _coded(self, item: Tensor, plan: "Facts") -> "Chunks":
-        """Return the blocks of a tensor in the encoding and byte order of the plan."""
         if plan["copy"]:
             return item.stored_blocks()
-        encoding, itemsize = plan["encoding"], item.itemsize or 1
-        swapped = plan["data_endianness"] == "big" and itemsize != 1
-        if encoding == "raw" and not swapped:
+        encoding, itemsize = plan["encoding"], item.check()
+        if encoding == "raw" and (plan["data_endianness"] == "little" or itemsize == 1):
             return item.blocks()
         small = (piece for block in item.blocks() for piece in pieces(block, BLOCK))
         if encoding == "raw":
@@ -3849,7 +3727,7 @@ class ZTensor(Format):
 
 # <sparse>
 class SparseEntries:
-    """The sparse layouts of zTensor entries; everything is checked when the parts are asked for.
+    """The sparse layouts of zTensor entries; checked when the parts are asked for.
 
     sparse      sparse_format "csr" (indptr, indices) or "coo" (coords), each a component map that
                 places a blob of uint64 or uint32, or an inline array; the entry's blob: the values
@@ -3860,40 +3738,33 @@ class SparseEntries:
     ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
 
     def __init__(self, layout: str, stored: Storage, end: int) -> None:
-        self.layout = layout
-        self.stored = stored
+        self.layout, self.stored = layout, stored
         self.end = end  # of the data area
 
     def __call__(self, name: str, dtype: str, shape: "Shape", _: Storage, attrs: "Any",
                  format: str) -> Sparse:
         """Return the tensor of the entry: this object stands for its class in admit()."""
         self.base = Tensor(name, dtype, shape, self.stored, attrs, format)
-        places = []  # of the parts that lie inside of the data area
-        for key in self.ATTRS[2:] if self.layout == "sparse" else ():
-            entry = attrs.get(key)
-            if ZTensor.COMPONENT.check(entry) is None:
-                if 64 <= entry["offset"] <= self.end - entry["size"]:
-                    places.append((key, entry["offset"], entry["size"]))
-        return Sparse(name, dtype, shape, self.stored, attrs, format, read=self.read_parts,
-                      places=places, own_attrs=self.ATTRS + ("layout",))
+        own = self.layout == "sparse"
+        maps = [(key, attrs.get(key)) for key in self.ATTRS[2:] if own]
+        places = [(key, entry["offset"], entry["size"]) for key, entry in maps
+                  if ZTensor.COMPONENT.check(entry) is None
+                  and 64 <= entry["offset"] <= self.end - entry["size"]]
+        return Sparse(name, dtype, shape, self.stored, attrs, format, places=places,
+                      read=self.read_parts if own else self.split_blob,
+                      own_attrs=self.ATTRS + ("layout",))
 
     def read_parts(self) -> "Dict[str, Tensor]":
-        """Return the components."""
-        if self.layout != "sparse":
-            return self.split_blob()
+        """Return the components of the layout "sparse"."""
         base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.stored
-        found: "Any"
         kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
-        keys = {"csr": ("indptr", "indices"), "coo": ("coords",)}.get(str(kind))
-        if keys is None:
-            error = Unsupported if type(kind) is str else FormatError
-            raise base.error(f"sparse_format is {show(kind)}, not csr or coo", error)
-        for key in keys:
-            if key not in attrs:
-                raise base.error("sparse tensor without the field %r" % key, Unsupported)
+        if kind not in ("csr", "coo"):
+            raise base.error(f"sparse_format is {show(kind)}, not csr or coo",
+                             Unsupported if type(kind) is str else FormatError)
         if "nnz" in attrs and not all_u64([nnz]):
             raise base.error("nnz is %s, not an unsigned integer" % show(nnz), field="nnz")
-        found, field = nnz, "nnz"
+        found: "Any" = nnz
+        field = "nnz"
         if kind == "csr":
             if len(shape) != 2:
                 raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
@@ -3916,7 +3787,7 @@ class SparseEntries:
         return parts
 
     def check_size(self, part: Tensor) -> Tensor:
-        """Return a component; raise where its stored bytes cannot be those of its shape."""
+        """Return the part; raise where its stored bytes cannot be those of its shape."""
         need, nbytes, encoding = part.nbytes, part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
             raise self.base.error("%d bytes stored, %s %s needs %d" % (
@@ -3926,8 +3797,10 @@ class SparseEntries:
         return part
 
     def read_part(self, key: str, shape: "Shape") -> Tensor:
-        """Return the component under this key: a map that places a blob, or an inline array."""
+        """Return a component: of a map that places a blob, or of an inline array."""
         base, end, size = self.base, self.end, count_elements(shape)
+        if key not in base.attrs:
+            raise base.error("sparse tensor without the field %r" % key, Unsupported)
         entry = base.attrs[key]
         if isinstance(entry, list):
             if len(entry) != size or not all_u64(entry):
@@ -3974,8 +3847,7 @@ class SparseEntries:
             return Tensor(key, dtype, (count,), stored, (), base.format)
         if rank != 2:
             raise base.error("sparsecsr needs rank 2, this is rank %d" % rank)
-        rows = base.shape[0]
-        head = 8 * (rows + 1)
+        rows, head = base.shape[0], 8 * base.shape[0] + 8
         indptr = part("indptr", "uint64", 0, rows + 1)
         nnz = indptr[rows] if head <= nbytes else 0
         need = head + nnz * (8 + size)
@@ -4066,13 +3938,19 @@ class Primitiv(Format):
         return attrs, metadata, tensors
 
     def _rows(self, cursor: MsgpackReader, kind: str) -> "Chunks":
-        """Yield the rows for admit(): parameters, each a value and its statistics."""
         known: "Dict[Any, Any]" = {}  # key parts escaped, strides of shapes: they come again
         for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
             cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
             if kind == "model":
                 cursor.enter("params", i)
-                name = self._key(cursor, known)
+                parts = cursor.count("array", "key", "parts of the name", 1)
+                if not parts:
+                    raise cursor.error("key has no components", "key")
+                raws = cursor.texts("key", "part of the name", parts)
+                for raw in raws:
+                    if raw not in known:
+                        known[raw] = self._escape(msgpack_text(raw))
+                name = ".".join([known[raw] for raw in raws])
             yield from self._tensor(cursor, name, known)
             if kind == "tensor":
                 return
@@ -4091,34 +3969,15 @@ class Primitiv(Format):
                                        tensor=name, kind=Unsupported)
                 yield from self._tensor(cursor, name + ":" + stat, known)
 
-    def _key(self, cursor: MsgpackReader, known: "Dict[Any, Any]") -> str:
-        """Return the name of a parameter: the parts of its key."""
-        parts = cursor.count("array", "key", "parts of the name", 1)
-        if not parts:
-            raise cursor.error("key has no components", "key")
-        names = []
-        for raw in cursor.texts("key", "part of the name", parts):
-            text = known.get(raw)
-            if text is None:
-                text = known[raw] = self._escape(msgpack_text(raw))
-            names.append(text)
-        return ".".join(names)
-
     def _tensor(self, cursor: MsgpackReader, name: str, known: "Dict[Any, Any]") -> "Chunks":
-        """Yield the row of the tensor that begins here, then skip the data.
-
-        The reader stands at the data while the tensor is admitted.
-        """
+        """Yield the row of the tensor that begins here (it is admitted now); then skip its data."""
         cursor.tensor = name
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
-        strides = None
-        if len(shape) > 1 and nbytes:
-            strides = known.get(shape)
-            if strides is None:
-                strides = known[shape] = column_major(shape, 4)
-        stored = Storage(cursor.source, cursor.pos, nbytes, strides)
+        if shape not in known:
+            known[shape] = column_major(shape, 4) if len(shape) > 1 else None
+        stored = Storage(cursor.source, cursor.pos, nbytes, known[shape] if nbytes else None)
         yield name, "float32", shape, stored, ("batch", batch), Tensor
         if cursor.trace is not None:  # here, so that a file that breaks off later shows them
             cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
@@ -4140,7 +3999,6 @@ class Primitiv(Format):
         return dims, batch
 
     def _configs(self, cursor: MsgpackReader, metadata: "Facts") -> None:
-        """Read the two maps of an optimizer into the metadata."""
         for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
             seen = set(metadata)
             for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
@@ -4157,8 +4015,6 @@ class Primitiv(Format):
                     metadata[key] = float(cursor.value("float", "value", doc))
             cursor.leave()
 
-    # names
-
     @staticmethod
     def _escape(part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
@@ -4170,22 +4026,21 @@ class Primitiv(Format):
         >>> Primitiv.split("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
         """
-        parts: "List[str]" = []
-        letters: "List[str]" = []  # of the part that is being read
+        parts: "List[List[str]]" = [[]]  # the letters of each
         at = 0
         while at < len(name) and name[at] != ":":
             if name[at] == ".":
-                parts.append("".join(letters))
-                letters = []
+                parts.append([])
             else:
                 if name[at] == "\\":
                     at += 1
                     if name[at:at + 1] not in (".", ":", "\\"):
                         raise ValueError("a backslash stands only before '.', ':' or a backslash "
                                          "(escape it, or use flat=True)")
-                letters.append(name[at])
+                parts[-1].append(name[at])
             at += 1
-        return parts + ["".join(letters)], name[at + 1:] if at < len(name) else None
+        stat = name[at + 1:] if at < len(name) else None
+        return ["".join(letters) for letters in parts], stat
 
     # <tools>
     def loaded_name(self, name: str, options: "Facts") -> str:
@@ -4200,10 +4055,9 @@ class Primitiv(Format):
                 yield "primitiv refuses it: %s is not stored as ce + uint32, ca + float32" % f.name
                 break
         for item in tensors:
-            wrong = self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None)
-            if wrong:
-                yield f"primitiv refuses it: {quote(item.name)}: {wrong[0]}"
-                break
+            for why in self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None):
+                yield f"primitiv refuses it: {quote(item.name)}: {why}"
+                return
     # </tools>
 
     # <save>
@@ -4228,7 +4082,16 @@ class Primitiv(Format):
         return []  # _groups() splits it, and finds what is wrong with it
 
     def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
-        kind = self._check_kind(attrs, options)
+        kind: str = self.choose("kind", "model", options, attrs)
+        if kind not in self.KINDS.values():
+            raise ValueError("kind is one of %s, not %s" % (
+                ", ".join(sorted(self.KINDS.values())), show(kind)))
+        for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
+            if options.get(key) not in (None, False) and kind != owner:
+                raise ValueError("the option %s belongs to kind=%r" % (key, owner))
+        if kind != "shape" and attrs.get("dims") is not None:
+            raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
+                show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
         groups: "Dict[Any, Any]" = {}
         if kind in ("shape", "optimizer"):
@@ -4247,22 +4110,7 @@ class Primitiv(Format):
             return iter([head, msgpack_dumps(ints, typed=True), msgpack_dumps(floats, typed=True)])
         return self._chunks(head, groups, kind)
 
-    def _check_kind(self, attrs: "Any", options: "Facts") -> str:
-        """Return the kind of file to write; ValueError for options that do not go with it."""
-        kind: str = self.choose("kind", "model", options, attrs)
-        if kind not in self.KINDS.values():
-            raise ValueError("kind is one of %s, not %s" % (
-                ", ".join(sorted(self.KINDS.values())), show(kind)))
-        for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) not in (None, False) and kind != owner:
-                raise ValueError("the option %s belongs to kind=%r" % (key, owner))
-        if kind != "shape" and attrs.get("dims") is not None:
-            raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
-                show(attrs["dims"]), kind))
-        return kind
-
     def _pack_shape(self, dims: "Any", batch: "Any") -> bytes:
-        """Return a Shape of the caller's numbers; ValueError for what primitiv cannot hold."""
         if dims is None:
             raise ValueError("kind='shape' needs the option dims")
         what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
@@ -4275,7 +4123,6 @@ class Primitiv(Format):
         raise ValueError("dims %s, batch %s: %s" % (show(dims), show(batch), what))
 
     def _misfits(self, item: Tensor, kind: str, statistic: bool) -> "List[str]":
-        """Return why a tensor's shape or batch has no place here."""
         dims, what = item.shape, []
         batch = self.choose("batch", 1, self.own_attrs(item), {})
         if type(batch) is not int or batch < 1:
@@ -4291,7 +4138,7 @@ class Primitiv(Format):
             what.append("%d dimensions, 8 is the limit" % len(dims))
         if 0 in item.shape:
             what.append("no elements (shape %s)" % list(item.shape))
-        if [n for n in item.shape if n >= 1 << 32] or item.nbytes >= 1 << 32:
+        if item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
             what.append("a dimension or the data over 2**32-1")
         return what
 
@@ -4320,24 +4167,20 @@ class Primitiv(Format):
             found[raw] = item
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
-        self._check_keys(groups, problems)
-        return groups
-
-    def _check_keys(self, groups: "Any", problems: "List[Any]") -> None:
-        """Add what is wrong with the keys: one is a part of another, or has no value."""
-        around: "List[Any]" = []  # (key, name) of those that may have this one as a part
+        outer: "Any" = (None,)  # the last key that is not inside of another one
+        outer_name = ""
         for key in sorted(groups):
             name = ".".join([self._escape(msgpack_text(part)) for part in key])
-            while around and key[:len(around[-1][0])] != around[-1][0]:
-                around.pop()
-            if around:
+            if key[:len(outer)] == outer:
                 problems.append((name, "the key %s is both a parameter and a group of them"
-                                 % show(around[-1][1])))
-            around.append((key, name))
+                                 % show(outer_name)))
+            else:
+                outer, outer_name = key, name
             if None not in groups[key]:
                 stat = msgpack_text(list(groups[key])[0])
                 problems.append((name + ":" + stat, "a statistic without its value (the part "
                                  "before ':'); escape ':' and '\\' in names, or use flat=True"))
+        return groups
 
     def _chunks(self, head: bytes, groups: "Any", kind: str) -> "Chunks":
         yield head
@@ -4345,22 +4188,20 @@ class Primitiv(Format):
             yield msgpack_dumps(len(groups), typed=True)
         for key in sorted(groups):
             if kind == "model":
-                yield msgpack_size("array", len(key)) + b"".join(
-                    [msgpack_size("str", len(part)) + part for part in key])
+                yield msgpack_size("array", len(key))
+                yield b"".join([msgpack_size("str", len(part)) + part for part in key])
             stats = groups[key]
-            yield from self._tensor_chunks(stats.pop(None))
-            if kind != "tensor":
-                yield msgpack_dumps(len(stats), typed=True)
-            for raw, item in stats.items():
-                yield msgpack_size("str", len(raw)) + raw
-                yield from self._tensor_chunks(item)
-
-    def _tensor_chunks(self, item: Tensor) -> "Chunks":
-        batch = self.choose("batch", 1, self.own_attrs(item), {})
-        dims = item.shape[:-1] if batch > 1 else item.shape
-        yield msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        yield msgpack_size("bin", item.nbytes)
-        yield from item.transpose().blocks()
+            value = stats.pop(None)
+            for raw, item in [(None, value)] + list(stats.items()):
+                if raw is not None:
+                    yield msgpack_size("str", len(raw)) + raw
+                batch = self.choose("batch", 1, self.own_attrs(item), {})
+                dims = item.shape[:-1] if batch > 1 else item.shape
+                yield msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
+                yield msgpack_size("bin", item.nbytes)
+                yield from item.transpose().blocks()
+                if raw is None and kind != "tensor":
+                    yield msgpack_dumps(len(stats), typed=True)
     # </save>
 
 
@@ -4378,8 +4219,7 @@ class Burnpack(Format):
 
     The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
     the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
-    told apart by the length of the file), never written. Quantized tensors ("qfloat") keep
-    their stored bytes, see BurnSchemes; unknown dtypes stay listed and raise at access.
+    told apart by the length of the file), never written. Tensors of unknown dtypes are listed.
     """
 
     NAME = "burnpack"
@@ -4391,8 +4231,10 @@ class Burnpack(Format):
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    NAMES = dict([(code, name) for name, code in DTYPES.items() if isinstance(code, str)])
-    NAMES["Bool"] = "bool"  # of burn 0.19 and 0.20; a new file gets {"Bool": "Native"}
+    KNOWN: "Facts" = dict([(code, (name, (), None, None))  # what _dtype() returns
+                           for name, code in DTYPES.items() if isinstance(code, str)])
+    KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19, 0.20; a new file gets {"Bool": "Native"}
+    KNOWN["Flex32"] = "float32", ("burn_dtype", "Flex32"), None, None
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
@@ -4430,8 +4272,7 @@ class Burnpack(Format):
         ("scalars", "map", False, "numbers by name", {"*": ("type and value", {
             "*": ("the value", None)})}), other="unknown here")
 
-    def read(self, cursor: Cursor,
-             layout: "Optional[str]" = None) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor, layout: "Any" = None) -> "Tuple[Any, Any, List[Tensor]]":
         if layout not in (None, "aligned", "packed"):
             raise ValueError("layout is aligned or packed, not %r" % (layout,))
         self.check_magic(cursor, b"NRUB")
@@ -4463,7 +4304,6 @@ class Burnpack(Format):
         return attrs, metadata, tensors
 
     def _check_top(self, cursor: Cursor, top: "Any") -> None:
-        """Raise unless the CBOR is the right maps."""
         wrong = self.TOP.check(top)
         if wrong is not None:
             raise cursor.error(wrong[1], wrong[0] or "item", None if wrong[0] else 10)
@@ -4480,19 +4320,17 @@ class Burnpack(Format):
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
 
     def _rows(self, cursor: Cursor, entries: "Facts") -> "Chunks":
-        """Yield the rows for admit(): the descriptors, checked; offsets count from DS."""
-        check, names, traced = self.ENTRY.check, self.NAMES, cursor.trace is not None
+        """Yield the rows for admit(); offsets count from DS."""
+        check, known, traced = self.ENTRY.check, self.KNOWN, cursor.trace is not None
         source, quantized = cursor.source, FEATURES.get("quantized", Tensor)
         for name, entry in entries.items():
             if traced:
                 cursor.prefix = cursor.owner = join_path("tensors", name) + "."
             wrong = check(entry)
             if wrong is None:
-                code, why = entry["dtype"], None
-                attrs: "Any" = ()
-                dtype = names.get(code) if type(code) is str else None
-                if dtype is None:
-                    dtype, attrs, why, wrong = self._dtype(code)
+                code = entry["dtype"]
+                dtype, attrs, why, wrong = (
+                    known[code] if type(code) is str and code in known else self._dtype(code))
                 start, end = entry["data_offsets"]
                 if wrong is None and end < start:
                     wrong = "data_offsets", f"data_offsets end before they start: {start} to {end}"
@@ -4501,25 +4339,22 @@ class Burnpack(Format):
                 continue
             if entry.get("param_id") is not None:
                 attrs += ("param_id", entry["param_id"])
-            stored = Storage(source, start, end - start, None, "<", "raw", why)
+            stored = Storage(source, start, end - start, why=why)
             make = quantized if dtype == "qfloat" else Tensor
             yield name, dtype, tuple(entry["shape"]), stored, attrs, make
 
-    def _dtype(self, code: "Any") -> "Tuple[Any, Any, Any, Any]":
+    def _dtype(self, code: "Any") -> "Any":
         """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
-        if type(code) is str and code in self.NAMES:
-            return self.NAMES[code], (), None, None
+        if type(code) is str and code in self.KNOWN:
+            return self.KNOWN[code]
         attrs = ("burn_dtype", code)
         pairs = list(code.items()) if isinstance(code, dict) else []
         kind, value = pairs[0] if len(pairs) == 1 else (None, None)
-        if code == "Flex32":  # float32 in the file
-            return "float32", attrs, None, None
         if kind == "Bool" and type(value) is str and value in self.BOOLS:
             return self.BOOLS[value], () if value == "Native" else attrs, None, None
-        if kind == "QFloat" and isinstance(value, dict):
-            return "qfloat", attrs, None, None
         if kind == "QFloat":
-            return None, (), None, ("dtype", "dtype: the scheme of QFloat is not a map")
+            return "qfloat", attrs, None, None if isinstance(value, dict) else (
+                "dtype", "dtype: the scheme of QFloat is not a map")
         if type(code) is str or type(kind) is str:
             return None, attrs, "dtype %s is not known" % show(code), None
         return None, (), None, (
@@ -4553,8 +4388,7 @@ class Burnpack(Format):
     def alignment(self, attrs: "Any") -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, fields: "List[Any]", attrs: "Any",
-                tensors: "List[Tensor]") -> "Iterator[str]":
+    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
         if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
             yield "burn 0.20 and newer misread this layout of 0.19"
         if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
@@ -4580,7 +4414,7 @@ class Burnpack(Format):
         end = 0
         for name, item in items:
             own = self.own_attrs(item)
-            code = None if isinstance(item, Cast) else own.get("burn_dtype")
+            code = own.get("burn_dtype")
             if code is None:
                 code = self.DTYPES.get(str(item.dtype))
             elif item.dtype not in (None, self._dtype(code)[0]):
@@ -4594,8 +4428,6 @@ class Burnpack(Format):
                 entries[name]["param_id"] = param_id
                 if not all_u64([param_id]):
                     problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
-            if not all_u64(item.shape):
-                problems.append((name, "a dimension over 2**64-1"))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
@@ -4615,19 +4447,16 @@ class Burnpack(Format):
 
     @staticmethod
     def _reorder(items: "Items", order: "Any") -> "Items":
-        """Return the items in the order of the option tensor_order."""
         if order is None:
             return items
         known = Map(items)
         order = [] if isinstance(order, str) else list(order)
-        strange = [name for name in order if not isinstance(name, str)]
-        if strange or sorted(order) != sorted(known):
+        if [1 for name in order if not isinstance(name, str)] or sorted(order) != sorted(known):
             raise ValueError("tensor_order must list every tensor once")
         return [(name, known[name]) for name in order]
 
     @staticmethod
     def _check_scalars(scalars: "Any") -> "Facts":
-        """Return the scalars of the option, each checked to be {Int|UInt|Float|Bool: value}."""
         checked: "Facts" = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: "Any" = list(given.items()) if hasattr(given, "items") else []
@@ -4647,10 +4476,7 @@ class Burnpack(Format):
 
 # <quantized>
 class BurnSchemes:
-    """Burn's quantization schemes of 0.20, 0.21 and 0.22-pre.2; others are opaque.
-
-    One scale per tensor, or per block of k elements of the last dimension.
-    """
+    """Burn's quantization schemes of 0.20, 0.21 and 0.22-pre.2; others are opaque."""
 
     NEEDS = 'burn_dtype={"QFloat": {...}}'
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
@@ -4695,10 +4521,9 @@ class BurnSchemes:
         if not isinstance(block, dict) or sorted(map(str, block)) != ["len", "storage"]:
             return False
         sizes, size = block["storage"], block["len"]
-        if (isinstance(sizes, list) and all_u64(sizes + [size])
-                and 1 <= size <= min(len(sizes), item.ndim) and 0 not in sizes[:size]):
-            return sizes[:size]
-        return False
+        fits = (isinstance(sizes, list) and all_u64(sizes + [size])
+                and 1 <= size <= min(len(sizes), item.ndim) and 0 not in sizes[:size])
+        return sizes[:size] if fits else False
 
 
 Quantized.SCHEMES["burn_dtype"] = BurnSchemes
@@ -4718,8 +4543,7 @@ class TensorBuffers(Format):
 
     The root has version, model, tensors and (in the newer schema) operations. Offsets of data are
     absolute. tensorfmt sorts the vector of tensors by id, as its schema says; the real library
-    does not (sort=False). The id is the FNV-1a hash of the name and one byte ff. Metadata of
-    other builders is read as long as every offset stays inside.
+    does not (sort=False). The id is the FNV-1a hash of the name and one byte ff.
     """
 
     NAME = "tensorbuffers"
@@ -4736,7 +4560,9 @@ class TensorBuffers(Format):
     TENSOR_ATTRS = ("id",)
     CONTENT = ("operations",)
     DATA_ORDER = True
-    MAX_DIMS = 64
+    MAX_RANK = 64
+    DIM_BITS = 32
+    PAD_INSIDE = 8
 
     LEAD = Record(("magic", "4s", "TensorBuffers"))
     TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
@@ -4775,7 +4601,6 @@ class TensorBuffers(Format):
         return attrs, metadata, found
 
     def _metadata(self, cursor: Cursor) -> FlatReader:
-        """Return the FlatBuffer behind the data, its frame checked."""
         self.check_magic(cursor, self.MAGIC)
         if cursor.end < 12:
             raise cursor.error("%d bytes, too short for a frame of 12" % cursor.end, "magic", 0,
@@ -4792,9 +4617,8 @@ class TensorBuffers(Format):
         start = cursor.end - 8 - nbytes
         return FlatReader(cursor.source.read(start, nbytes), start, cursor)
 
-    def _rows(self, cursor: Cursor, flat: FlatReader, places: "List[int]",
-              budget: "List[int]") -> "Chunks":
-        """Yield the rows for admit(); `budget`: bytes that names and shapes may still take."""
+    def _rows(self, cursor: Cursor, flat: FlatReader, places: "Any", budget: "Any") -> "Chunks":
+        """`budget`: the bytes that names and shapes may still take."""
         source, traced, data = cursor.source, flat.trace is not None, flat.data
         for i, place in enumerate(places):
             if traced:
@@ -4804,7 +4628,7 @@ class TensorBuffers(Format):
                 raise flat.wrong("the required field name is missing", place, "table")
             name = flat.string(name_at, "name", "name")
             shape = () if shape_at is None else flat.scalars(
-                shape_at, "I", "shape", "dimensions", self.MAX_DIMS)
+                shape_at, "I", "shape", "dimensions", self.MAX_RANK)
             budget[0] -= unpack_from("<I", data, name_at)[0] + len(shape)
             if budget[0] < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
@@ -4814,12 +4638,10 @@ class TensorBuffers(Format):
                 continue
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else "data_type %d is not known" % code
-            stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
-                             "<", "raw", why)
+            stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, why=why)
             yield name, dtype, shape, stored, ("id", number), Tensor
 
-    def _operations(self, flat: FlatReader, places: "List[int]",
-                    budget: "List[int]") -> "List[Any]":
+    def _operations(self, flat: FlatReader, places: "Any", budget: "Any") -> "List[Any]":
         if len(places) * 8 > flat.end:  # a table and the offset to it
             raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
                              "operations")
@@ -4840,14 +4662,7 @@ class TensorBuffers(Format):
         return found
 
     # <tools>
-    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
-                attrs: "Any") -> "List[Tuple[int, int, str]]":
-        if before == after == "structure" and stop - start < 8 and filled(start, stop, 0):
-            return [(stop - start, 0, "alignment")]  # inside of the FlatBuffer
-        return []
-
-    def remarks(self, fields: "List[Any]", attrs: "Any",
-                tensors: "List[Tensor]") -> "Iterator[str]":
+    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
         shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
         if [item for item in tensors if item.name not in shaped]:
             yield "the real library refuses it: a tensor without a shape"
@@ -4858,7 +4673,6 @@ class TensorBuffers(Format):
     # <save>
     @staticmethod
     def hash_name(raw: bytes) -> int:
-        """Return the id of a name: FNV-1a, 64 bits, over its UTF-8 bytes and one byte ff."""
         h = 0xCBF29CE484222325
         for byte in raw + b"\xff":
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -4873,10 +4687,8 @@ class TensorBuffers(Format):
         entries, at = [], 4
         ids: "Dict[int, str]" = {}
         for name, item in items:
-            if at >= 1 << 32 or item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
-                problems.append((name, "an offset, a size or a dimension over 2**32-1"))
-            if item.ndim > self.MAX_DIMS:
-                problems.append((name, f"{item.ndim} dimensions, {self.MAX_DIMS} is the limit"))
+            if at >= 1 << 32 or item.nbytes >= 1 << 32:
+                problems.append((name, "an offset or a size over 2**32-1"))
             number = self.hash_name(encode_text(name)) if is_text(name) else 0
             if number in ids:
                 problems.append((name, "it has the same id as %s" % show(ids[number])))
@@ -4964,17 +4776,17 @@ def kind_of(source: "Any", name: "Optional[str]") -> "Format":
         for kind in FORMATS:
             if kind.MARKED == marked and kind.detect(head):
                 return kind
-    error: "Type[FormatError]" = FormatError
     what = "the file is empty"
     if head:
         what = "not a tensor file known here (it begins with %s)" % " ".join(
             ["%02x" % byte for byte in head[:8]])
     if head[:8] == b"version ":
         what += "; a Git LFS pointer, fetch the file itself"
-    for left_out, magics in LEFT_OUT:
-        if [magic for magic in magics if head[:len(magic)] == magic]:
-            what = left_out + " is a format that this copy of tensorfmt.py was made without"
-            error = Unsupported
+    left_out = [name for name, magics in LEFT_OUT
+                for magic in magics if head[:len(magic)] == magic]
+    if left_out:
+        what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
+    error = Unsupported if left_out else FormatError
     raise error(what, 0, "magic", None, source.path, "magic")
 
 
@@ -5034,10 +4846,8 @@ def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
 
     `source`: a path, a bytes-like object, or a seekable binary stream (read from its start; not
     closed). `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
-    verify=True also checks everything that verify() checks. Options: see READ_OPTIONS of FORMATS.
-
-    Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file,
-    TypeError for unknown options.
+    verify=True also checks what verify() checks. Options: see READ_OPTIONS of FORMATS. Raises
+    FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
@@ -5063,21 +4873,19 @@ def _as_items(tensors: "Any") -> "Items":
     pairs = tensors.items() if hasattr(tensors, "items") else tensors
     if isinstance(tensors, File):
         pairs = in_order(tensors)
-    items: "Items" = []
-    seen = set()
+    items: "Dict[str, Tensor]" = Map()
     for name, value in pairs:
         if not isinstance(name, str):
             raise TypeError("a tensor's name is a str, not %s" % show(name))
-        if name in seen:
+        if name in items:
             raise ValueError("two tensors are called %s" % show(name))
-        seen.add(name)
         if not isinstance(value, Tensor):
             try:
                 value = tensor(value)
             except (ValueError, TypeError) as error:
                 raise type(error)("tensor %s: %s" % (quote(name), error))
-        items.append((name, value))
-    return items
+        items[name] = value
+    return list(items.items())
 
 
 def in_order(file: File) -> "Items":
@@ -5150,12 +4958,11 @@ def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
 
     `tensors`: a File, any mapping of names to values, or an iterable of (name, value); values as
     tensor() takes them. The format: `format`, else the suffix, else that of the File. `metadata`
-    and `attrs` (facts of the format) are those of the File unless given. Options belong to the
-    format (`tensorfmt formats` lists them).
+    and `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
+    the options.
 
-    A path is written beside the target and renamed over it: a failure leaves the old file as it
-    was. What the format cannot hold is a ValueError, before the first byte, that names each
-    tensor. FormatError for damaged bytes of a source, OSError, TypeError for unknown options.
+    A failure leaves the old file as it was. What the format cannot hold is a ValueError, before
+    the first byte, that names each tensor; damaged bytes of a source are a FormatError.
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -5226,9 +5033,8 @@ def _write_beside(path: str, chunks: "Chunks") -> int:
             os.replace(temporary, path)
         except PermissionError as error:
             if os.name == "nt":
-                error.strerror = ("%s (Windows cannot replace a file that is mapped: close() the "
-                                  "File and drop its views, or load with mmap=False)"
-                                  % error.strerror)
+                error.strerror = ("%s (Windows cannot replace a mapped file: close() the File and "
+                                  "drop its views, or load with mmap=False)" % error.strerror)
             raise
     except:
         os.remove(temporary)
@@ -5266,9 +5072,8 @@ def _open_beside(path: str) -> "Tuple[Any, Any]":
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` (of nesting), `.tensor`
-    (name of the tensor that it belongs to, or None) and `.lead` (bytes of it before its value:
-    the map key and tags).
+    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` of nesting, `.tensor` (the
+    name of its tensor, or None) and `.lead` (bytes before its value: the map key and tags).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
@@ -5353,8 +5158,8 @@ class CborTokens:
                 self(first, last, depth + 1, kind, part, None)
             self(stop - 1, stop, depth + 1, "break", None, None)
             return
-        if kind == "key":
-            kind = "text" if isinstance(value, str) else "key"
+        if kind == "key" and isinstance(value, str):
+            kind = "text"
         nbytes = stop - start
         body = value.encode() if kind == "text" and isinstance(value, str) else value
         if kind in ("array", "map"):
@@ -5373,9 +5178,8 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
             **options: "Any") -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
-    Fields tile the file; only tensor data may overlap, where the file shares them. Of a broken
-    file, all up to the offending field come first, then the FormatError is raised. `wire`: CBOR
-    token by token instead of by the format's fields.
+    Fields tile the file; only shared tensor data overlap. Of a broken file, all up to the
+    offending field come first, then the FormatError. `wire`: CBOR token by token.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -5386,14 +5190,12 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
         fields, _, error = dissect(kind, opened, options, None, wire)
     finally:
         opened.close()
-    return _each(fields, error)
 
-
-def _each(fields: "List[Field]", error: "Optional[FormatError]") -> "Iterator[Field]":
-    for field in fields:
-        yield field
-    if error is not None:
-        raise error
+    def each() -> "Iterator[Field]":
+        yield from fields
+        if error is not None:
+            raise error
+    return each()
 
 
 def dissect(kind: "Format", source: "Any", options: "Facts", faults: "Any",
@@ -5447,20 +5249,16 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
 def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
     """Return the fields up to the offending one; what was not reached before it is named so."""
     fields = _without_overlap(fields)
-    offset = error.offset if error.offset is not None else nbytes
+    offset = nbytes if error.offset is None else error.offset
     kept = [field for field in fields if field.offset <= offset]
     if not [f for f in kept if f.offset == offset and f.name == error.field]:
         kept = [field for field in kept if field.offset + field.nbytes <= offset]
         stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
         kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
-    out, at = [], 0
-    for field in kept:
-        if field.offset > at:
-            out.append(Field(at, field.offset - at, "not reached", None,
-                             "parsing stopped before it", "unused"))
-        out.append(field)
-        at = max(at, field.offset + field.nbytes)
-    return out
+    ends = [0] + [field.offset + field.nbytes for field in kept]
+    return sort_fields(kept + [
+        Field(end, field.offset - end, "not reached", None, "parsing stopped before it", "unused")
+        for end, field in zip(ends, kept) if field.offset > end])
 
 
 def _without_overlap(fields: "List[Field]") -> "List[Field]":
@@ -5532,15 +5330,13 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, rows: "List[Tuple[str, str, int]]", more: str) -> None:
+    def add_notes(self, check: str, notes: "List[Tuple[str, str, int]]", more: str) -> None:
         """Add five notes (text, tensor, offset), and the number of the others."""
-        for text, name, offset in rows[:5]:
-            self.add("note", check, text, name, offset)
-        if len(rows) > 5:
-            self.add("note", check, more % (len(rows) - 5))
+        self.rows += [("note", check, name, text, offset) for text, name, offset in notes[:5]]
+        if len(notes) > 5:
+            self.add("note", check, more % (len(notes) - 5))
 
     def fail_contents(self, error: FormatError, name: str, offset: "Optional[int]") -> None:
-        """Add that a tensor's contents are damaged, or cannot be decoded here."""
         if isinstance(error, Unsupported):
             self.add("-", "contents", error.what, name, offset)
         else:
@@ -5555,8 +5351,8 @@ class Report:
             lines.append(f"{status:5} {check:12} {head}{text}{place}")
         last = f"valid {self.format}"
         if self.errors:
-            last = "INVALID%s: %s" % (" " + self.format if self.format else "",
-                                      count_of(len(self.errors), "problem"))
+            title = " " + self.format if self.format else ""
+            last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             if self.errors[0].offset is not None:
                 last += f", the first at 0x{self.errors[0].offset:x}"
         return "\n".join(lines + [f"{self.path or 'the data'}: {last}"])
@@ -5568,24 +5364,23 @@ def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -
     The Report is true when nothing failed. It comes for unreadable files too; OSError passes.
     """
     opened = open_source(source, True)
+    report = Report(opened.path, None)
     try:
-        try:
-            kind = kind_of(opened, format)
-        except FormatError as error:
-            report = Report(opened.path, None)
-            report.fail(error)
-            return report
-        return verify_source(opened, kind, options)
+        kind = kind_of(opened, format)
+    except FormatError as error:
+        report.fail(error)
+    else:
+        report = verify_source(opened, kind, options)
     finally:
         opened.close()
+    return report
 
 
 def verify_source(source: "Any", kind: "Format", options: "Facts") -> Report:
     report = Report(source.path, kind.TITLE)
     faults: "List[FormatError]" = []
     fields, parsed, error = dissect(kind, source, options, faults)
-    if error is not None:
-        faults.append(error)
+    faults += [] if error is None else [error]
     attrs, _, tensors = parsed or (None, None, [])
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
@@ -5623,12 +5418,9 @@ def _verify_canonical(report: Report, kind: "Format", source: "Any", file: File)
             for piece in pieces(memoryview(chunk), BLOCK):
                 stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
                 if stored != bytes(piece):
-                    for one, other in zip(stored, piece):
-                        if one != other:
-                            break
-                        at += 1
-                    report.add("note", "canonical", "saved again, it differs from here on", None,
-                               at)
+                    text = "saved again, it differs from here on"
+                    at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
+                    report.add("note", "canonical", text, None, at)
                     return
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
@@ -5652,8 +5444,8 @@ def _verify_padding(report: Report, kind: "Format", source: "Any", fields: "List
     last = unused[-1]
     if last.offset + last.nbytes == source.nbytes and not kind.MARKED:
         unused.pop()
-        report.fail(FormatError(f"{last.nbytes} bytes after the end of the data", last.offset,
-                                "unused", path=source.path))
+        text = f"{last.nbytes} bytes after the end of the data"
+        report.fail(FormatError(text, last.offset, "unused", path=source.path))
     if unused:
         nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
         text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
@@ -5670,14 +5462,13 @@ def _verify_layout(report: Report, kind: "Format", attrs: "Any", tensors: "List[
     report.add_notes("alignment", odd, "%d more")
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared = []
-    reach, owner, start_of = 0, -1, -1
+    shared, owner = [], (0, 0, -1)
     for start, end, i in sorted(ranges):
-        if start < reach and (start, end) != (start_of, reach):
-            shared.append((f"its bytes overlap those of {quote(tensors[owner].name)} in part",
+        if start < owner[1] and (start, end) != owner[:2]:
+            shared.append((f"its bytes overlap those of {quote(tensors[owner[2]].name)} in part",
                            tensors[i].name, start))
-        if end > reach:
-            reach, owner, start_of = end, i, start
+        if end > owner[1]:
+            owner = start, end, i
     report.add_notes("bounds", shared, "%d more overlap")
 
 
@@ -5695,14 +5486,13 @@ def _verify_data(report: Report, kind: "Format", source: "Any", tensors: "List[T
                 total += nbytes
                 done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
-            status, why = done[key]
+            status, text = done[key][0], label + done[key][1]
             stored += 1
             agreed += status == "ok"
             if status == "FAIL":
-                report.fail(FormatError(label + why, offset, "data", item.name, source.path,
-                                        "checksums"))
+                report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
             elif status == "-":
-                report.add("-", "checksums", label + why, item.name, offset)
+                report.add("-", "checksums", text, item.name, offset)
         for part in _coded_parts(report, item, total <= most):
             total += part.stored.nbytes
             key = (part.stored.offset, part.stored.nbytes, part.nbytes)
@@ -5740,20 +5530,15 @@ FEATURES["verify"] = verify_source
 
 
 class Summary:
-    """What convert() did; str() of it is for a person.
-
-    `.copied` (names), `.cast` ((name, old dtype, new dtype, exact) ...), `.left_behind` (facts of
-    the old format that mean nothing in the new one), `.dropped` (content, only with drop=True),
-    `.renamed` ((old, new) ...), `.nbytes` (of the target).
-    """
+    """What convert() did; str() of it is for a person."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
-        self.cast: "List[Tuple[str, str, str, bool]]" = []
-        self.left_behind: "List[str]" = []
-        self.dropped: "List[str]" = []
-        self.renamed: "List[Tuple[str, str]]" = []
-        self.nbytes = 0
+        self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
+        self.dropped: "List[str]" = []  # content, only with drop=True
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
+        self.nbytes = 0  # of the target
 
     def __str__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
@@ -5813,12 +5598,10 @@ def _convert(file: File, target: "Any", kind: "Format", cast: "Any", only: "Any"
         raise ValueError("%s has no place for\n  %s\n  drop=True (--drop) leaves it out" % (
             kind.TITLE, "\n  ".join(summary.dropped)))
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
-    summary.renamed = [(name, loaded) for name, loaded in names if loaded != name]
+    summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(chosen)
-    if watch is not None:
-        chunks = watch(chunks)
-    summary.nbytes = write_out(target, chunks)
+    summary.nbytes = write_out(target, chunks if watch is None else watch(chunks))
     return summary
 
 
@@ -5948,8 +5731,7 @@ def print_listing(file: File, path: str, args: "Any") -> None:
               if key not in ("version", "scalars", "operations")]
     codings = set([item.stored.encoding for item in file.values()])
     coded = len(codings) > 1
-    if not coded:
-        facts += ["all " + coding for coding in codings]
+    facts += [] if coded else ["all " + coding for coding in codings]
     print(", ".join(facts))
     for title, pairs in (("metadata", file.metadata), ("scalar", file.attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
@@ -5960,25 +5742,22 @@ def print_listing(file: File, path: str, args: "Any") -> None:
         print(count_of(len(file.attrs["operations"]), "operation"))
     if not len(file):
         return
-
-    def sort_key(pair: "Tuple[str, Tensor]") -> "Any":
-        name, stored = pair[0], pair[1].stored
-        return {"bytes": -stored.nbytes, "name": name, "offset": stored.offset}[args.sort]
-
-    def row(nbytes: "Any", offset: "Any", dtype: str, coding: str, shape: str, name: str) -> None:
+    items = list(file.items())
+    if args.sort:
+        items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
+                                     "offset": pair[1].stored.offset}[args.sort])
+    rows: "List[Any]" = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
+    rows += [(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
+              show(item.shape), plain(name)) for name, item in items[:args.limit]]
+    if len(rows) <= len(items):
+        rows.append(("", "", "", "", f"{len(items) + 1 - len(rows)} more", ""))
+    rows.append((sum([item.stored.nbytes for _, item in items]), "",
+                 count_of(len(items), "tensor"), "",
+                 count_of(sum([item.size for _, item in items]), "element"), ""))
+    print()
+    for nbytes, offset, dtype, coding, shape, name in rows:
         coding = f"  {coding:8}" if coded else ""
         print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
-    items = sorted(file.items(), key=sort_key) if args.sort else list(file.items())
-    rows = items[:args.limit]
-    print()
-    row("bytes", "offset", "dtype", "encoding", "shape", "name")
-    for name, item in rows:
-        row(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
-            show(item.shape), plain(name))
-    if len(rows) < len(items):
-        row("", "", "", "", f"{len(items) - len(rows)} more", "")
-    row(sum([item.stored.nbytes for _, item in items]), "", count_of(len(items), "tensor"), "",
-        count_of(sum([item.size for _, item in items]), "element"), "")
 
 
 def print_json(file: File, path: str) -> None:
@@ -5998,8 +5777,8 @@ def to_json(value: "Any") -> str:
 def json_ready(value: "Any") -> "Any":
     """Return a value with what JSON lacks as text, and bytes as {"bytes_hex": ...}."""
     if isinstance(value, dict):
-        return dict([(key if isinstance(key, str) else show(key), json_ready(item))
-                     for key, item in value.items()])
+        return {key if isinstance(key, str) else show(key): json_ready(item)
+                for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -6016,8 +5795,8 @@ def show_get(args: "Any") -> None:
         item = file[args.name]
         if args.rows is not None:
             if not item.ndim:
-                name = quote(args.name)
-                raise ValueError(f"{args.file}: tensor {name} is a scalar, it has no rows")
+                raise ValueError("%s: tensor %s is a scalar, it has no rows" % (
+                    args.file, quote(args.name)))
             item = item[args.rows]
         if args.raw:
             write_all(sys.stdout.buffer, item.blocks())
@@ -6044,7 +5823,6 @@ def row_count(text: str) -> int:
 
 
 def print_stats(item: Tensor) -> None:
-    """Print what the finite values are like, in constant memory."""
     count, total, nans, infs = 0, 0.0, 0, 0
     low = high = None
     for value in item.flat:
@@ -6053,10 +5831,9 @@ def print_stats(item: Tensor) -> None:
         elif abs(value) == INFINITY:
             infs += 1
         else:
+            low, high = (min(low, value), max(high, value)) if count else (value, value)
             count += 1
             total += value
-            low = value if low is None or value < low else low
-            high = value if high is None or value > high else high
     print("dtype %s, shape %s, %s" % (item.dtype, list(item.shape), count_of(item.size, "element")))
     print("min %s, max %s, mean %s, %d NaN, %d infinite" % (
         low, high, total / count if count else None, nans, infs))
@@ -6080,71 +5857,55 @@ def print_values(item: Tensor) -> None:
 
 def show_explain(args: "Any") -> None:
     with open(args.file, "rb") as stream:
-        rows = Explained(args, stream)
+        rows, error, totals = explain_rows(args, stream)
         if args.html:
-            write_page(args, rows)
+            write_page(args, rows, error, totals)
         elif args.json:
-            for row in rows.all():
+            for row in rows:
                 print(to_json(list(row.field)))
         else:
-            print_rows(args, rows)
-    if rows.error is not None:
-        raise rows.error
+            print_rows(args, rows, error, totals)
+    if error is not None:
+        raise error
 
 
-def print_rows(args: "Any", rows: "Explained") -> None:
+def explain_rows(args: "Any", stream: "Any") -> "Tuple[List[Row], Optional[FormatError], str]":
+    """Return the rows that the options ask for, the error at the end, and the sums as text."""
+    rows: "List[Row]" = []
+    sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
+    names: "Dict[int, str]" = {}  # of the fields around this one, by depth
+    reach, error = 0, None
+    fields = explain(args.file, wire=args.wire, **args.options)
+    try:
+        for field in fields:
+            end = field.offset + field.nbytes
+            sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            reach = max(reach, end)
+            if args.tensor in (None, field.tensor):
+                names[field.depth] = field.name
+                rows.append(Row(field, names.get(field.depth - 1, ""), stream))
+    except FormatError as caught:
+        error = caught
+    texts = [f"{nbytes} {kind}" for kind, nbytes in sums.items() if nbytes or kind != "unused"]
+    nbytes = count_of(os.stat(args.file).st_size, "byte")
+    return rows, error, f"{sum(sums.values())} of {nbytes} explained: {', '.join(texts)}"
+
+
+def print_rows(args: "Any", rows: "List[Row]", error: "Any", totals: str) -> None:
     """Print the rows as a table; --limit leaves rows out, but never the offending one."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
-    size = 0
-    for row in rows.all():
-        size += 1
-        if rows.error is not None:
-            print(f"{row.line(87):87}      <- here")
-        elif args.limit is None or size <= args.limit:
-            print(row.line())
-    if args.limit is not None and size > args.limit:
-        print(f"... {size - args.limit} more rows")
-    if rows.error is None:
-        print("\n" + rows.totals())
-        if args.tensor is not None and not size:
+    good = len(rows) if error is None else max(0, len(rows) - 1)
+    for row in rows[:good][:args.limit]:
+        print(row.line())
+    for row in rows[good:]:
+        print(f"{row.line(87):87}      <- here")
+    if args.limit is not None and len(rows) > args.limit:
+        print(f"... {len(rows) - args.limit} more rows")
+    if error is None:
+        print("\n" + totals)
+        if args.tensor is not None and not rows:
             raise ValueError(f"{args.file}: no tensor {quote(args.tensor)}")
-
-
-class Explained:
-    """The rows of `explain` that the options ask for; keeps the sums, and the error at the end."""
-
-    def __init__(self, args: "Any", stream: "Any") -> None:
-        self.args = args
-        self._stream = stream  # of the same file, for its bytes
-        self.sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
-        self.error: "Optional[FormatError]" = None
-        self._fields = explain(args.file, wire=args.wire, **args.options)
-
-    def all(self) -> "Iterator[Row]":
-        """Yield the rows; .error is there before the last of them is yielded."""
-        reach, last = 0, None
-        names: "Dict[int, str]" = {}  # of the fields around this one, by depth
-        try:
-            for field in self._fields:
-                end = field.offset + field.nbytes
-                self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
-                reach = max(reach, end)
-                if self.args.tensor in (None, field.tensor):
-                    if last is not None:
-                        yield last
-                    names[field.depth] = field.name
-                    last = Row(field, names.get(field.depth - 1, ""), self._stream)
-        except FormatError as caught:
-            self.error = caught
-        if last is not None:
-            yield last
-
-    def totals(self) -> str:
-        sums = [f"{nbytes} {kind}" for kind, nbytes in self.sums.items()
-                if nbytes or kind != "unused"]
-        nbytes = count_of(os.stat(self.args.file).st_size, "byte")
-        return f"{sum(self.sums.values())} of {nbytes} explained: {', '.join(sums)}"
 
 
 class Row:
@@ -6153,12 +5914,10 @@ class Row:
     def __init__(self, field: Field, parent: str, stream: "Any") -> None:
         self.field = field
         self._stream = stream
-        name, start = field.name, 0
-        if parent and name.startswith(parent) and name != parent:
+        start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
+        if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
-        elif field.depth:
-            start = max(0, name.find("["))  # tensors[0].shape -> [0].shape
-        self.name = plain(name[start:])
+        self.name = plain(field.name[start:])
         if field.kind in ("padding", "unused"):
             self.value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
@@ -6174,17 +5933,16 @@ class Row:
     def line(self, width: int = 100) -> str:
         """Return the row of the table, cut off at a width; --json and the page have all of it."""
         field = self.field
-        digits = " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
-        digits = ".. " + digits if field.lead else digits
+        digits = ".. " if field.lead else ""
+        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
         if field.nbytes - field.lead > 8 or len(digits) > 23:
             digits = digits[:20] + " .."
-        line = "%08x  %-23s  %-22s %-20s %s" % (
-            field.offset, digits, "  " * field.depth + self.name, self.value, field.doc)
-        return line.rstrip() if len(line.rstrip()) <= width else line[:width - 3] + "..."
+        name = "  " * field.depth + self.name
+        line = f"{field.offset:08x}  {digits:23}  {name:22} {self.value:20} {field.doc}".rstrip()
+        return line if len(line) <= width else line[:width - 3] + "..."
 
 
 def show_diff(args: "Any") -> int:
-    """Compare two files tensor by tensor, whatever their formats; 1 if they differ."""
     different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
     with load(args.a) as a, load(args.b) as b:
         keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
@@ -6198,9 +5956,8 @@ def show_diff(args: "Any") -> int:
             found = [data.metadata[key] for data in (a, b) if key in data.metadata]
             if len(found) < 2 or repr(found[0]) != repr(found[1]):
                 different += 1
-                print("%s metadata %s: %s" % (
-                    signs[key in a.metadata, key in b.metadata], plain(key),
-                    " -> ".join([show(value) for value in found])))
+                sign = signs[key in a.metadata, key in b.metadata]
+                print(f"{sign} metadata {plain(key)}: {' -> '.join(map(show, found))}")
     total = count_of(len(names), "tensor")
     if different:
         print(f"{count_of(different, 'difference')}, {total}")
@@ -6223,7 +5980,7 @@ def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
 def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare elements in constant memory: bytes first, numbers where the bytes differ."""
     try:
-        if a.dtype == b.dtype and content_hash(a) == content_hash(b):
+        if a.dtype == b.dtype and a.nbytes == b.nbytes and same_bytes(a, b):
             return []
         if a.dtype == b.dtype == "qfloat":
             return ["stored bytes differ"]
@@ -6241,12 +5998,18 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
 
 
-def content_hash(item: Tensor) -> str:
-    """Return the SHA-256 of the row-major bytes of a tensor."""
-    digest = Digest("sha256")
-    for block in item.blocks():
-        digest.update(block)
-    return digest.text()
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether the row-major bytes are the same; read no further than to a difference."""
+    others = (piece for block in b.blocks() for piece in pieces(block, BLOCK))
+    rest = b""  # of b, not compared yet: its blocks may have other lengths
+    for block in a.blocks():
+        for piece in pieces(block, BLOCK):
+            while len(rest) < len(piece):
+                rest += next(others)
+            if rest[:len(piece)] != piece:
+                return False
+            rest = rest[len(piece):]
+    return True
 
 
 def show_verify(args: "Any") -> int:
@@ -6335,20 +6098,17 @@ def show_formats(args: "Any") -> None:
 
 
 def show_demo(args: "Any") -> None:
-    """Write, list, verify and explain one small file of each format."""
-    from shutil import rmtree
-    from tempfile import mkdtemp
-    folder = args.folder or mkdtemp(prefix="tensorfmt-")
-    os.makedirs(folder, exist_ok=True)
+    from tempfile import TemporaryDirectory
     here = os.getcwd()
-    os.chdir(folder)
-    try:
-        for kind in FORMATS:
-            demo_one(kind, "demo" + kind.SUFFIXES[0])
-    finally:
-        os.chdir(here)
-        if not args.folder:
-            rmtree(folder)
+    with TemporaryDirectory() as temporary:
+        folder = args.folder or temporary
+        os.makedirs(folder, exist_ok=True)
+        os.chdir(folder)
+        try:
+            for kind in FORMATS:
+                demo_one(kind, "demo" + kind.SUFFIXES[0])
+        finally:
+            os.chdir(here)
     print(f"all {len(FORMATS)} formats written, listed, verified, explained and read back")
     print(f"files are in {folder}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
@@ -6360,14 +6120,14 @@ def demo_one(kind: "Format", path: str) -> None:
     if "int32" in kind.DTYPES:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
-    print("== %s: save(%s, {...})\n" % (kind.TITLE, quote(path)))
+    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})\n")
     for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
         if main(command):
             raise FormatError("%s failed" % " ".join(command))
         print()
     with load(path) as file:
         for name, item in wanted.items():
-            if file[name].tolist() != item.tolist() or file[name].shape != item.shape:
+            if diff_tensor(item, file[name]):
                 raise FormatError("%s does not come back as it was saved" % name)
 
 
@@ -6379,17 +6139,16 @@ def make_parser() -> "Any":
     def command(call: "Any", *arguments: "Any") -> None:
         sub = commands.add_parser(call.__name__[len("show_"):])
         sub.set_defaults(call=call)
-        for names, settings in arguments:
+        for names, settings in list(arguments) + loading:
             sub.add_argument(*names, **settings)
-        for kind in FORMATS:
-            for key, doc in kind.READ_OPTIONS.items():
-                sub.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
 
     def option(*names: str, **settings: "Any") -> "Any":
         return names, settings
 
     def flag(name: str, help: "Optional[str]" = None) -> "Any":
         return option(name, action="store_true", help=help)
+    loading = [option("--" + key, help=f"of {kind.NAME}: {doc}") for kind in FORMATS
+               for key, doc in kind.READ_OPTIONS.items()]
     files, json = option("file", nargs="+"), flag("--json")
     limit = option("--limit", type=row_count, help="print that many rows at most")
     command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
@@ -6417,7 +6176,8 @@ def make_parser() -> "Any":
             option("--formats", metavar="NAME,...", help="only these"),
             flag("--load-only", "nothing that writes, no tools"),
             flag("--no-tools", "no explain, verify, convert, no command line"),
-            option("--with", metavar="NAME,...", help="zstd, sparse, quantized: also these"),
+            option("--with", dest="optional", metavar="NAME,...",
+                   help="zstd, sparse, quantized: also these"),
             flag("--board", "for MicroPython: the least that works"))
     return parser
 
@@ -6431,7 +6191,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     code = 1
     try:
-        done: int = run(argv)
+        done = run(argv)
         sys.stdout.flush()
         return done
     except BrokenPipeError:  # `| head`
@@ -6461,14 +6221,13 @@ def drop_output() -> None:
 
 
 def own_source() -> "Tuple[bytes, str]":
-    """Return the bytes of this file and their SHA-256."""
     from hashlib import sha256
     with open(__file__, "rb") as stream:
         source = stream.read()
     return source, sha256(source).hexdigest()
 
 
-def run(argv: "List[str]") -> "Any":
+def run(argv: "List[str]") -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
         return 0
@@ -6476,9 +6235,9 @@ def run(argv: "List[str]") -> "Any":
         print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
         return 0
     args = make_parser().parse_args(argv)
-    args.options = dict([(key, getattr(args, key)) for kind in FORMATS
-                         for key in kind.READ_OPTIONS if getattr(args, key) is not None])
-    return args.call(args) or 0
+    args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
+                    if getattr(args, key) is not None}
+    return int(args.call(args) or 0)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
@@ -6512,20 +6271,19 @@ td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
 <section id="hex" aria-label="bytes">"""
 PAGE_SCRIPT = """</main><script>
 "use strict";
-const find = selector => document.querySelector(selector);
 let rows = Array.from(document.querySelectorAll("tr[data-f]")), fixed = null;
 function mark(id, scroll) {
   document.querySelectorAll(".on").forEach(e => e.classList.remove("on"));
-  if (id === null) return;
-  document.querySelectorAll('[data-f="' + id + '"]').forEach(e => e.classList.add("on"));
-  for (let e of [find('#hex [data-f="' + id + '"]'), find('tr[data-f="' + id + '"]')])
-    if (scroll && e) e.scrollIntoView({block: "nearest"});
+  document.querySelectorAll('[data-f="' + id + '"]').forEach((e, i) => {
+    e.classList.add("on");
+    if (scroll && !i) e.scrollIntoView({block: "nearest"});
+  });
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
 function choose(id, focus) {
   fixed = id;
   mark(id, true);
-  let row = find('tr[data-f="' + id + '"]');
+  let row = rows.find(r => r.dataset.f === id);
   if (focus && row) row.focus({preventScroll: true});
 }
 document.addEventListener("mouseover", e => mark(owner(e) || fixed, false));
@@ -6543,53 +6301,47 @@ document.addEventListener("keydown", e => {
 """
 
 
-def write_page(args: "Any", rows: Explained) -> None:
-    """Write the page as save() writes a file; a broken file gets one too."""
+def write_page(args: "Any", rows: "List[Row]", error: "Any", totals: str) -> None:
+    from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{args.html}: the page would replace the file itself")
-    found = list(enumerate(rows.all()))
-    picked = found[:PAGE_ROWS] + found[PAGE_ROWS:][-PAGE_ROWS:]
-    left_out = len(found) - len(picked)
-    parts = make_page(plain(os.path.basename(args.file)), rows, picked, left_out)
+    picked = list(enumerate(rows))
+    picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
+    left_out = len(rows) - len(picked)
+    title = escape(plain(os.path.basename(args.file)))
+    note = escape(totals if error is None else f"error: {error}") + "<br>"
+    note += " ".join([f'<span class="swatch {kind}0"></span>{kind}'
+                      for kind in ("structure", "data", "padding", "unused")])
+    note += f"<br>{left_out} fields in the middle are left out" if left_out else ""
+    parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
     nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
     note = f", {left_out} left out" if left_out else ""
     print(f"wrote {args.html}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}{note}")
 
 
-def make_page(title: str, rows: Explained, picked: "List[Any]", left_out: int) -> "Iterator[str]":
-    """Yield the page in parts; `picked`: (number, Row) of the fields that it shows."""
+def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
+    """Yield the page in parts: the bytes, 16 a line, long fields folded; then the fields."""
     from html import escape
-    note = escape(rows.totals() if rows.error is None else f"error: {rows.error}") + "<br>"
-    note += " ".join([f'<span class="swatch {kind}0"></span>{kind}'
-                      for kind in ("structure", "data", "padding", "unused")])
-    if left_out:
-        note += f"<br>{left_out} fields in the middle are left out"
-    yield PAGE_HEAD % (escape(title), escape(title), note)
+    yield head
     for number, row in picked:
-        yield from hex_lines(number, row)
+        data, at = row.bytes(0, PAGE_BYTES), row.field.offset
+        for line in pieces(data, 16):
+            digits = " ".join(["%02x" % byte for byte in line])
+            text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
+            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
+                at, number, row.field.kind, number % 2, digits, text)
+            at += len(line)
+        if row.field.nbytes > len(data):
+            yield f'<i>          ... {row.field.nbytes - len(data)} more bytes</i>\n'
     yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
           '<th>field</th><th>value</th><th>meaning</th></tr>'
     for number, row in picked:
-        here = ' class="here"' if rows.error is not None and row is picked[-1][1] else ""
+        here = ' class="here"' if broken and row is picked[-1][1] else ""
         yield ('<tr data-f="%d" tabindex="0"%s><td>%08x</td><td style="padding-left:%dem">%s</td>'
                "<td>%s</td><td>%s</td></tr>\n" % (
                    number, here, row.field.offset, row.field.depth, escape(row.name),
                    escape(row.value), escape(row.field.doc)))
     yield "</table></section>" + PAGE_SCRIPT
-
-
-def hex_lines(number: int, row: Row) -> "Iterator[str]":
-    """Yield the bytes of a field, 16 a line, each line with its offset; long ones are folded."""
-    from html import escape
-    data, at = row.bytes(0, PAGE_BYTES), row.field.offset
-    for line in pieces(data, 16):
-        digits = " ".join(["%02x" % byte for byte in line])
-        text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-        yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
-            at, number, row.field.kind, number % 2, digits, text)
-        at += len(line)
-    if row.field.nbytes > len(data):
-        yield f'<i>          ... {row.field.nbytes - len(data)} more bytes</i>\n'
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
@@ -6601,8 +6353,7 @@ def hex_lines(number: int, row: Row) -> "Iterator[str]":
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
-    "load-only": ["save", "tools"], "no-tools": ["tools"],
-    "board": ["full"]}
+    "load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["full"]}
 OPTIONAL = ("zstd", "sparse", "quantized")  # a copy with a switch has them only if it is asked to
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
@@ -6616,7 +6367,6 @@ API = {  # what a program may use of a copy, by the section that it goes with
 
 
 def show_vendor(args: "Any") -> None:
-    """Write a copy of this file with only what is asked for."""
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names = args.formats.split(",") if args.formats else [kind.NAME for kind in FORMATS]
@@ -6624,20 +6374,19 @@ def show_vendor(args: "Any") -> None:
     if len(kept) < len(names):
         raise TypeError("--formats takes some of " + ",".join([kind.NAME for kind in FORMATS]))
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = [part for kind in kept for part in kind.USES]
-    wanted = getattr(args, "with") or ("" if flags else ",".join(used))
+    used = [] if flags else [part for kind in kept for part in kind.USES]
+    wanted = args.optional.split(",") if args.optional else used
     drop = [part for word in flags for part in SWITCHES[word]]
-    drop += [part for part in OPTIONAL if part not in wanted.split(",")]
-    asked = [f"--formats {args.formats}"] if args.formats else []
-    asked += [f"--with {wanted}"] if getattr(args, "with") else []
+    drop += [part for part in OPTIONAL if part not in wanted]
+    lists = (("formats", args.formats), ("with", args.optional))
+    asked = [f"--{key} {value}" for key, value in lists if value]
     asked += ["--" + word for word in flags]
     source, digest = own_source()
-    label = " ".join(asked).replace("--formats", "").replace("--", "").replace(",", " ")
+    label = ".".join(asked).replace("--formats ", "").replace("--", "")
     text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop,
-                     ".".join(label.split()))
-    head, rest = text.split("\n", 1)
-    made = f"# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}"
-    text = "\n".join([head, made, "# made by: vendor " + " ".join(asked), rest])
+                     label.replace(" ", ".").replace(",", "."))
+    made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
+    text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes = write_out(args.out, iter([text.encode()]))
     lines = count_of(text.count("\n"), "line")
     print(f"wrote {args.out}, {lines}, {count_of(nbytes, 'byte')}")
@@ -6663,8 +6412,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
     if "full" in drop:
         text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", decide_board(text))
-    roots = [name for part, words in API.items() if part not in drop for name in words.split()]
-    text = drop_unnamed(text, set(roots))
+    roots = " ".join([words for part, words in API.items() if part not in drop])
+    text = drop_unnamed(text, set(roots.split()))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
@@ -6683,18 +6432,19 @@ def decide_board(text: str) -> str:
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
         return True if isinstance(test, ast.Name) and test.id == "BOARD" else None
-    while True:
-        lines = text.split("\n")
-        blocks = [getattr(node, key, 0) for node in ast.walk(ast.parse(text))
-                  for key in ("body", "orelse")]
-        found = [(one, block[i + 1:]) for block in blocks if isinstance(block, list)
-                 for i, one in enumerate(block)
-                 if isinstance(one, ast.If) and truth(one.test) is not None]
-        if not found:
-            return text
-        above = len(lines)  # from the last one up: those inside of another come in the next round
-        for one, behind in sorted(found, key=lambda pair: -int(pair[0].lineno)):
-            chosen: "Any" = one.body if truth(one.test) else one.orelse
+    found = True
+    while found:
+        found, lines = False, text.split("\n")
+        for top in reversed(ast.parse(text).body):  # the outermost one of each in every round
+            blocks = [[top]] + [getattr(node, key, 0) for node in ast.walk(top)
+                                for key in ("body", "orelse")]
+            ifs = [(one, block[i + 1:]) for block in blocks if isinstance(block, list)
+                   for i, one in enumerate(block)
+                   if isinstance(one, ast.If) and truth(one.test) is not None]
+            if not ifs:
+                continue
+            found, (one, behind) = True, ifs[0]
+            chosen = one.body if truth(one.test) else one.orelse
             stop, new = one.end_lineno, []
             if chosen:
                 if lines[one.lineno - 1].lstrip().startswith("elif"):
@@ -6705,41 +6455,36 @@ def decide_board(text: str) -> str:
                     new[0] = new[0].replace("elif", "if", 1)
                 if isinstance(chosen[-1], (ast.Return, ast.Raise)) and behind:
                     stop = behind[-1].end_lineno  # nothing behind it is ever reached
-            if stop <= above:
-                lines[one.lineno - 1:stop] = new
-                above = one.lineno - 1
+            lines[one.lineno - 1:stop] = new
         text = "\n".join(lines)
+    return text
 
 
 def drop_unnamed(text: str, needed: "Any") -> str:
     """Return the text without the functions, classes, methods and tables that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
+    named: "Any" = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
 
     def defined(node: "Any") -> "List[str]":
         """Return the names that a statement defines; none if it is more than a definition."""
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             return [node.name]
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        plain = isinstance(node, (ast.Assign, ast.AnnAssign))
-        return [t.id for t in targets if isinstance(t, ast.Name)] if plain else []
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+            return []
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return [target.id for target in targets if isinstance(target, ast.Name)]
 
     def take(node: "Any") -> None:
         """Keep a statement: what it names is needed, what it defines inside waits."""
-        inner = []
         if isinstance(node, ast.ClassDef):
             inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
             waiting.extend(inner)
-        stack = [node]
-        while stack:
-            one = stack.pop()
-            if isinstance(one, ast.Name):
-                needed.add(one.id)
-            elif isinstance(one, ast.Attribute):
-                needed.add(one.attr)
-            elif isinstance(one, ast.ImportFrom):
-                needed.update([alias.name for alias in one.names])
-            stack.extend([child for child in ast.iter_child_nodes(one) if child not in inner])
+            node.body = [one for one in node.body if one not in inner]
+        for one in ast.walk(node):
+            key = named.get(type(one))
+            if key is not None:
+                needed.add(getattr(one, key))
     waiting: "List[Any]" = [node for node in body if defined(node)]  # that nothing has named yet
     found: "List[Any]" = [node for node in body if not defined(node)]
     while found:
