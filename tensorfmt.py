@@ -95,6 +95,8 @@ if TYPE_CHECKING:
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks, one behind the other
+else:  # annotations name them
+    Any = Shape = Facts = Items = Chunks = object
 
 BOARD = sys.implementation.name == "micropython"  # `vendor --board` makes it the constant True
 NATIVE = "<" if sys.byteorder == "little" else ">"
@@ -108,10 +110,10 @@ if BOARD:  # its dict has no order
 else:
     Map = dict  # type: ignore[assignment,misc]
 
-FEATURES: "Facts" = {}  # what a copy may lack, by name: verify, sparse, quantized
-ENCODINGS: "Facts" = {}  # codecs of stored bytes, by name: zstd
+FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
+ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 LEFT_OUT: "Tuple[Any, ...]" = ()  # (name, magics) of the formats that this copy lacks
-MISSING: "Any" = object()  # a key that is absent
+MISSING: Any = object()  # a key that is absent
 
 # Limits that belong to no format. An error names its limit; set it before load() to change it.
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
@@ -153,7 +155,7 @@ class Unsupported(FormatError):
     """The bytes may be right, but tensorfmt does not read them: the message names what they are."""
 
 
-def feature(name: str) -> "Any":
+def feature(name: str) -> Any:
     """Return what has registered itself under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
         raise Unsupported("this copy of tensorfmt.py was made without %s" % name)
@@ -165,7 +167,7 @@ def count_of(number: int, noun: str) -> str:
     return "%d %s%s" % (number, noun, "" if number == 1 else "s")
 
 
-def show(value: "Any", limit: int = 60, depth: int = 0) -> str:
+def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped, with the first items of lists, four levels deep."""
     if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
@@ -197,7 +199,7 @@ def encode_text(text: str, errors: str = "strict") -> bytes:
     raise ValueError("%s is not Unicode text (a lone surrogate)" % show(text))
 
 
-def is_text(text: "Any") -> bool:
+def is_text(text: Any) -> bool:
     """Return whether a value is a str that can be written as UTF-8."""
     try:
         return isinstance(text, str) and encode_text(text) is not None
@@ -217,7 +219,7 @@ def round_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-def join_path(path: str, key: "Any") -> str:
+def join_path(path: str, key: Any) -> str:
     """Return the path of an item in a map or list: `a.key`, `a[3]` or `a['any text']`."""
     if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
         return f"{path}.{key}" if path else key
@@ -253,12 +255,12 @@ def count_elements(shape: "Iterable[int]") -> int:
     return size
 
 
-def row_major(shape: "Shape", itemsize: int) -> "Shape":
+def row_major(shape: Shape, itemsize: int) -> Shape:
     """Return the strides in bytes of a gap-free array whose last index runs fastest."""
     return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
 
 
-def column_major(shape: "Shape", itemsize: int) -> "Shape":
+def column_major(shape: Shape, itemsize: int) -> Shape:
     """Return the strides in bytes of a gap-free array whose first index runs fastest."""
     strides = []
     for n in shape:
@@ -276,7 +278,7 @@ def all_u64(numbers: "Iterable[Any]") -> bool:
     return True
 
 
-def swap(data: "Any", itemsize: int) -> "Any":
+def swap(data: Any, itemsize: int) -> Any:
     """Return a copy of the bytes with the byte order of each element reversed."""
     try:
         from array import array  # 10 GB/s; imported here because it drags in nine modules
@@ -288,7 +290,7 @@ def swap(data: "Any", itemsize: int) -> "Any":
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
-def view_as(data: "Any", code: str) -> "Any":
+def view_as(data: Any, code: str) -> Any:
     """Return bytes in native order as a flat typed sequence, zero-copy except on boards."""
     if not BOARD:
         return memoryview(data).cast(code)  # type: ignore[call-overload]
@@ -296,7 +298,7 @@ def view_as(data: "Any", code: str) -> "Any":
     return array("B" if code == "?" else code, bytes(data))  # never array(code, memoryview)
 
 
-def unpack_values(dtype: str, data: "Any", order: str = "<") -> "Any":
+def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
     """Return the elements in `data` as Python numbers; `order` is their byte order."""
     if dtype == "bool":
         return [byte != 0 for byte in data]
@@ -305,7 +307,7 @@ def unpack_values(dtype: str, data: "Any", order: str = "<") -> "Any":
     return unpack_from(f"{order}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
 
 
-def widen_bfloat16(data: "Any", order: str) -> bytearray:
+def widen_bfloat16(data: Any, order: str) -> bytearray:
     """Return the float32 bytes of bfloat16 bytes: each gets two zero bytes at its low end."""
     out = bytearray(2 * len(data))
     low = 2 if order == "<" else 0  # where the two stored bytes go
@@ -319,7 +321,7 @@ def widen_bfloat16(data: "Any", order: str) -> bytearray:
     return out
 
 
-def pack_values(dtype: str, values: "Any") -> "Any":
+def pack_values(dtype: str, values: Any) -> Any:
     """Return numbers as little-endian bytes: floats rounded to nearest even, or to infinity."""
     if dtype == "bool":
         return bytes([1 if value else 0 for value in values])
@@ -337,7 +339,7 @@ def pack_values(dtype: str, values: "Any") -> "Any":
         return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
 
 
-def whole_number(value: "Any", dtype: str) -> int:
+def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError where the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
     number = int(value) if abs(value) < INFINITY else high + 1
@@ -346,7 +348,7 @@ def whole_number(value: "Any", dtype: str) -> int:
     raise ValueError("%s does not fit %s" % (show(value), dtype))
 
 
-def to_inf(value: "Any", limit: float) -> float:
+def to_inf(value: Any, limit: float) -> float:
     """Return the number as a float, or an infinity from the limit on."""
     if value != value or -limit < value < limit:
         return float(value)
@@ -364,7 +366,7 @@ def to_float(value: int) -> float:
     return float(unpack_from("<d", pack("<q", bits | 1))[0])
 
 
-def narrow_bfloat16(values: "Any") -> bytes:
+def narrow_bfloat16(values: Any) -> bytes:
     """Return the little-endian bfloat16 bytes of numbers, rounded once, to nearest even."""
     words = []
     for value in values:
@@ -379,7 +381,7 @@ def narrow_bfloat16(values: "Any") -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
-def narrow_float32(data: "Any") -> bytes:
+def narrow_float32(data: Any) -> bytes:
     """Return bfloat16 bytes of little-endian float32 bytes: 32-bit lanes of one big integer."""
     data = bytes(data)
     if BOARD or b"\x7f" in data[3::4] or b"\xff" in data[3::4]:  # inf, NaN, near them: lanes carry
@@ -390,7 +392,7 @@ def narrow_float32(data: "Any") -> bytes:
     return memoryview(lanes.to_bytes(len(data), "little")).cast("H")[1::2].tobytes()
 
 
-def cast_block(data: "Any", old: str, new: str) -> "Any":
+def cast_block(data: Any, old: str, new: str) -> Any:
     """Return little-endian bytes of dtype `old` as little-endian bytes of dtype `new`."""
     if old == new:
         return data
@@ -441,7 +443,7 @@ class Memory:
     path: "Optional[str]" = None
     zero_copy = True
 
-    def __init__(self, buffer: "Any", of_file: bool = False) -> None:
+    def __init__(self, buffer: Any, of_file: bool = False) -> None:
         view = memoryview(buffer)
         if not BOARD:
             try:
@@ -449,14 +451,14 @@ class Memory:
             except (TypeError, ValueError):  # it has gaps, no elements or a format like ">H"
                 view = memoryview(view.tobytes())
             view = view.toreadonly() if hasattr(view, "toreadonly") else view
-        self._view: "Any" = view
+        self._view: Any = view
         self.nbytes = len(view)
         self.of_file = of_file
 
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
 
-    def view(self, offset: int, nbytes: int) -> "Any":
+    def view(self, offset: int, nbytes: int) -> Any:
         if self._view is None:
             raise ValueError("the File is closed")
         return self._view[offset:offset + nbytes]
@@ -465,7 +467,7 @@ class Memory:
         self._view = None  # never release(): views that somebody holds stay valid
 
     # <full>
-    def __reduce__(self) -> "Any":
+    def __reduce__(self) -> Any:
         return Memory, (bytes(self._view), self.of_file)
     # </full>
 
@@ -477,7 +479,7 @@ class Stream:
     of_file = True
     zero_copy = False
 
-    def __init__(self, stream: "Any") -> None:
+    def __init__(self, stream: Any) -> None:
         self._file = stream
         here = stream.tell()
         stream.seek(0, 2)
@@ -505,7 +507,7 @@ class Stream:
             self._file.seek(here)
         return b"".join(parts)
 
-    def view(self, offset: int, nbytes: int) -> "Any":
+    def view(self, offset: int, nbytes: int) -> Any:
         return memoryview(self.read(offset, nbytes))
 
     def close(self) -> None:
@@ -515,11 +517,11 @@ class Stream:
 class Path(Stream):
     """A file as a source: the index by pread (a mapping would read megabytes), tensors mapped."""
 
-    _file: "Any" = None
-    _map: "Any" = None  # None: not made yet; False: it cannot be
+    _file: Any = None
+    _map: Any = None  # None: not made yet; False: it cannot be
     _closed = False
 
-    def __init__(self, path: str, mapped: bool = True, stamp: "Any" = None) -> None:
+    def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path: str = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
@@ -549,7 +551,7 @@ class Path(Stream):
                 return data
         return super().read(offset, nbytes)
 
-    def view(self, offset: int, nbytes: int) -> "Any":
+    def view(self, offset: int, nbytes: int) -> Any:
         mapping = self.mapping()
         return mapping[offset:offset + nbytes] if mapping else super().view(offset, nbytes)
 
@@ -557,7 +559,7 @@ class Path(Stream):
     def zero_copy(self) -> bool:  # type: ignore[override]
         return bool(self.mapping())
 
-    def mapping(self) -> "Any":
+    def mapping(self) -> Any:
         """Return a view of the mapped file, or a false value; other threads still read the file."""
         if self._map is not None:
             return self._map
@@ -582,7 +584,7 @@ class Path(Stream):
             self._file = None
 
     # <full>
-    def __reduce__(self) -> "Any":
+    def __reduce__(self) -> Any:
         return Path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
@@ -590,7 +592,7 @@ class Path(Stream):
     # </full>
 
 
-def path_of(target: "Any") -> str:
+def path_of(target: Any) -> str:
     """Return a str or os.PathLike as a str."""
     if hasattr(target, "__fspath__"):
         target = os.fsdecode(target)
@@ -599,7 +601,7 @@ def path_of(target: "Any") -> str:
     return target
 
 
-def open_source(source: "Any", mapped: bool) -> "Any":
+def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Path(path_of(source), mapped)
     try:
@@ -626,7 +628,7 @@ class Record:
         self.format = "<" + "".join([row[1] for row in rows])
         self.nbytes = struct.calcsize(self.format)
 
-    def pack(self, *values: "Any") -> bytes:
+    def pack(self, *values: Any) -> bytes:
         return pack(self.format, *values)
 
 
@@ -638,18 +640,18 @@ class Trace:
         self.offset: "Optional[int]" = None
         self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
 
-    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
+    def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
         if name == self.wanted:
             self.offset = offset
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: "Any") -> None:
+    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         """Add the end mark of a container, which is not where the container lies."""
 
     def find(self, name: str) -> "Optional[int]":
         return self.offset if name == self.wanted else None
 
-    def cbor(self, base: int, name: str, meaning: "Any", level: int) -> "Any":
+    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         """Return the token consumer of cbor_read that adds fields; `base` is its first offset."""
         return CborFields(self, base, name, meaning, level)
 
@@ -674,7 +676,7 @@ class Reader:
     def leave(self) -> None:
         self.prefix, self.owner, self.tensor, self.depth = "", None, None, 0
 
-    def add(self, offset: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
+    def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
         if self.trace is not None:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
                            owner=self.owner)
@@ -700,7 +702,7 @@ class Reader:
 class Cursor(Reader):
     """Reads a source front to back by named fields, through a window of its bytes."""
 
-    def __init__(self, source: "Any", trace: "Optional[Trace]" = None,
+    def __init__(self, source: Any, trace: "Optional[Trace]" = None,
                  faults: "Optional[List[FormatError]]" = None) -> None:
         self.source = source
         self.path, self.end = source.path, source.nbytes
@@ -761,8 +763,8 @@ class Cursor(Reader):
             self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
         return data
 
-    def cbor(self, offset: int, nbytes: int, name: str, meaning: "Any", level: int,
-             **rules: "Any") -> "Tuple[Any, int]":
+    def cbor(self, offset: int, nbytes: int, name: str, meaning: Any, level: int,
+             **rules: Any) -> "Tuple[Any, int]":
         """Return (value, offset behind it) as cbor_read by its `rules`, and trace the fields.
 
         `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
@@ -776,7 +778,7 @@ class Cursor(Reader):
 # -- [5a] checksums ------------------------------------------------------------------------------
 
 
-def crc32(data: "Any", crc: int = 0) -> int:
+def crc32(data: Any, crc: int = 0) -> int:
     """Return the CRC-32 of zip and zlib, going on from `crc`."""
     try:
         from zlib import crc32 as function
@@ -798,7 +800,7 @@ def _crc32c_table() -> "List[int]":
 _CRC32C = _crc32c_table()
 
 
-def crc32c(data: "Any", crc: int = 0) -> int:
+def crc32c(data: Any, crc: int = 0) -> int:
     """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
 
     About 500 MB/s: a block is one integer whose low bits are the high powers of x; shifts fold
@@ -848,7 +850,7 @@ class Digest:
 
     def __init__(self, kind: str) -> None:
         self._crc = 0
-        self._sha: "Any" = None
+        self._sha: Any = None
         if kind == "sha256":
             try:
                 from hashlib import sha256
@@ -856,7 +858,7 @@ class Digest:
                 raise Unsupported("sha256 needs the module hashlib, which is missing here")
             self._sha = sha256()
 
-    def update(self, data: "Any") -> None:
+    def update(self, data: Any) -> None:
         if self._sha is not None:
             self._sha.update(data)
         else:
@@ -901,7 +903,7 @@ MAX_BIG_KEYS = 64  # map keys over 64 bits: all can have one hash, and many woul
 
 def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int = 0,
               bignum: bool = True, simple: bool = True, keys: "Type[FormatError]" = FormatError,
-              token: "Any" = None) -> "Tuple[Any, int]":
+              token: Any = None) -> "Tuple[Any, int]":
     """Return (value, position behind it) of the CBOR item at data[pos:end] (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
@@ -913,12 +915,12 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
     """
     end = len(data) if end is None else end
     texts: "Dict[bytes, str]" = {}  # short texts come again and again: field names, dtypes
-    value: "Any" = None
+    value: Any = None
     stack: "List[Any]" = []
-    box: "Any" = []
+    box: Any = []
     left = 1  # items still to come in box; below 0: until a break
     keyed = False  # box is a map
-    key: "Any" = MISSING
+    key: Any = MISSING
     level = 0  # arrays, maps and tags around the items of box
     tags, tag = 0, -1  # how many are in front of the next item; the last of them
     big_keys = 0
@@ -934,18 +936,19 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
             if size > 23 and head != 0xFF:
                 stop = pos + (1 << (size & 3))  # 24 to 27: 1, 2, 4 or 8 bytes
                 if size < 28 and stop <= end:
-                    size = int.from_bytes(data[pos:stop], "big")
+                    size = data[pos] if size == 24 else int.from_bytes(data[pos:stop], "big")
                     pos = stop
+                elif head == 0xBF:
+                    size = -1
                 else:
                     size, pos = cbor_argument(data, pos, end, head)
             if major < 4 or (major == 7 and head != 0xFF):  # a leaf
-                if major == 3 and 0 <= size < 24:
-                    stop = pos + size
-                    value = texts.get(data[pos:stop])
-                    if value is None or stop > end:
-                        value, stop = cbor_leaf(data, start, pos, end, size, simple, token)
-                        texts[data[pos:stop]] = value
-                    pos = stop
+                if major == 3 and 0 <= size < 24 and pos + size <= end:
+                    text = data[pos:pos + size]
+                    value = texts.get(text)
+                    if value is None:
+                        value = texts[text] = text.decode()
+                    pos += size
                 elif major == 0:
                     value = size
                 else:
@@ -1008,12 +1011,14 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                 if not stack:
                     return box[0], pos
                 box, left, keyed, level = stack.pop()
-    except FormatError as error:
+    except ValueError as caught:
+        error = caught if isinstance(caught, FormatError) else FormatError(
+            "text is not UTF-8", start)
         error.what = "CBOR: " + error.what
         error.offset = base + (error.offset or 0)
         if token is not None:
             error.field = token.path(len(stack), key if keyed else len(box))
-        raise
+        raise error
 
 
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
@@ -1031,7 +1036,7 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
 
 
 def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bool,
-              token: "Any") -> "Tuple[Any, int]":
+              token: Any) -> "Tuple[Any, int]":
     """Return (value, position behind it) of a number, a string or a simple value.
 
     Its head is data[start:pos], with the argument `size`, below 0 for chunks.
@@ -1075,24 +1080,24 @@ class CborFields:
     A list is plain unless its items have a meaning of their own, or hold more than plain values.
     """
 
-    def __init__(self, trace: Trace, base: int, name: str, meaning: "Any", level: int) -> None:
+    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
         self.trace, self.base = trace, base
         self.level = level  # containers so deep are the entries of tensors
         self.boxes: "List[Any]" = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.start = -1  # where the key or tag in front of the next value began
         self.rows: "List[Any]" = []  # fields of an open list of plain values: itself, its items
 
-    def join(self, depth: int, key: "Any") -> str:
+    def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
         return path if depth == 0 or key is MISSING else join_path(path, key)
 
-    def path(self, depth: int, key: "Any") -> str:
+    def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item; what came before it becomes fields."""
         self.flush()
         return self.join(depth, key) or "item"
 
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: "Any",
-                 key: "Any") -> None:
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any,
+                 key: Any) -> None:
         begin = start if self.start < 0 else self.start
         if kind == "chunk":
             return
@@ -1144,7 +1149,7 @@ class CborFields:
         return path + "." if depth >= self.level else None
 
 
-def cbor_loads(data: "Any") -> "Any":
+def cbor_loads(data: Any) -> Any:
     """Return the value of one CBOR item; bytes behind it are a FormatError.
 
     Tags are dropped (2 and 3 make big integers), undefined is None, other simple values opaque.
@@ -1184,7 +1189,7 @@ def cbor_float(value: float) -> bytes:
     return pack(">Bd", 0xFB, value)
 
 
-def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False,
+def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
                depth: int = 0) -> bytes:
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
@@ -1206,7 +1211,7 @@ def cbor_dumps(value: "Any", *, indefinite: bool = False, sort: bool = False,
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
     if depth >= MAX_DEPTH:
         raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
-    inside: "Any" = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
+    inside: Any = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
     if isinstance(value, (list, tuple)):
         items = [cbor_dumps(item, **inside) for item in value]
         return cbor_head(4, len(items)) + b"".join(items)
@@ -1256,7 +1261,7 @@ def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
 _MSGPACK_FIRST = () if BOARD else tuple([_msgpack_row(byte) for byte in range(256)])
 
 
-def msgpack_head(data: "Any", pos: int, end: int) -> "Tuple[str, Any, int]":
+def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
@@ -1302,7 +1307,7 @@ def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> 
     return (seconds, nanoseconds), stop
 
 
-def msgpack_loads(data: "Any") -> "Any":
+def msgpack_loads(data: Any) -> Any:
     """Return the value of one MessagePack value; bytes behind it are a FormatError.
 
     str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds).
@@ -1314,7 +1319,7 @@ def msgpack_loads(data: "Any") -> "Any":
     data = bytes(memoryview(data))
     pos, end = 0, len(data)
     stack: "List[Any]" = []  # the containers around: a loop, because boards cannot recurse so deep
-    box: "Any" = []
+    box: Any = []
     left, keyed, key = 1, False, MISSING
     while stack or left:
         start = pos
@@ -1355,7 +1360,7 @@ def msgpack_loads(data: "Any") -> "Any":
 class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
-    def value(self, kind: str, field: str, doc: str) -> "Any":
+    def value(self, kind: str, field: str, doc: str) -> Any:
         """Return the value, or the length, of the next head, which must be of this kind."""
         at = self.pos - self.base
         if at + 9 > len(self.data):
@@ -1378,10 +1383,11 @@ class MsgpackReader(Cursor):
 
     def uint32(self, field: str, doc: str, index: "Optional[int]" = None) -> int:
         """Return an integer from 0 to 2**32-1, in whichever form it is stored."""
-        at = self.pos - self.base
-        if self.trace is None and at + 5 <= len(self.data) and self.data[at] == 0xCE:
+        at, data = self.pos - self.base, self.data
+        if self.trace is None and at + 5 <= len(data) and data[at] == 0xCE:
             self.pos += 5
-            return int(unpack_from(">I", self.data, at + 1)[0])
+            short: int = unpack_from(">I", data, at + 1)[0]
+            return short
         start = self.pos
         name = field if index is None else "%s[%d]" % (field, index)
         value = self.value("int", name, doc)
@@ -1414,9 +1420,11 @@ class MsgpackReader(Cursor):
         found: "List[bytes]" = []
         if self.trace is None:
             data, at = self.data, self.pos - self.base
-            while len(found) < size and at < len(data) and 0xA0 <= data[at] < 0xC0:
-                stop = at + data[at] - 0x9F
-                if stop > len(data):
+            end = len(data)
+            while at < end and len(found) < size:
+                head = data[at]
+                stop = at + head - 0x9F
+                if not 0xA0 <= head < 0xC0 or stop > end:
                     break
                 found.append(data[at + 1:stop])
                 at = stop
@@ -1441,7 +1449,7 @@ def msgpack_size(kind: str, count: int) -> bytes:
     raise ValueError("%s does not fit %d bits" % (show(count), 64 if kind == "int" else 32))
 
 
-def msgpack_dumps(value: "Any", *, typed: bool = False, depth: int = 0) -> bytes:
+def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
 
     ValueError for what does not fit, also for an item with MAX_MSGPACK_DEPTH containers around
@@ -1491,7 +1499,7 @@ def msgpack_dumps(value: "Any", *, typed: bool = False, depth: int = 0) -> bytes
 class FlatReader(Reader):
     """One FlatBuffer; every read is checked."""
 
-    def __init__(self, data: "Any", base: int = 0, around: "Optional[Reader]" = None) -> None:
+    def __init__(self, data: Any, base: int = 0, around: "Optional[Reader]" = None) -> None:
         if around is not None:  # the reader of the file, whose path, trace and faults it shares
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
@@ -1499,10 +1507,10 @@ class FlatReader(Reader):
         self.base = base  # offset in the file of the first byte
         self._plans: "Dict[Any, Any]" = {}
 
-    def wrong(self, what: str, pos: int, field: str, kind: "Any" = FormatError) -> FormatError:
+    def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
-    def note(self, pos: int, nbytes: int, field: str, value: "Any", doc: str) -> None:
+    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str) -> None:
         self.add(self.base + pos, nbytes, field, value, doc)
 
     def target(self, pos: int, field: str) -> int:
@@ -1515,7 +1523,7 @@ class FlatReader(Reader):
             raise self.wrong(what, pos, field)
         return pos + step
 
-    def slots(self, table: int, most: int = 32766) -> "Shape":
+    def slots(self, table: int, most: int = 32766) -> Shape:
         """Return the distances from the table to its first fields, `most` of them; 0: absent."""
         if table < 0 or table + 4 > self.end:
             raise self.wrong("table out of bounds", max(table, 0), "vtable")
@@ -1579,7 +1587,7 @@ class FlatReader(Reader):
             out.append(value)
         return out
 
-    def _plan(self, table: int, rows: "Tuple[Any, ...]") -> "Any":
+    def _plan(self, table: int, rows: "Tuple[Any, ...]") -> Any:
         """Return how to read these slots of tables with this vtable by one unpack, or None."""
         slots = self.slots(table, len(rows))
         found = sorted([(distance, slot) for slot, distance in enumerate(slots) if distance])
@@ -1603,8 +1611,9 @@ class FlatReader(Reader):
             raise self.wrong(f"string of {nbytes} bytes, {self.end - pos - 4} left", pos, field)
         if self.data[stop]:
             raise self.wrong("no NUL behind the string", pos, field)
-        text = decode_text(self.data[pos + 4:stop])
-        if text is None:
+        try:
+            text: str = self.data[pos + 4:stop].decode()
+        except UnicodeError:
             raise self.wrong("text is not UTF-8", pos, field)
         if self.trace is not None:
             self.note(pos, nbytes + 5, field, text, doc)
@@ -1626,7 +1635,7 @@ class FlatReader(Reader):
             self.vector(pos, WIDTH[code], field)  # raises
         if limit and size > limit:
             raise self.wrong(f"{size} elements, {limit} is the limit", pos, field, Unsupported)
-        values = unpack_from("<%d%s" % (size, code), self.data, pos + 4)
+        values = unpack_from(f"<{size}{code}", self.data, pos + 4)
         if self.trace is not None:
             self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
         return values
@@ -1661,7 +1670,7 @@ class FlatTable:
     ([0], 2)
     """
 
-    def __init__(self, data: "Any", pos: "Optional[int]" = None,
+    def __init__(self, data: Any, pos: "Optional[int]" = None,
                  reader: "Optional[FlatReader]" = None) -> None:
         self._reader = FlatReader(bytes(data)) if reader is None else reader
         self._pos = self._reader.target(0, "root") if pos is None else pos
@@ -1677,7 +1686,7 @@ class FlatTable:
         at = self._target(slot)
         return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
 
-    def _bytes(self, slot: int, size: "Any", vector: bool = False) -> bytes:
+    def _bytes(self, slot: int, size: Any, vector: bool = False) -> bytes:
         """Return the bytes of an element or a vector; `size`: its code, or in bytes."""
         nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
         if nbytes < 1:
@@ -1692,7 +1701,7 @@ class FlatTable:
             raise self._reader.wrong("field out of bounds", self._pos, "slot %d" % slot)
         return bytes(self._reader.data[at:at + nbytes])
 
-    def scalar(self, slot: int, code: str, default: "Any" = None) -> "Any":
+    def scalar(self, slot: int, code: str, default: Any = None) -> Any:
         """Return a number; `code` is its struct code ("I", "d", "?")."""
         data = self._bytes(slot, code)
         return unpack_from("<" + code, data, 0)[0] if data else default
@@ -1759,7 +1768,7 @@ class FlatBuilder:
         self._align(4, len(data))
         return self._put(pack("<I", len(data) - 1) + data)
 
-    def scalars(self, code: str, values: "Any") -> int:
+    def scalars(self, code: str, values: Any) -> int:
         """Add a vector of numbers. Aligned to the element size also when it is empty."""
         size = struct.calcsize("<" + code)
         self._align(max(4, size), size * len(values))
@@ -1813,7 +1822,7 @@ class FlatBuilder:
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
-def zstd_module() -> "Any":
+def zstd_module() -> Any:
     """Return the first zstd module that is there."""
     for name in ZSTD_MODULES:
         try:
@@ -1827,7 +1836,7 @@ def zstd_module() -> "Any":
 class _Frames:
     """The stored bytes of a tensor as a binary file."""
 
-    def __init__(self, source: "Any", offset: int, nbytes: int) -> None:
+    def __init__(self, source: Any, offset: int, nbytes: int) -> None:
         self._source = source
         self._pos = offset
         self._end = offset + nbytes
@@ -1838,14 +1847,14 @@ class _Frames:
         return bytes(self._source.view(self._pos - nbytes, nbytes))
 
 
-def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Chunks":
+def zstd_blocks(source: Any, offset: int, nbytes: int, count: int) -> Chunks:
     """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
 
     FormatError where frames are damaged or give another number of bytes, whatever they state.
     """
     module = zstd_module()
     check_frames(source, offset, nbytes)
-    stream: "Any" = _Frames(source, offset, nbytes)
+    stream: Any = _Frames(source, offset, nbytes)
     if hasattr(module, "ZstdFile"):
         stream = module.ZstdFile(stream)
     else:
@@ -1862,7 +1871,7 @@ def zstd_blocks(source: "Any", offset: int, nbytes: int, count: int) -> "Chunks"
         raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
 
 
-def check_frames(source: "Any", at: int, nbytes: int) -> None:
+def check_frames(source: Any, at: int, nbytes: int) -> None:
     """Raise FormatError unless they are whole frames: not every module looks (RFC 8878).
 
     frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
@@ -1889,7 +1898,7 @@ def check_frames(source: "Any", at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
 
 
-def call_zstd(call: "Any", *args: "Any") -> "Any":
+def call_zstd(call: Any, *args: Any) -> Any:
     """Call into the zstd module: whatever it raises on bad data is a FormatError."""
     try:
         return call(*args)
@@ -1936,13 +1945,13 @@ ENCODINGS["zstd"] = Zstd()
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
 
 
-def pieces(view: "Any", nbytes: int) -> "Chunks":
+def pieces(view: Any, nbytes: int) -> Chunks:
     """Yield a view in parts of nbytes bytes (the last one may be shorter)."""
     for start in range(0, len(view), nbytes):
         yield view[start:start + nbytes]
 
 
-def gather(view: "Any", first: int, shape: "Any", strides: "Any", itemsize: int) -> "Chunks":
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array whose element 0 is at `first`."""
     dims: "List[int]" = []
     steps: "List[int]" = []
@@ -1968,7 +1977,7 @@ def gather(view: "Any", first: int, shape: "Any", strides: "Any", itemsize: int)
             yield from gather(view, first + start * steps[0], part, steps, itemsize)
 
 
-def _gather_block(view: "Any", first: int, dims: "Any", steps: "Any", itemsize: int) -> bytearray:
+def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytearray:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
     out = bytearray(itemsize * count_elements(dims))
     places = row_major(tuple(dims), itemsize)
@@ -2006,7 +2015,7 @@ class Storage:
 
     __slots__ = ("source", "offset", "nbytes", "strides", "order", "encoding", "why")
 
-    def __init__(self, source: "Any", offset: int, nbytes: int, strides: "Optional[Shape]" = None,
+    def __init__(self, source: Any, offset: int, nbytes: int, strides: "Optional[Shape]" = None,
                  order: str = "<", encoding: str = "raw", why: "Optional[str]" = None) -> None:
         self.source = source
         self.offset = offset  # of the first element in the source (of the stored bytes if coded)
@@ -2027,27 +2036,27 @@ class Tensor:
 
     __slots__ = ("name", "dtype", "shape", "stored", "format", "_attrs")
     components: "Optional[Dict[str, Tensor]]" = None  # of a sparse tensor: its parts, see [6b]
-    own_attrs: "Any" = ()  # of a sparse tensor: keys of attrs that say how it is stored
+    own_attrs: Any = ()  # of a sparse tensor: keys of attrs that say how it is stored
     scheme: "Optional[Facts]" = None  # of a quantized tensor: how it is stored, see [6c]
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: "Shape",
-                 stored: "Any", attrs: "Any" = (), format: "Optional[str]" = None) -> None:
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape,
+                 stored: Any, attrs: Any = (), format: "Optional[str]" = None) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.stored: Storage = stored
         self.format = format
-        self._attrs: "Facts" = attrs  # or (key, value, ...), which becomes one when asked for
+        self._attrs: Facts = attrs  # or (key, value, ...), which becomes one when asked for
 
     @property
-    def attrs(self) -> "Facts":
+    def attrs(self) -> Facts:
         """Facts of the format that the tensor came from (or for the one it will be saved to)."""
         if isinstance(self._attrs, tuple):
             flat = self._attrs
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
-    def attrs_without(self, keys: "Any") -> "Facts":
+    def attrs_without(self, keys: Any) -> Facts:
         return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
 
     @property
@@ -2069,7 +2078,7 @@ class Tensor:
         return self.stored.nbytes if self.itemsize is None else self.size * self.itemsize
 
     @property
-    def strides(self) -> "Shape":
+    def strides(self) -> Shape:
         """Bytes from one element to the next, per dimension, in the decoded data."""
         return self.stored.strides or row_major(self.shape, self.itemsize or 1)
 
@@ -2121,7 +2130,7 @@ class Tensor:
         return low, sum(ends) - low + (self.itemsize or 1)
 
     @property
-    def raw(self) -> "Any":
+    def raw(self) -> Any:
         """The bytes as stored, read-only; of a sub-tensor the span from its first to its last."""
         low, high = self._span()
         return self.stored.source.view(self.stored.offset + low, high - low)
@@ -2139,7 +2148,7 @@ class Tensor:
                 and self._gap_free() and bool(stored.source.zero_copy))
 
     @property
-    def data(self) -> "Any":
+    def data(self) -> Any:
         """The elements as a flat typed memoryview in storage order and native byte order.
 
         Zero-copy where `.zero_copy`, else decoded anew at each call; float16 and bfloat16 as bits
@@ -2153,7 +2162,7 @@ class Tensor:
         return view_as(base.raw if native else swap(base.raw, itemsize),
                        "H" if code == "e" else code)
 
-    def blocks(self) -> "Chunks":
+    def blocks(self) -> Chunks:
         """Yield the elements as row-major little-endian bytes: in one view, or about BLOCK each."""
         stored = self.stored
         if self.itemsize is None and stored.why is None:  # quantized
@@ -2167,14 +2176,14 @@ class Tensor:
             return blocks
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
-    def stored_blocks(self) -> "Chunks":
+    def stored_blocks(self) -> Chunks:
         """Yield the stored bytes as they are: in one view if there is one, or in BLOCKs."""
         source, offset, nbytes = self.stored.source, self.stored.offset, self.stored.nbytes
         size = max(1, nbytes) if source.zero_copy else BLOCK
         for start in range(0, max(1, nbytes), size):  # no bytes are read too: a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
-    def _decode(self) -> "Chunks":
+    def _decode(self) -> Chunks:
         stored = self.stored
         try:
             yield from ENCODINGS[stored.encoding].decode(stored.source, stored.offset,
@@ -2182,15 +2191,15 @@ class Tensor:
         except FormatError as error:
             raise self.error(error.what, type(error))
 
-    def copy(self, **changes: "Any") -> "Tensor":
+    def copy(self, **changes: Any) -> "Tensor":
         """Return the same tensor with some of the constructor's arguments changed."""
-        args: "Facts" = {
+        args: Facts = {
             "name": self.name, "dtype": self.dtype, "shape": self.shape, "stored": self.stored,
             "attrs": Map(self.attrs.items()), "format": self.format}
         args.update(changes)
         return (Tensor if args["dtype"] in ITEMSIZE else type(self))(**args)
 
-    def in_memory(self, data: "Any") -> "Tensor":
+    def in_memory(self, data: Any) -> "Tensor":
         """Return the same tensor over row-major little-endian bytes in memory."""
         return self.copy(stored=Storage(Memory(data), 0, len(data)))
 
@@ -2227,13 +2236,13 @@ class Tensor:
         return b"".join([bytes(block) for block in self.blocks()])
 
     @property
-    def flat(self) -> "Chunks":
+    def flat(self) -> Chunks:
         """Iterate over the elements as Python numbers, row-major, in constant memory."""
         self.check()
         return (value for block in self.blocks() for piece in pieces(block, min(BLOCK, 1 << 16))
                 for value in unpack_values(str(self.dtype), piece))
 
-    def tolist(self) -> "Any":
+    def tolist(self) -> Any:
         """Return the elements as nested lists; of a scalar, the number."""
         values = list(self.flat)
         if not self.shape:
@@ -2248,7 +2257,7 @@ class Tensor:
             values = [values[i * n:(i + 1) * n] for i in range(groups)]
         return values
 
-    def item(self) -> "Any":
+    def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there is not just one."""
         if self.size != 1:
             raise ValueError("item() needs a tensor of one element, this one has %d" % self.size)
@@ -2273,7 +2282,7 @@ class Tensor:
         """Return a row-major little-endian copy in memory."""
         return self.in_memory(self.tobytes())
 
-    def __getitem__(self, key: "Any") -> "Any":
+    def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed tensor .contiguous() each time."""
         itemsize, old = self.check(), self.stored
         if old.encoding != "raw":
@@ -2309,13 +2318,13 @@ class Tensor:
         stored = Storage(old.source, offset, nbytes, strides or None, old.order)
         return Tensor(self.name, self.dtype, shape, stored, (), self.format)
 
-    def __iter__(self) -> "Chunks":
+    def __iter__(self) -> Chunks:
         for i in range(len(self)):
             yield self[i]
 
     # <full>
     @property
-    def __array_interface__(self) -> "Facts":
+    def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for: zero-copy with strides and byte order, read-only."""
         itemsize = self.check()
         base, order = self, self.stored.order
@@ -2326,7 +2335,7 @@ class Tensor:
         return {"version": 3, "shape": self.shape, "typestr": "%s%s%d" % (order, kind, itemsize),
                 "data": base.raw, "strides": base.stored.strides, "offset": -base._span()[0]}
 
-    def __buffer__(self, flags: int) -> "Any":
+    def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
         code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
         if code is None or stored.why is not None:
@@ -2337,7 +2346,7 @@ class Tensor:
             raise BufferError("memoryview cannot show the shape %s" % show(self.shape))
         return self.data.cast("B").cast(code, self.shape)
 
-    def __reduce__(self) -> "Any":
+    def __reduce__(self) -> Any:
         """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
         stored = self.stored
         if not isinstance(stored.source, Path):
@@ -2351,14 +2360,14 @@ class Tensor:
 class _Keys:
     """_Keys()[:] is the slice itself; boards make slices nowhere else."""
 
-    def __getitem__(self, key: "Any") -> "Any":
+    def __getitem__(self, key: Any) -> Any:
         return key
 
 
 _ALL = _Keys()[:]
 
 
-def as_index(key: "Any") -> int:
+def as_index(key: Any) -> int:
     """Return an index as an int: ints and what has __index__ (numpy integers), nothing else."""
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError("an index is an int, a slice or Ellipsis, not %s" % type(key).__name__)
@@ -2390,7 +2399,7 @@ class Cast(Tensor):
         super().__init__(base.name, dtype, base.shape, stored, attrs, base.format)
         self._base = base
 
-    def blocks(self) -> "Chunks":
+    def blocks(self) -> Chunks:
         for block in self._base.blocks():
             for piece in pieces(block, BLOCK):
                 yield cast_block(piece, str(self._base.dtype), str(self.dtype))
@@ -2407,7 +2416,7 @@ class File:
     `.path` (None without one), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
     """
 
-    def __init__(self, format: str, source: "Any", attrs: "Facts", metadata: "Facts",
+    def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
                  tensors: "List[Tensor]", options: "Optional[Facts]" = None) -> None:
         self.format = format
         self.path: "Optional[str]" = source.path
@@ -2416,7 +2425,9 @@ class File:
         self.metadata = metadata
         self._source = source
         self._options = options or {}
-        self._tensors: "Dict[str, Tensor]" = Map([(item.name, item) for item in tensors])
+        self._tensors: "Dict[str, Tensor]" = Map()
+        for item in tensors:
+            self._tensors[item.name] = item
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -2443,16 +2454,16 @@ class File:
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
 
-    def keys(self) -> "Any":
+    def keys(self) -> Any:
         return self._tensors.keys()
 
-    def values(self) -> "Any":
+    def values(self) -> Any:
         return self._tensors.values()
 
-    def items(self) -> "Any":
+    def items(self) -> Any:
         return self._tensors.items()
 
-    def get(self, name: str, default: "Any" = None) -> "Any":
+    def get(self, name: str, default: Any = None) -> Any:
         return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
@@ -2468,11 +2479,11 @@ class File:
     def __enter__(self) -> "File":
         return self
 
-    def __exit__(self, *error: "Any") -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
     # <full>
-    def __reduce__(self) -> "Any":
+    def __reduce__(self) -> Any:
         if self.path is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
         from functools import partial
@@ -2481,7 +2492,7 @@ class File:
     # </full>
 
 
-def new_tensor(dtype: "Optional[str]", shape: "Shape", raw: "Any", order: str = "<",
+def new_tensor(dtype: "Optional[str]", shape: Shape, raw: Any, order: str = "<",
                name: str = "", format: "Optional[str]" = None) -> Tensor:
     source = Memory(raw)
     return Tensor(name, dtype, shape, Storage(source, 0, source.nbytes, None, order), (), format)
@@ -2492,8 +2503,8 @@ def is_sparse(item: Tensor) -> bool:
 
 
 # <save>
-def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = None, *,
-           components: "Any" = None, **attrs: "Any") -> Tensor:
+def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
+           components: Any = None, **attrs: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays, to look at or to save.
 
     Nested lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given.
@@ -2533,14 +2544,14 @@ def tensor(data: "Any" = None, dtype: "Optional[str]" = None, shape: "Any" = Non
     return made
 
 
-def as_shape(shape: "Any") -> "Shape":
+def as_shape(shape: Any) -> Shape:
     """Return a shape given as one dimension or several as a tuple of ints."""
     if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
         shape = (shape,)
     return tuple([as_index(n) for n in shape])
 
 
-def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
+def _from_lists(data: Any, dtype: "Optional[str]") -> Tensor:
     shape: "List[int]" = []
     level = [data]
     while level and isinstance(level[0], (list, tuple)):
@@ -2562,7 +2573,7 @@ def _from_lists(data: "Any", dtype: "Optional[str]") -> Tensor:
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
 
-def _from_bytes(data: "Any", dtype: str) -> Tensor:
+def _from_bytes(data: Any, dtype: str) -> Tensor:
     if len(data) % ITEMSIZE[dtype]:
         raise ValueError("%d bytes are not a whole number of %s" % (len(data), dtype))
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
@@ -2572,7 +2583,7 @@ BUFFER_KINDS = dict([(code, kind) for kind, codes in (  # of each struct code
     ("float", "fde"), ("bool", "?"), ("int", "bhilqn"), ("uint", "BHILQN")) for code in codes])
 
 
-def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
+def _from_buffer(data: Any, dtype: "Optional[str]") -> Tensor:
     """Return a Tensor of a bytes-like object or an array; zero-copy where it is contiguous."""
     if BOARD:  # a memoryview has neither format nor cast there: other buffers as numbers
         memoryview(data)  # a TypeError for what is not a buffer
@@ -2603,7 +2614,7 @@ def _from_buffer(data: "Any", dtype: "Optional[str]") -> Tensor:
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
-def has_buffer(data: "Any") -> bool:
+def has_buffer(data: Any) -> bool:
     try:
         memoryview(data)
     except (TypeError, ValueError, BufferError):
@@ -2625,9 +2636,9 @@ class Sparse(Tensor):
 
     __slots__ = ("_parts", "_read", "_places", "own_attrs")
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: "Shape", stored: "Any",
-                 attrs: "Any", format: "Optional[str]", parts: "Any" = None, read: "Any" = None,
-                 places: "Any" = (), own_attrs: "Any" = ()) -> None:
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
+                 attrs: Any, format: "Optional[str]", parts: Any = None, read: Any = None,
+                 places: Any = (), own_attrs: Any = ()) -> None:
         old = stored or parts["values"].stored
         stored = Storage(old.source, old.offset, old.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, attrs, format)
@@ -2661,10 +2672,10 @@ class Sparse(Tensor):
             out[place * size:place * size + size] = value
         return self.in_memory(out)
 
-    def blocks(self) -> "Chunks":
+    def blocks(self) -> Chunks:
         return self.todense().blocks()
 
-    def copy(self, **changes: "Any") -> Tensor:
+    def copy(self, **changes: Any) -> Tensor:
         if "stored" in changes:  # the dense form: what described the parts is gone
             changes.setdefault("attrs", self.attrs_without(self.own_attrs))
             return super().copy(**changes)
@@ -2673,7 +2684,7 @@ class Sparse(Tensor):
                       self._parts, self._read, self._places, self.own_attrs)
 
     # <full>
-    def __reduce__(self) -> "Any":
+    def __reduce__(self) -> Any:
         return Sparse, (self.name, self.dtype, self.shape, None, self.attrs, self.format,
                         self.components, None, (), self.own_attrs)
     # </full>
@@ -2700,7 +2711,7 @@ class Sparse(Tensor):
         return parts
 
     @staticmethod
-    def make(dtype: "Optional[str]", shape: "Any", components: "Any", attrs: "Facts") -> Tensor:
+    def make(dtype: "Optional[str]", shape: Any, components: Any, attrs: Facts) -> Tensor:
         """Return a sparse Tensor of its parts, each as tensor() takes it."""
         keys = sorted(components)
         if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
@@ -2726,7 +2737,7 @@ class Sparse(Tensor):
 FEATURES["sparse"] = Sparse
 
 
-def check_parts(shape: "Shape", parts: "Dict[str, Tensor]") -> "Optional[str]":
+def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
     """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
     nnz, rank = parts["values"].size, len(shape)
     if "coords" in parts:
@@ -2759,7 +2770,7 @@ def check_parts(shape: "Shape", parts: "Dict[str, Tensor]") -> "Optional[str]":
     return None
 
 
-def find_places(shape: "Shape", parts: "Dict[str, Tensor]") -> "Iterator[int]":
+def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "Iterator[int]":
     """Yield, for each stored value, its place among the elements of the dense form."""
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
@@ -2780,7 +2791,7 @@ class Plan:
     """How the bytes of a quantized tensor are laid out: values, zeros to 4 bytes, scales."""
 
     def __init__(self, kind: "Optional[str]", bits: int, value_bytes: int, scale: str, count: int,
-                 block: "Any") -> None:
+                 block: Any) -> None:
         self.kind = kind  # of minifloat; None: two's complement
         self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
         self.scale, self.count = scale, count  # a dtype or a kind of minifloat, how many
@@ -2797,7 +2808,7 @@ class Quantized(Tensor):
     """
 
     __slots__ = ()
-    SCHEMES: "Facts" = {}
+    SCHEMES: Facts = {}
 
     def _found(self) -> "Tuple[Any, Facts]":
         """Return (what a format registered, the scheme) for the attr that this tensor has."""
@@ -2807,7 +2818,7 @@ class Quantized(Tensor):
         raise self.error("no quantization scheme is known for it", Unsupported)
 
     @property
-    def scheme(self) -> "Facts":  # type: ignore[override]
+    def scheme(self) -> Facts:  # type: ignore[override]
         """How it is stored, in the words of its format."""
         return self._found()[1]
 
@@ -2819,7 +2830,7 @@ class Quantized(Tensor):
                 self.stored.nbytes, plan.nbytes), Unsupported)
         return plan
 
-    def _made(self, dtype: str, shape: "Shape", numbers: "Any") -> Tensor:
+    def _made(self, dtype: str, shape: Shape, numbers: Any) -> Tensor:
         return new_tensor(dtype, shape, pack_values(dtype, numbers), "<", self.name, self.format)
 
     @property
@@ -2855,7 +2866,7 @@ class Quantized(Tensor):
 
     # <save>
     @staticmethod
-    def make(data: "Any", shape: "Any", attrs: "Facts") -> "Quantized":
+    def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes in the scheme that an attr describes."""
         if shape is None or not [key for key, schemes in Quantized.SCHEMES.items() if key in attrs
                                  and isinstance(schemes.scheme_of(attrs[key]), dict)]:
@@ -2892,9 +2903,10 @@ def minifloat(kind: str, code: int) -> float:
 U64 = "0 to 2**64-1"
 KINDS = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
+    "unsigned": (int, None, "an integer " + U64),
     "numbers": (list, all_u64, "an array of integers " + U64),
-    "range": (list, lambda pair: len(pair) == 2 and all_u64(pair),
+    "range": (list, lambda pair: len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
+              and 0 <= pair[0] < 1 << 64 and 0 <= pair[1] < 1 << 64,
               "an array of two integers " + U64)}
 
 
@@ -2906,19 +2918,19 @@ class MapRows:
     text with `text_keys`.
     """
 
-    def __init__(self, *rows: "Any", other: str, text_keys: bool = False) -> None:
+    def __init__(self, *rows: Any, other: str, text_keys: bool = False) -> None:
         self.keys = [row[0] for row in rows]
         self.needed = [row[0] for row in rows if row[2]]
         self.text_keys = text_keys
-        self.meanings: "Facts" = {"*": (other, None)}
-        self._rows: "Facts" = {}
+        self.meanings: Facts = {"*": (other, None)}
+        self._rows: Facts = {}
         for key, kind, needed, doc, *items in rows:
             self.meanings[key] = doc, items[0] if items else None
             if kind != "any":
                 known = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
                 self._rows[key] = known + (needed is None,)
 
-    def check(self, entry: "Any") -> "Optional[Tuple[Optional[str], str]]":
+    def check(self, entry: Any) -> "Optional[Tuple[Optional[str], str]]":
         """Return (key or None, why) of something that is wrong with a map, or None."""
         if type(entry) is not Map:
             return None, "it is %s, expected a map" % show(entry)
@@ -2929,7 +2941,8 @@ class MapRows:
                     return None, "the key %s is not text" % show(key)
                 continue
             python, fits, words, nullable = row
-            if type(value) is python and (fits is None or fits(value)):
+            if type(value) is python and (
+                    0 <= value < 1 << 64 if python is int else fits is None or fits(value)):
                 continue
             if value is not None or not nullable:
                 return key, "%s is %s, expected %s" % (key, show(value), words)
@@ -2949,7 +2962,7 @@ class Format:
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin; those of refused generations too
     MARKED = True  # every file begins with one of the MAGICS
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
-    DTYPES: "Any" = ()
+    DTYPES: Any = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -2960,7 +2973,7 @@ class Format:
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
-    READER: "Any" = Cursor  # what read() takes
+    READER: Any = Cursor  # what read() takes
     ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
     PAD_INSIDE = 0  # fewer zeros than this between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -2973,7 +2986,7 @@ class Format:
         """Return whether a file that begins so is of this format, or a generation of it."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
-    def check_magic(self, cursor: "Any", magic: bytes) -> None:
+    def check_magic(self, cursor: Any, magic: bytes) -> None:
         """Raise unless the file begins with its magic; other generations are refused by name."""
         head = cursor.head(len(magic))
         if head and head == magic[:len(head)]:
@@ -2984,7 +2997,7 @@ class Format:
                 what, kind = f"{name}; only {self.TITLE} is read", Unsupported
         raise cursor.error(what, "magic", 0, check="magic", kind=kind)
 
-    def read(self, cursor: "Any") -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Any) -> "Tuple[Any, Any, List[Tensor]]":
         """Return (attrs, metadata, tensors): the index is parsed, no tensor byte is touched."""
         raise NotImplementedError
 
@@ -2992,17 +3005,17 @@ class Format:
         """Return (label, offset, nbytes, text) of each checksum stored for a tensor's bytes."""
         return []
 
-    def check_range(self, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
         """Return (status, why) of a checksum, as checksums() gives it, of a range of the file."""
         raise NotImplementedError
 
     # <tools>
-    def alignment(self, attrs: "Any") -> int:
+    def alignment(self, attrs: Any) -> int:
         """Return the multiple of bytes at which the tensors of a file begin."""
         return self.ALIGN
 
-    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
-                attrs: "Any") -> "List[Tuple[int, int, str]]":
+    def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
+                attrs: Any) -> "List[Tuple[int, int, str]]":
         """Return (nbytes, byte, doc) of the pieces of a gap that are padding by the rule.
 
         `before`, `after`: "structure", "data" or "end" (of the file), what the gap lies between;
@@ -3015,33 +3028,33 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, "to a multiple of %d" % align)]
 
-    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
+    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what the real libraries are known to make of a file, other than we do."""
         return iter(())
 
     def is_content(self, key: str) -> bool:
         return key in self.CONTENT
 
-    def loaded_name(self, name: str, options: "Facts") -> str:
+    def loaded_name(self, name: str, options: Facts) -> str:
         """Return the name under which a tensor that was saved with this name is loaded."""
         return name
     # </tools>
 
     # <save>
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         """Check everything, then return an iterator over the bytes of the file."""
         raise NotImplementedError
 
-    def choose(self, key: str, default: "Any", options: "Any", attrs: "Any") -> "Any":
+    def choose(self, key: str, default: Any, options: Any, attrs: Any) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
         given = attrs if options.get(key) is None else options
         return default if given.get(key) is None else given[key]
 
-    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
         """Return (key, why) of the entries of the metadata that cannot be written."""
         return [(key, "there is no place for metadata") for key in metadata]
 
-    def own_attrs(self, tensor: Tensor) -> "Facts":
+    def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
         return tensor.attrs if tensor.format in (None, self.NAME) else {}
 
@@ -3049,7 +3062,7 @@ class Format:
         """Return whether a tensor whose values are unknown here can be written as it is stored."""
         return False
 
-    def check_items(self, items: "Items", metadata: "Any", options: "Facts") -> "List[Any]":
+    def check_items(self, items: Items, metadata: Any, options: Facts) -> "List[Any]":
         """Return (tensor name, why) of what cannot be written, as far as it is alike everywhere."""
         problems: "List[Any]" = []
         for name, item in items:
@@ -3084,8 +3097,8 @@ class Format:
             raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
 
     @staticmethod
-    def lay_out(head: bytes, items: "Items", starts: "List[int]", end: int,
-                tail: bytes = b"") -> "Chunks":
+    def lay_out(head: bytes, items: Items, starts: "List[int]", end: int,
+                tail: bytes = b"") -> Chunks:
         """Yield a file: head, each tensor's bytes from its start on, zeros between, up to end."""
         yield head
         at = len(head)
@@ -3117,7 +3130,7 @@ def admit(reader: Reader, rows: "Iterable[Any]", kind: Format, low: int, high: i
             continue
         seen[name] = i
         nbytes, offset = stored.nbytes, stored.offset
-        outside = nbytes and (offset < low or offset + nbytes > high)
+        outside = (offset < low or offset + nbytes > high) and nbytes
         need = sizes.get(dtype)
         if need is not None and stored.encoding == "raw" and stored.why is None:
             if len(shape) > 8:
@@ -3222,7 +3235,7 @@ class Mag(Format):
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, [item for item in tensors if item.dtype is not None]
 
-    def _decide(self, cursor: Cursor, header: "Any") -> "Tuple[bool, Any]":
+    def _decide(self, cursor: Cursor, header: Any) -> "Tuple[bool, Any]":
         """Return (is it the specification's layout, walk) by the checksum; no walk: none fits."""
         walks: "List[Any]" = []
         for spec in (True, False) if header[3] else (True,):
@@ -3246,7 +3259,7 @@ class Mag(Format):
         raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
                            % (header[2], whole, crc32c(tail)), "checksum", 8, check="checksum")
 
-    def _walk(self, cursor: Cursor, spec: bool, header: "Any") -> "Tuple[int, Any, Any]":
+    def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, records of tensors): only the lengths are checked."""
         left, need = cursor.end - 24, 0
         for count, least, what, field, offset in (
@@ -3289,8 +3302,8 @@ class Mag(Format):
         nbytes, = cursor.record(self.KEY_LENGTH)
         return cursor.take(nbytes, "key", "name of the tensor"), values
 
-    def _metadata(self, cursor: Cursor, meta: "List[Any]", later: "List[FormatError]") -> "Facts":
-        metadata: "Facts" = Map()
+    def _metadata(self, cursor: Cursor, meta: "List[Any]", later: "List[FormatError]") -> Facts:
+        metadata: Facts = Map()
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.enter("metadata", i)
             key = decode_text(raw)
@@ -3307,8 +3320,9 @@ class Mag(Format):
         cursor.leave()
         return metadata
 
-    def _rows(self, cursor: Cursor, spec: bool, records: "Any", later: "Any") -> "Chunks":
+    def _rows(self, cursor: Cursor, spec: bool, records: Any, later: Any) -> Chunks:
         source, end, traced = cursor.source, cursor.end, cursor.trace is not None
+        known: "Dict[Any, Any]" = {}  # shapes come again and again
         for i, (raw, values) in enumerate(records):
             if traced:
                 cursor.enter("tensors", i)
@@ -3318,7 +3332,10 @@ class Mag(Format):
                 continue
             if spec:
                 number, nbytes, offset, aux = values[6:]
-                shape, field, why = self._shape_of(values[:6], nbytes)
+                key = values[:6], not nbytes
+                if key not in known:
+                    known[key] = self._shape_of(*key)
+                shape, field, why = known[key]
             else:
                 number, numel, offset, aux = values[0] & 255, values[1], values[2], 0
                 if i == 0 and offset == 0 and numel % 64 == 0:
@@ -3337,9 +3354,9 @@ class Mag(Format):
             yield name, dtype, shape, stored, ("aux", aux) if aux else (), Tensor
 
     @staticmethod
-    def _shape_of(places: "Shape", nbytes: int) -> "Tuple[Shape, str, str]":
+    def _shape_of(places: Shape, empty: bool) -> "Tuple[Shape, str, str]":
         """Return (shape, field, what is wrong): the shape ends at -1, or at 0 if there are data."""
-        rank = places.index(0) if nbytes and 0 in places else 6
+        rank = 6 if empty or 0 not in places else places.index(0)
         low = min(places)
         if low < 0 and -1 in places:
             rank = min(rank, places.index(-1))
@@ -3364,8 +3381,8 @@ class Mag(Format):
         return shape, "", ""
 
     # <tools>
-    def padding(self, start: int, stop: int, before: str, after: str, filled: "Any",
-                attrs: "Any") -> "List[Tuple[int, int, str]]":
+    def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
+                attrs: Any) -> "List[Tuple[int, int, str]]":
         rows = super().padding(start, stop, before, after, filled, attrs)
         if attrs["layout"] != "spec":
             rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
@@ -3374,7 +3391,7 @@ class Mag(Format):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
-    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
+    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
             yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
         if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
@@ -3384,7 +3401,7 @@ class Mag(Format):
     # </tools>
 
     # <save>
-    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
         misfits = []
         for key, value in metadata.items():
             if not is_text(key) or not key or "\0" in key:
@@ -3400,7 +3417,7 @@ class Mag(Format):
                  ("a key over 2**32-1 bytes; the field is 32 bits", long))
         return super().check_name(name) + [why for why, broken in rules if broken]
 
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
         rows, starts = [], []
         for key, value in metadata.items():
@@ -3489,7 +3506,7 @@ class ZTensor(Format):
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     CHOICES = (("encoding", ("raw",) + tuple(ENCODINGS)), ("data_endianness", ("little", "big")),
                ("checksum", ("none", "crc32c", "sha256")))
-    LAYOUTS: "Facts" = {}  # besides dense: what makes the tensor of such an entry
+    LAYOUTS: Facts = {}  # besides dense: what makes the tensor of such an entry
 
     def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
         self.check_magic(cursor, self.MAGIC)
@@ -3516,7 +3533,7 @@ class ZTensor(Format):
                         ("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _rows(self, cursor: Cursor, index: "List[Any]", end: int) -> "Chunks":
+    def _rows(self, cursor: Cursor, index: "List[Any]", end: int) -> Chunks:
         source, check, traced = cursor.source, self.ENTRY.check, cursor.trace is not None
         for i, entry in enumerate(index):
             if traced:
@@ -3566,7 +3583,7 @@ class ZTensor(Format):
                 rows.append(("%s: " % key if key else "", offset, nbytes, text))
         return rows
 
-    def check_range(self, source: "Any", offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
         kind, digits = text[:6], text[7:].lower()
         if text[:7] not in ("crc32c:", "sha256:"):
             return "-", "checksum %s is of an unknown algorithm" % show(text)
@@ -3589,7 +3606,7 @@ class ZTensor(Format):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
-    def remarks(self, fields: "List[Any]", attrs: "Any",
+    def remarks(self, fields: "List[Any]", attrs: Any,
                 tensors: "List[Tensor]") -> "Iterator[str]":
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout"))
                    for item in tensors
@@ -3609,7 +3626,7 @@ class ZTensor(Format):
         return (tensor.stored.why is not None and tensor.format == self.NAME
                 and tensor.attrs.get("layout") != "sparse")
 
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for key, choices in self.CHOICES:
             if options.get(key) not in (None,) + choices:
@@ -3627,11 +3644,11 @@ class ZTensor(Format):
                 Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan(self, name: str, item: Tensor, options: "Facts", problems: "List[Any]") -> "Facts":
+    def _plan(self, name: str, item: Tensor, options: Facts, problems: "List[Any]") -> Facts:
         """Return how one tensor is stored; "copy": its stored bytes as they are."""
         attrs, unknown = self.own_attrs(item), self.passes(item)
         wrong: "List[str]" = []
-        plan: "Facts" = {"level": self.choose("level", 3, options, {})}
+        plan: Facts = {"level": self.choose("level", 3, options, {})}
         for key, known in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, known[0], options, attrs)
             if value not in known and not unknown:
@@ -3669,12 +3686,12 @@ class ZTensor(Format):
         problems += [(name, text) for text in wrong]
         return plan
 
-    def _chunks(self, items: "Items", plans: "List[Facts]") -> "Chunks":
+    def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield self.MAGIC
         at = 8
         index = [cbor_head(4, len(items))]
         for (name, item), plan in zip(items, plans):
-            entry: "Facts" = {"name": name, "layout": plan["layout"], "shape": item.shape}
+            entry: Facts = {"name": name, "layout": plan["layout"], "shape": item.shape}
             custom, parts = plan["custom"], {"": item}
             # <sparse>
             if isinstance(item, Sparse):
@@ -3712,7 +3729,7 @@ class ZTensor(Format):
         data = b"".join(index)
         yield data + self.TRAILER.pack(len(data))
 
-    def _coded(self, item: Tensor, plan: "Facts") -> "Chunks":
+    def _coded(self, item: Tensor, plan: Facts) -> Chunks:
         if plan["copy"]:
             return item.stored_blocks()
         encoding, itemsize = plan["encoding"], item.check()
@@ -3741,7 +3758,7 @@ class SparseEntries:
         self.layout, self.stored = layout, stored
         self.end = end  # of the data area
 
-    def __call__(self, name: str, dtype: str, shape: "Shape", _: Storage, attrs: "Any",
+    def __call__(self, name: str, dtype: str, shape: Shape, _: Storage, attrs: Any,
                  format: str) -> Sparse:
         """Return the tensor of the entry: this object stands for its class in admit()."""
         self.base = Tensor(name, dtype, shape, self.stored, attrs, format)
@@ -3763,7 +3780,7 @@ class SparseEntries:
                              Unsupported if type(kind) is str else FormatError)
         if "nnz" in attrs and not all_u64([nnz]):
             raise base.error("nnz is %s, not an unsigned integer" % show(nnz), field="nnz")
-        found: "Any" = nnz
+        found: Any = nnz
         field = "nnz"
         if kind == "csr":
             if len(shape) != 2:
@@ -3796,7 +3813,7 @@ class SparseEntries:
             raise self.base.error(f"{nbytes} stored bytes cannot decompress to {need}")
         return part
 
-    def read_part(self, key: str, shape: "Shape") -> Tensor:
+    def read_part(self, key: str, shape: Shape) -> Tensor:
         """Return a component: of a map that places a blob, or of an inline array."""
         base, end, size = self.base, self.end, count_elements(shape)
         if key not in base.attrs:
@@ -3842,7 +3859,7 @@ class SparseEntries:
             return Map([("values", new_tensor(base.dtype, (nnz,), values, "<", "values")),
                         ("coords", new_tensor("uint64", (rank, nnz), coords, "<", "coords"))])
 
-        def part(key: str, dtype: "Any", start: int, count: int) -> Tensor:
+        def part(key: str, dtype: Any, start: int, count: int) -> Tensor:
             stored = Storage(source, at + start, count * ITEMSIZE[dtype])
             return Tensor(key, dtype, (count,), stored, (), base.format)
         if rank != 2:
@@ -3924,11 +3941,11 @@ class Primitiv(Format):
         if kind is None:
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
-        attrs: "Facts" = Map([("version", "0.1"), ("kind", kind)])
-        metadata: "Facts" = Map()
+        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
+        metadata: Facts = Map()
         tensors: "List[Tensor]" = []
         if kind == "shape":
-            dims, attrs["batch"] = self._shape(cursor)
+            dims, attrs["batch"] = self._shape(cursor, {})
             attrs["dims"] = list(dims)
         elif kind == "optimizer":
             self._configs(cursor, metadata)
@@ -3937,21 +3954,24 @@ class Primitiv(Format):
                             ("key", "data", "data"))
         return attrs, metadata, tensors
 
-    def _rows(self, cursor: MsgpackReader, kind: str) -> "Chunks":
-        known: "Dict[Any, Any]" = {}  # key parts escaped, strides of shapes: they come again
+    def _rows(self, cursor: MsgpackReader, kind: str) -> Chunks:
+        parts: "Dict[bytes, str]" = {}  # of keys, escaped; they come again, as do
+        known: "Dict[Any, Any]" = {}  # shapes and their strides
         for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
             cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
             if kind == "model":
                 cursor.enter("params", i)
-                parts = cursor.count("array", "key", "parts of the name", 1)
-                if not parts:
+                size = cursor.count("array", "key", "parts of the name", 1)
+                if not size:
                     raise cursor.error("key has no components", "key")
-                raws = cursor.texts("key", "part of the name", parts)
+                raws = cursor.texts("key", "part of the name", size)
                 for raw in raws:
-                    if raw not in known:
-                        known[raw] = self._escape(msgpack_text(raw))
-                name = ".".join([known[raw] for raw in raws])
-            yield from self._tensor(cursor, name, known)
+                    if raw not in parts:
+                        parts[raw] = self._escape(msgpack_text(raw))
+                name = ".".join([parts[raw] for raw in raws])
+            row = self._tensor(cursor, name, known)
+            yield row
+            self._skip(cursor, row)
             if kind == "tensor":
                 return
             cursor.tensor = name
@@ -3967,27 +3987,41 @@ class Primitiv(Format):
                     raise cursor.error("the names of the statistics would take more than "
                                        "MAX_COPIES = %d times the file" % MAX_COPIES, "key",
                                        tensor=name, kind=Unsupported)
-                yield from self._tensor(cursor, name + ":" + stat, known)
+                row = self._tensor(cursor, name + ":" + stat, known)
+                yield row
+                self._skip(cursor, row)
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: "Dict[Any, Any]") -> "Chunks":
-        """Yield the row of the tensor that begins here (it is admitted now); then skip its data."""
+    def _tensor(self, cursor: MsgpackReader, name: str, known: "Dict[Any, Any]") -> Any:
+        """Return the row for admit() of the tensor that begins here."""
         cursor.tensor = name
-        dims, batch = self._shape(cursor)
+        dims, batch = self._shape(cursor, known)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
         if shape not in known:
             known[shape] = column_major(shape, 4) if len(shape) > 1 else None
         stored = Storage(cursor.source, cursor.pos, nbytes, known[shape] if nbytes else None)
-        yield name, "float32", shape, stored, ("batch", batch), Tensor
+        return name, "float32", shape, stored, ("batch", batch), Tensor
+
+    @staticmethod
+    def _skip(cursor: MsgpackReader, row: Any) -> None:
+        """Go on behind the data of a tensor, which was admitted."""
+        name, _, shape, stored = row[:4]
         if cursor.trace is not None:  # here, so that a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
+            cursor.trace.add(cursor.pos, stored.nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
-        if cursor.pos + nbytes > cursor.end:  # noted as wrong (verify); nothing to go on with
+        cursor.pos += stored.nbytes
+        if cursor.pos > cursor.end:  # noted as wrong (verify); nothing to go on with
             raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
-        cursor.pos += nbytes
         cursor.tensor = None
 
-    def _shape(self, cursor: MsgpackReader) -> "Tuple[Any, int]":
+    def _shape(self, cursor: MsgpackReader, known: "Dict[Any, Any]") -> "Tuple[Any, int]":
+        start, at, raw = cursor.pos, cursor.pos - cursor.base, b""
+        if cursor.trace is None and at < len(cursor.data):
+            raw = cursor.data[at:at + 6 + 5 * (cursor.data[at] & 15)]  # its bytes, as written
+            if raw in known:
+                cursor.pos += len(raw)
+                found: "Tuple[Any, int]" = known[raw]
+                return found
         size = cursor.count("array", "dims", "dimensions", 1)
         if size > self.MAX_DIMS:
             raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
@@ -3996,9 +4030,11 @@ class Primitiv(Format):
         batch = cursor.uint32("batch", "samples")
         if not batch:
             raise cursor.error("batch is 0", "batch")
+        if cursor.pos - start == len(raw):
+            known[raw] = dims, batch
         return dims, batch
 
-    def _configs(self, cursor: MsgpackReader, metadata: "Facts") -> None:
+    def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
         for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
             seen = set(metadata)
             for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
@@ -4043,10 +4079,10 @@ class Primitiv(Format):
         return ["".join(letters) for letters in parts], stat
 
     # <tools>
-    def loaded_name(self, name: str, options: "Facts") -> str:
+    def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
 
-    def remarks(self, fields: "List[Any]", attrs: "Any",
+    def remarks(self, fields: "List[Any]", attrs: Any,
                 tensors: "List[Tensor]") -> "Iterator[str]":
         numbers = ("ver_major", "ver_minor", "data_type", "batch", "N", "value")
         for f in fields:
@@ -4061,7 +4097,7 @@ class Primitiv(Format):
     # </tools>
 
     # <save>
-    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
         misfits, seen = [], set()
@@ -4081,7 +4117,7 @@ class Primitiv(Format):
     def check_name(self, name: str) -> "List[str]":
         return []  # _groups() splits it, and finds what is wrong with it
 
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         kind: str = self.choose("kind", "model", options, attrs)
         if kind not in self.KINDS.values():
             raise ValueError("kind is one of %s, not %s" % (
@@ -4110,7 +4146,7 @@ class Primitiv(Format):
             return iter([head, msgpack_dumps(ints, typed=True), msgpack_dumps(floats, typed=True)])
         return self._chunks(head, groups, kind)
 
-    def _pack_shape(self, dims: "Any", batch: "Any") -> bytes:
+    def _pack_shape(self, dims: Any, batch: Any) -> bytes:
         if dims is None:
             raise ValueError("kind='shape' needs the option dims")
         what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
@@ -4142,7 +4178,7 @@ class Primitiv(Format):
             what.append("a dimension or the data over 2**32-1")
         return what
 
-    def _groups(self, items: "Items", kind: str, flat: bool, problems: "List[Any]") -> "Any":
+    def _groups(self, items: Items, kind: str, flat: bool, problems: "List[Any]") -> Any:
         """Return key -> {statistic: Tensor}; the statistic None is the value itself."""
         groups: "Dict[Any, Any]" = {}
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
@@ -4167,7 +4203,7 @@ class Primitiv(Format):
             found[raw] = item
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
-        outer: "Any" = (None,)  # the last key that is not inside of another one
+        outer: Any = (None,)  # the last key that is not inside of another one
         outer_name = ""
         for key in sorted(groups):
             name = ".".join([self._escape(msgpack_text(part)) for part in key])
@@ -4182,7 +4218,7 @@ class Primitiv(Format):
                                  "before ':'); escape ':' and '\\' in names, or use flat=True"))
         return groups
 
-    def _chunks(self, head: bytes, groups: "Any", kind: str) -> "Chunks":
+    def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
         yield head
         if kind == "model":
             yield msgpack_dumps(len(groups), typed=True)
@@ -4231,7 +4267,7 @@ class Burnpack(Format):
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    KNOWN: "Facts" = dict([(code, (name, (), None, None))  # what _dtype() returns
+    KNOWN: Facts = dict([(code, (name, (), None, None))  # what _dtype() returns
                            for name, code in DTYPES.items() if isinstance(code, str)])
     KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19, 0.20; a new file gets {"Bool": "Native"}
     KNOWN["Flex32"] = "float32", ("burn_dtype", "Flex32"), None, None
@@ -4272,7 +4308,7 @@ class Burnpack(Format):
         ("scalars", "map", False, "numbers by name", {"*": ("type and value", {
             "*": ("the value", None)})}), other="unknown here")
 
-    def read(self, cursor: Cursor, layout: "Any" = None) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor, layout: Any = None) -> "Tuple[Any, Any, List[Tensor]]":
         if layout not in (None, "aligned", "packed"):
             raise ValueError("layout is aligned or packed, not %r" % (layout,))
         self.check_magic(cursor, b"NRUB")
@@ -4303,7 +4339,7 @@ class Burnpack(Format):
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def _check_top(self, cursor: Cursor, top: "Any") -> None:
+    def _check_top(self, cursor: Cursor, top: Any) -> None:
         wrong = self.TOP.check(top)
         if wrong is not None:
             raise cursor.error(wrong[1], wrong[0] or "item", None if wrong[0] else 10)
@@ -4319,7 +4355,7 @@ class Burnpack(Format):
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
 
-    def _rows(self, cursor: Cursor, entries: "Facts") -> "Chunks":
+    def _rows(self, cursor: Cursor, entries: Facts) -> Chunks:
         """Yield the rows for admit(); offsets count from DS."""
         check, known, traced = self.ENTRY.check, self.KNOWN, cursor.trace is not None
         source, quantized = cursor.source, FEATURES.get("quantized", Tensor)
@@ -4339,11 +4375,11 @@ class Burnpack(Format):
                 continue
             if entry.get("param_id") is not None:
                 attrs += ("param_id", entry["param_id"])
-            stored = Storage(source, start, end - start, why=why)
+            stored = Storage(source, start, end - start, None, "<", "raw", why)
             make = quantized if dtype == "qfloat" else Tensor
             yield name, dtype, tuple(entry["shape"]), stored, attrs, make
 
-    def _dtype(self, code: "Any") -> "Any":
+    def _dtype(self, code: Any) -> Any:
         """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
         if type(code) is str and code in self.KNOWN:
             return self.KNOWN[code]
@@ -4360,7 +4396,7 @@ class Burnpack(Format):
         return None, (), None, (
             "dtype", "dtype is %s, neither text nor a map of one text key" % show(code))
 
-    def _layout(self, cursor: Cursor, behind: int, tensors: "List[Tensor]", metadata: "Any",
+    def _layout(self, cursor: Cursor, behind: int, tensors: "List[Tensor]", metadata: Any,
                 layout: "Optional[str]") -> "Tuple[str, int]":
         """Return (layout, offset of the data): the length of the file tells which it is."""
         size, aligned = cursor.end, round_up(behind, 256)
@@ -4385,10 +4421,10 @@ class Burnpack(Format):
         return layout or "aligned", base
 
     # <tools>
-    def alignment(self, attrs: "Any") -> int:
+    def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
+    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
             yield "burn 0.20 and newer misread this layout of 0.19"
         if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
@@ -4403,14 +4439,14 @@ class Burnpack(Format):
         return (tensor.format in (None, self.NAME) and tensor.dtype in (None, "qfloat")
                 and "burn_dtype" in tensor.attrs)
 
-    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
         return [(key, "Burnpack holds text to text") for key, value in metadata.items()
                 if not is_text(key) or not is_text(value)]
 
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         items = self._reorder(items, options.get("tensor_order"))
         problems = self.check_items(items, metadata, options)
-        entries: "Facts" = Map()
+        entries: Facts = Map()
         end = 0
         for name, item in items:
             own = self.own_attrs(item)
@@ -4446,7 +4482,7 @@ class Burnpack(Format):
                             base + end)
 
     @staticmethod
-    def _reorder(items: "Items", order: "Any") -> "Items":
+    def _reorder(items: Items, order: Any) -> Items:
         if order is None:
             return items
         known = Map(items)
@@ -4456,14 +4492,14 @@ class Burnpack(Format):
         return [(name, known[name]) for name in order]
 
     @staticmethod
-    def _check_scalars(scalars: "Any") -> "Facts":
-        checked: "Facts" = Map()
+    def _check_scalars(scalars: Any) -> Facts:
+        checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
-            pair: "Any" = list(given.items()) if hasattr(given, "items") else []
+            pair: Any = list(given.items()) if hasattr(given, "items") else []
             kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
             if kind == "Float" and type(value) is int:
                 value = float(value)
-            python: "Any" = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
+            python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
             low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
             if not is_text(name) or type(value) is not python or (
                     python is int and not low <= value <= high):
@@ -4486,17 +4522,17 @@ class BurnSchemes:
     UNITS = {"Native": 0, ("PackedNative",): 0, ("PackedU32",): 32, "U32": 32}  # U32: burn 0.19
 
     @staticmethod
-    def scheme_of(code: "Any") -> "Any":
+    def scheme_of(code: Any) -> Any:
         """Return the scheme in a burn_dtype."""
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
     @classmethod
-    def plan(cls, item: Tensor, scheme: "Any") -> Plan:
+    def plan(cls, item: Tensor, scheme: Any) -> Plan:
         kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
         known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
                  and type(kind) is type(param) is str and kind in cls.VALUES
                  and param in cls.SCALES and scheme["mode"] == "Symmetric")
-        where: "Any" = store if type(store) is str else None
+        where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
         block = cls.find_block(item, scheme.get("level"))
@@ -4513,7 +4549,7 @@ class BurnSchemes:
         return Plan(None if kind[0] == "Q" else kind, bits, nbytes, cls.SCALES[param], count, block)
 
     @staticmethod
-    def find_block(item: Tensor, level: "Any") -> "Any":
+    def find_block(item: Tensor, level: Any) -> Any:
         """Return the block shape, None for one scale in all, False for a level unknown here."""
         if level == "Tensor":
             return None
@@ -4583,8 +4619,8 @@ class TensorBuffers(Format):
         version, model, tensors, operations = flat.fields(root, self.ROOT)
         if version is None:
             raise flat.wrong("the required field version is missing", root, "table")
-        attrs: "Facts" = Map([("version", flat.string(version, "version", "of the format"))])
-        metadata: "Facts" = Map()
+        attrs: Facts = Map([("version", flat.string(version, "version", "of the format"))])
+        metadata: Facts = Map()
         if model is not None:
             metadata["model"] = flat.string(model, "model", "of the user")
         places = [] if tensors is None else flat.offsets(tensors, "tensors", "number of tensors")
@@ -4617,19 +4653,19 @@ class TensorBuffers(Format):
         start = cursor.end - 8 - nbytes
         return FlatReader(cursor.source.read(start, nbytes), start, cursor)
 
-    def _rows(self, cursor: Cursor, flat: FlatReader, places: "Any", budget: "Any") -> "Chunks":
+    def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
         """`budget`: the bytes that names and shapes may still take."""
-        source, traced, data = cursor.source, flat.trace is not None, flat.data
+        source, fields, traced = cursor.source, flat.fields, flat.trace is not None
         for i, place in enumerate(places):
             if traced:
                 flat.enter("tensors", i)
-            number, name_at, shape_at, code, offset, nbytes = flat.fields(place, self.ENTRY)
+            number, name_at, shape_at, code, offset, nbytes = fields(place, self.ENTRY)
             if name_at is None:
                 raise flat.wrong("the required field name is missing", place, "table")
             name = flat.string(name_at, "name", "name")
             shape = () if shape_at is None else flat.scalars(
                 shape_at, "I", "shape", "dimensions", self.MAX_RANK)
-            budget[0] -= unpack_from("<I", data, name_at)[0] + len(shape)
+            budget[0] -= len(name) + len(shape)
             if budget[0] < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", flat.base + name_at, name, kind=Unsupported)
@@ -4638,10 +4674,11 @@ class TensorBuffers(Format):
                 continue
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else "data_type %d is not known" % code
-            stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, why=why)
+            stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
+                             "<", "raw", why)
             yield name, dtype, shape, stored, ("id", number), Tensor
 
-    def _operations(self, flat: FlatReader, places: "Any", budget: "Any") -> "List[Any]":
+    def _operations(self, flat: FlatReader, places: Any, budget: Any) -> "List[Any]":
         if len(places) * 8 > flat.end:  # a table and the offset to it
             raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
                              "operations")
@@ -4662,7 +4699,7 @@ class TensorBuffers(Format):
         return found
 
     # <tools>
-    def remarks(self, fields: "List[Any]", attrs: "Any", tensors: "List[Tensor]") -> "Chunks":
+    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
         shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
         if [item for item in tensors if item.name not in shaped]:
             yield "the real library refuses it: a tensor without a shape"
@@ -4678,11 +4715,11 @@ class TensorBuffers(Format):
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
-    def misfit_metadata(self, metadata: "Any", options: "Facts") -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
         return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
                 if key != "model" or not is_text(value)]
 
-    def write(self, items: "Items", metadata: "Any", attrs: "Any", options: "Facts") -> "Chunks":
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         entries, at = [], 4
         ids: "Dict[int, str]" = {}
@@ -4704,7 +4741,7 @@ class TensorBuffers(Format):
         return self.lay_out(self.MAGIC, items, [row[3] for row in entries], at,
                             data + self.TRAILER.pack(len(data), self.MAGIC))
 
-    def _pack(self, entries: "List[Any]", metadata: "Any", operations: "Any", sort: bool) -> bytes:
+    def _pack(self, entries: "List[Any]", metadata: Any, operations: Any, sort: bool) -> bytes:
         """Return the FlatBuffer; the order of the calls is the order of its bytes, last first."""
         flat = FlatBuilder()
         places, steps = [], []
@@ -4727,7 +4764,7 @@ class TensorBuffers(Format):
             (3, "offset", listed, None), (2, "offset", tensors, None), (1, "offset", model, None),
             (0, "offset", version, None))))
 
-    def _pack_operation(self, flat: FlatBuilder, operation: "Any") -> int:
+    def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
         inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
         if not isinstance(inputs, (list, tuple)):
@@ -4767,7 +4804,7 @@ def find_format(name: str) -> "Format":
     raise ValueError(f"no format {show(name)}; there are {names}")
 
 
-def kind_of(source: "Any", name: "Optional[str]") -> "Format":
+def kind_of(source: Any, name: "Optional[str]") -> "Format":
     """Return the format by name, else by content: the leading bytes, never the suffix."""
     if name is not None:
         return find_format(name)
@@ -4790,7 +4827,7 @@ def kind_of(source: "Any", name: "Optional[str]") -> "Format":
     raise error(what, 0, "magic", None, source.path, "magic")
 
 
-def detect(source: "Any") -> "Optional[str]":
+def detect(source: Any) -> "Optional[str]":
     """Return the name of the format that a source's leading bytes tell, or None.
 
     >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
@@ -4813,11 +4850,11 @@ def check_options(options: "Iterable[str]", known: "Dict[str, str]", what: str) 
                 what, key, ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"))
 
 
-def read_file(kind: "Format", source: "Any", options: "Facts") -> File:
+def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
     check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
     import gc
-    error: "Any" = None
+    error: Any = None
     collecting = not BOARD and gc.isenabled()
     if collecting:  # a parse makes many objects and no cycles: looking for them takes a fifth of it
         gc.disable()
@@ -4840,8 +4877,8 @@ def read_file(kind: "Format", source: "Any", options: "Facts") -> File:
     raise error
 
 
-def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, **options: "Any") -> File:
+def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, a bytes-like object, or a seekable binary stream (read from its start; not
@@ -4868,7 +4905,7 @@ def load(source: "Any", *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 # <save>
-def _as_items(tensors: "Any") -> "Items":
+def _as_items(tensors: Any) -> Items:
     """Return (name, Tensor) pairs of a mapping or an iterable of pairs; duplicates are refused."""
     pairs = tensors.items() if hasattr(tensors, "items") else tensors
     if isinstance(tensors, File):
@@ -4888,7 +4925,7 @@ def _as_items(tensors: "Any") -> "Items":
     return list(items.items())
 
 
-def in_order(file: File) -> "Items":
+def in_order(file: File) -> Items:
     """Return a File's items: in the order of the data where the format sorts its index."""
     items = list(file.items())
     if not find_format(file.format).DATA_ORDER:
@@ -4897,7 +4934,7 @@ def in_order(file: File) -> "Items":
     return [items[key[2]] for key in sorted(keys)]
 
 
-def check_stored(items: "Items") -> None:
+def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum: never copy rot."""
     seen = set()
     for name, item in items:
@@ -4915,8 +4952,8 @@ def check_stored(items: "Items") -> None:
                 raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
-def encode_file(kind: "Format", tensors: "Any", metadata: "Any", attrs: "Any",
-                options: "Facts") -> "Chunks":
+def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any,
+                options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
     check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
     same = isinstance(tensors, File) and tensors.format == kind.NAME
@@ -4937,7 +4974,7 @@ def encode_file(kind: "Format", tensors: "Any", metadata: "Any", attrs: "Any",
     return chunks
 
 
-def target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "Format":
+def target_format(format: "Optional[str]", target: Any, tensors: Any) -> "Format":
     """Return the format to write: the argument, the suffix, then that of a File."""
     if format is not None:
         return find_format(format)
@@ -4952,8 +4989,8 @@ def target_format(format: "Optional[str]", target: "Any", tensors: "Any") -> "Fo
     raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
 
 
-def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
-         metadata: "Any" = None, attrs: "Any" = None, **options: "Any") -> None:
+def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
+         metadata: Any = None, attrs: Any = None, **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
     `tensors`: a File, any mapping of names to values, or an iterable of (name, value); values as
@@ -4968,8 +5005,8 @@ def save(target: "Any", tensors: "Any", *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" = None,
-          **options: "Any") -> bytes:
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
@@ -4979,7 +5016,7 @@ def dumps(tensors: "Any", *, format: str, metadata: "Any" = None, attrs: "Any" =
     return b"".join([bytes(chunk) for chunk in chunks])
 
 
-def write_out(target: "Any", chunks: "Chunks") -> int:
+def write_out(target: Any, chunks: Chunks) -> int:
     """Write a file to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
         return write_all(target, chunks)
@@ -4997,7 +5034,7 @@ def write_out(target: "Any", chunks: "Chunks") -> int:
     return total
 
 
-def write_all(stream: "Any", chunks: "Chunks") -> int:
+def write_all(stream: Any, chunks: Chunks) -> int:
     """Write every chunk whole, also to a stream whose write() takes less than it is given."""
     total = 0
     for chunk in chunks:
@@ -5013,7 +5050,7 @@ def write_all(stream: "Any", chunks: "Chunks") -> int:
     return total
 
 
-def _write_beside(path: str, chunks: "Chunks") -> int:
+def _write_beside(path: str, chunks: Chunks) -> int:
     """Write a file beside the target, then rename it over the target. Return its bytes."""
     exists = os.path.exists(path)
     if exists and not os.path.isfile(path):  # a device, a pipe (or a folder: an OSError)
@@ -5078,7 +5115,7 @@ class Field:
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
 
-    def __init__(self, offset: int, nbytes: int, name: str, value: "Any", doc: str,
+    def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
                  lead: int = 0) -> None:
         self.offset = offset
@@ -5091,10 +5128,10 @@ class Field:
         self.tensor = tensor
         self.lead = lead
 
-    def __getitem__(self, index: "Any") -> "Any":
+    def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
 
-    def __iter__(self) -> "Chunks":
+    def __iter__(self) -> Chunks:
         return iter(self[:])
 
     def __len__(self) -> int:
@@ -5114,7 +5151,7 @@ class FieldTrace(Trace):
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name
         self._absent: "Dict[str, int]" = {}  # offsets of what lacks a field, by its name
 
-    def add(self, offset: int, nbytes: int, name: str, value: "Any", doc: str, depth: int = 0,
+    def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
         if kind == "absent":
             self._absent[name] = offset
@@ -5122,14 +5159,14 @@ class FieldTrace(Trace):
             self._offsets[name] = offset
             self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: "Any") -> None:
+    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.fields.append(Field(offset, nbytes, name, None, "break: the end of it",
                                  depth=depth, tensor=owner))
 
     def find(self, name: str) -> "Optional[int]":
         return self._offsets.get(name, self._absent.get(name))
 
-    def cbor(self, base: int, name: str, meaning: "Any", level: int) -> "Any":
+    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         return (CborTokens(self, base, name) if self.wire else
                 super().cbor(base, name, meaning, level))
 
@@ -5143,11 +5180,11 @@ class CborTokens:
         self.name = name
         self.chunks: "List[Tuple[int, int, Any]]" = []
 
-    def path(self, depth: int, key: "Any") -> str:
+    def path(self, depth: int, key: Any) -> str:
         return self.name
 
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: "Any",
-                 key: "Any") -> None:
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any,
+                 key: Any) -> None:
         if kind == "chunk":
             self.chunks.append((start, stop, value))
             return
@@ -5174,8 +5211,8 @@ class CborTokens:
         self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
-def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False,
-            **options: "Any") -> "Iterator[Field]":
+def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
+            **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Fields tile the file; only shared tensor data overlap. Of a broken file, all up to the
@@ -5198,12 +5235,12 @@ def explain(source: "Any", *, format: "Optional[str]" = None, wire: bool = False
     return each()
 
 
-def dissect(kind: "Format", source: "Any", options: "Facts", faults: "Any",
+def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
     check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
     trace = FieldTrace(wire)
-    error: "Any" = None
+    error: Any = None
     try:
         parsed = kind.read(kind.READER(source, trace, faults), **options)
     except FormatError as caught:
@@ -5276,7 +5313,7 @@ def _without_overlap(fields: "List[Field]") -> "List[Field]":
     return out
 
 
-def _with_gaps(kind: "Format", source: "Any", attrs: "Any", fields: "List[Field]") -> "List[Field]":
+def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: "List[Field]") -> "List[Field]":
     """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
     def filled(start: int, stop: int, byte: int) -> bool:
         for at in range(start, stop, BLOCK):
@@ -5358,7 +5395,7 @@ class Report:
         return "\n".join(lines + [f"{self.path or 'the data'}: {last}"])
 
 
-def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -> Report:
+def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     The Report is true when nothing failed. It comes for unreadable files too; OSError passes.
@@ -5376,7 +5413,7 @@ def verify(source: "Any", *, format: "Optional[str]" = None, **options: "Any") -
     return report
 
 
-def verify_source(source: "Any", kind: "Format", options: "Facts") -> Report:
+def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     report = Report(source.path, kind.TITLE)
     faults: "List[FormatError]" = []
     fields, parsed, error = dissect(kind, source, options, faults)
@@ -5410,7 +5447,7 @@ def verify_source(source: "Any", kind: "Format", options: "Facts") -> Report:
     return report
 
 
-def _verify_canonical(report: Report, kind: "Format", source: "Any", file: File) -> None:
+def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -> None:
     """Tell whether saving the file again, in the order of its data, gives the same bytes."""
     at = 0
     try:
@@ -5432,7 +5469,7 @@ def _verify_canonical(report: Report, kind: "Format", source: "Any", file: File)
         report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
-def _verify_padding(report: Report, kind: "Format", source: "Any", fields: "List[Field]",
+def _verify_padding(report: Report, kind: "Format", source: Any, fields: "List[Field]",
                     faults: "List[FormatError]") -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
@@ -5452,7 +5489,7 @@ def _verify_padding(report: Report, kind: "Format", source: "Any", fields: "List
         report.add("note", "padding", text, None, unused[0].offset)
 
 
-def _verify_layout(report: Report, kind: "Format", attrs: "Any", tensors: "List[Tensor]") -> None:
+def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Tensor]") -> None:
     """Note unaligned data, and ranges that overlap; the same twice is tied weights, and common."""
     align = kind.alignment(attrs)
     ranges = [(item.stored.offset, item.stored.offset + item.stored.nbytes, i)
@@ -5472,7 +5509,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: "Any", tensors: "List[
     report.add_notes("bounds", shared, "%d more overlap")
 
 
-def _verify_data(report: Report, kind: "Format", source: "Any", tensors: "List[Tensor]") -> None:
+def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> None:
     """Check stored checksums and decode what is coded; the same range is read only once."""
     agreed, stored, decoded, total = 0, 0, 0, 0
     most = MAX_COPIES * source.nbytes
@@ -5481,7 +5518,7 @@ def _verify_data(report: Report, kind: "Format", source: "Any", tensors: "List[T
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
         for label, offset, nbytes, text in kind.checksums(item):
-            key: "Any" = (offset, nbytes, text)
+            key: Any = (offset, nbytes, text)
             if key not in done:
                 total += nbytes
                 done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
@@ -5512,7 +5549,7 @@ def _verify_data(report: Report, kind: "Format", source: "Any", tensors: "List[T
         report.add("-", "contents", "the same bytes are named again and again: not all were read")
 
 
-def _coded_parts(report: Report, item: "Any", read: bool) -> "List[Tensor]":
+def _coded_parts(report: Report, item: Any, read: bool) -> "List[Tensor]":
     """Return the blobs of a tensor to decode: itself, or the checked parts of a sparse one."""
     if not is_sparse(item):
         return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
@@ -5551,9 +5588,9 @@ class Summary:
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
-def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cast: "Any" = None,
-            only: "Any" = None, dense: bool = False, drop: bool = False,
-            **options: "Any") -> Summary:
+def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
+            only: Any = None, dense: bool = False, drop: bool = False,
+            **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
     Nothing is dropped, renamed, reshaped or cast silently: what the target cannot hold is a
@@ -5570,8 +5607,8 @@ def convert(source: "Any", target: "Any", *, format: "Optional[str]" = None, cas
     return _convert(source, target, kind, cast, only, dense, drop, options)
 
 
-def _convert(file: File, target: "Any", kind: "Format", cast: "Any", only: "Any", dense: bool,
-             drop: bool, options: "Facts", watch: "Any" = None) -> Summary:
+def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
+             drop: bool, options: Facts, watch: Any = None) -> Summary:
     cast = {} if cast is None else cast
     for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
@@ -5605,13 +5642,13 @@ def _convert(file: File, target: "Any", kind: "Format", cast: "Any", only: "Any"
     return summary
 
 
-def _select(items: "Items", only: "Any") -> "Items":
+def _select(items: Items, only: Any) -> Items:
     """Return the items that `only` names: an exact name wins, else it is a shell pattern."""
     if only is None:
         return items
     from fnmatch import fnmatchcase
     names = [name for name, _ in items]
-    chosen: "Any" = set()
+    chosen: Any = set()
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
@@ -5632,7 +5669,7 @@ def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Su
     return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
 
 
-def _cast_for(kind: "Format", name: str, item: "Any", cast: "Any", summary: Summary) -> "Any":
+def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary) -> Any:
     """Return the tensor with the dtype that `cast` asks for, and note it."""
     old, stored = item.dtype or "", item
     if isinstance(cast, str):
@@ -5674,7 +5711,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
     return same
 
 
-def _leave_behind(origin: "Format", file: File, items: "Items", summary: Summary) -> None:
+def _leave_behind(origin: "Format", file: File, items: Items, summary: Summary) -> None:
     """Note the attrs that another format has no place for: some are content, some mechanics."""
     found = [("file attribute ", key, value not in (None, {})) for key, value in file.attrs.items()]
     found += [(f"tensor {quote(name)}: attribute ", key, True)
@@ -5714,7 +5751,7 @@ def plain(text: str) -> str:
     return text if fine else quote(text)
 
 
-def show_ls(args: "Any") -> None:
+def show_ls(args: Any) -> None:
     for i, path in enumerate(args.file):
         with load(path, **args.options) as file:
             if args.json:
@@ -5723,7 +5760,7 @@ def show_ls(args: "Any") -> None:
                 print_listing(file, ("\n" if i else "") + plain(path), args)
 
 
-def print_listing(file: File, path: str, args: "Any") -> None:
+def print_listing(file: File, path: str, args: Any) -> None:
     facts = [f"{path}: {find_format(file.format).TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(file), "tensor")]
     facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
@@ -5769,12 +5806,12 @@ def print_json(file: File, path: str) -> None:
     print('%s, "tensors": [%s]}' % (head[:-1], ",".join(rows)))
 
 
-def to_json(value: "Any") -> str:
+def to_json(value: Any) -> str:
     from json import dumps
     return dumps(json_ready(value))
 
 
-def json_ready(value: "Any") -> "Any":
+def json_ready(value: Any) -> Any:
     """Return a value with what JSON lacks as text, and bytes as {"bytes_hex": ...}."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else show(key): json_ready(item)
@@ -5788,7 +5825,7 @@ def json_ready(value: "Any") -> "Any":
     return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
-def show_get(args: "Any") -> None:
+def show_get(args: Any) -> None:
     with load(args.file, **args.options) as file:
         if args.name not in file:
             raise ValueError(f"{args.file}: {file.say_missing(args.name)}")
@@ -5855,7 +5892,7 @@ def print_values(item: Tensor) -> None:
     print("".join(parts) + "]" * item.ndim)
 
 
-def show_explain(args: "Any") -> None:
+def show_explain(args: Any) -> None:
     with open(args.file, "rb") as stream:
         rows, error, totals = explain_rows(args, stream)
         if args.html:
@@ -5869,7 +5906,7 @@ def show_explain(args: "Any") -> None:
         raise error
 
 
-def explain_rows(args: "Any", stream: "Any") -> "Tuple[List[Row], Optional[FormatError], str]":
+def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatError], str]":
     """Return the rows that the options ask for, the error at the end, and the sums as text."""
     rows: "List[Row]" = []
     sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
@@ -5891,7 +5928,7 @@ def explain_rows(args: "Any", stream: "Any") -> "Tuple[List[Row], Optional[Forma
     return rows, error, f"{sum(sums.values())} of {nbytes} explained: {', '.join(texts)}"
 
 
-def print_rows(args: "Any", rows: "List[Row]", error: "Any", totals: str) -> None:
+def print_rows(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
     """Print the rows as a table; --limit leaves rows out, but never the offending one."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
@@ -5911,7 +5948,7 @@ def print_rows(args: "Any", rows: "List[Row]", error: "Any", totals: str) -> Non
 class Row:
     """A field as a person sees it: `.name` without that of the field around, `.value` as text."""
 
-    def __init__(self, field: Field, parent: str, stream: "Any") -> None:
+    def __init__(self, field: Field, parent: str, stream: Any) -> None:
         self.field = field
         self._stream = stream
         start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
@@ -5942,7 +5979,7 @@ class Row:
         return line if len(line) <= width else line[:width - 3] + "..."
 
 
-def show_diff(args: "Any") -> int:
+def show_diff(args: Any) -> int:
     different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
     with load(args.a) as a, load(args.b) as b:
         keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
@@ -5969,7 +6006,7 @@ def show_diff(args: "Any") -> int:
 def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
     """Return what differs between two tensors of one name; of the only one, what it is."""
     if a is None or b is None:
-        only: "Any" = b if a is None else a
+        only: Any = b if a is None else a
         return [f"{only.dtype} {show(only.shape)}"]
     changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
     if a.shape == b.shape:
@@ -6012,7 +6049,7 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     return True
 
 
-def show_verify(args: "Any") -> int:
+def show_verify(args: Any) -> int:
     bad = 0
     for path in args.file:
         try:
@@ -6033,8 +6070,8 @@ def show_verify(args: "Any") -> int:
     return 1 if bad else 0
 
 
-def show_convert(args: "Any") -> None:
-    cast: "Any" = args.cast or None
+def show_convert(args: Any) -> None:
+    cast: Any = args.cast or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     options = dict([parse_setting(text) for text in args.set or ()])
@@ -6069,7 +6106,7 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         return key, value
 
 
-def progress(chunks: "Chunks") -> "Chunks":
+def progress(chunks: Chunks) -> Chunks:
     """Yield chunks; once a second has gone by, tell on stderr how far it is."""
     from time import time
     start = last = time()
@@ -6085,7 +6122,7 @@ def progress(chunks: "Chunks") -> "Chunks":
         sys.stderr.write("\r            \r")
 
 
-def show_formats(args: "Any") -> None:
+def show_formats(args: Any) -> None:
     for kind in FORMATS:
         print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
         names = list(kind.DTYPES)
@@ -6097,7 +6134,7 @@ def show_formats(args: "Any") -> None:
             print(f"  {title:12} {text}")
 
 
-def show_demo(args: "Any") -> None:
+def show_demo(args: Any) -> None:
     from tempfile import TemporaryDirectory
     here = os.getcwd()
     with TemporaryDirectory() as temporary:
@@ -6131,21 +6168,21 @@ def demo_one(kind: "Format", path: str) -> None:
                 raise FormatError("%s does not come back as it was saved" % name)
 
 
-def make_parser() -> "Any":
+def make_parser() -> Any:
     from argparse import ArgumentParser
     parser = ArgumentParser("tensorfmt", add_help=False)
     commands = parser.add_subparsers()
 
-    def command(call: "Any", *arguments: "Any") -> None:
+    def command(call: Any, *arguments: Any) -> None:
         sub = commands.add_parser(call.__name__[len("show_"):])
         sub.set_defaults(call=call)
         for names, settings in list(arguments) + loading:
             sub.add_argument(*names, **settings)
 
-    def option(*names: str, **settings: "Any") -> "Any":
+    def option(*names: str, **settings: Any) -> Any:
         return names, settings
 
-    def flag(name: str, help: "Optional[str]" = None) -> "Any":
+    def flag(name: str, help: "Optional[str]" = None) -> Any:
         return option(name, action="store_true", help=help)
     loading = [option("--" + key, help=f"of {kind.NAME}: {doc}") for kind in FORMATS
                for key, doc in kind.READ_OPTIONS.items()]
@@ -6301,7 +6338,7 @@ document.addEventListener("keydown", e => {
 """
 
 
-def write_page(args: "Any", rows: "List[Row]", error: "Any", totals: str) -> None:
+def write_page(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
     from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{args.html}: the page would replace the file itself")
@@ -6366,7 +6403,7 @@ API = {  # what a program may use of a copy, by the section that it goes with
              "crc32c"}
 
 
-def show_vendor(args: "Any") -> None:
+def show_vendor(args: Any) -> None:
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names = args.formats.split(",") if args.formats else [kind.NAME for kind in FORMATS]
@@ -6424,7 +6461,7 @@ def decide_board(text: str) -> str:
     """Return the text in which every `if` that BOARD decides is replaced by what it comes to."""
     import ast
 
-    def truth(test: "Any") -> "Optional[bool]":
+    def truth(test: Any) -> "Optional[bool]":
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             found = truth(test.operand)
             return None if found is None else not found
@@ -6460,13 +6497,13 @@ def decide_board(text: str) -> str:
     return text
 
 
-def drop_unnamed(text: str, needed: "Any") -> str:
+def drop_unnamed(text: str, needed: Any) -> str:
     """Return the text without the functions, classes, methods and tables that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
-    named: "Any" = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    named: Any = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
 
-    def defined(node: "Any") -> "List[str]":
+    def defined(node: Any) -> "List[str]":
         """Return the names that a statement defines; none if it is more than a definition."""
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             return [node.name]
@@ -6475,7 +6512,7 @@ def drop_unnamed(text: str, needed: "Any") -> str:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
 
-    def take(node: "Any") -> None:
+    def take(node: Any) -> None:
         """Keep a statement: what it names is needed, what it defines inside waits."""
         if isinstance(node, ast.ClassDef):
             inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
