@@ -29,7 +29,7 @@
         print(w.dtype, w.shape, w[0, 1])    # float64 (2, 2) 2.0
         array = numpy.asarray(w)            # zero-copy; numpy is not needed for anything else
 
-Contents (each line is the banner of a room below; search for its number)
+Contents (the banners of the rooms below; search for a number)
 
     [1] platform           what this Python offers; limits that belong to no format
     [2] errors, text       FormatError, Unsupported; what messages are made of
@@ -58,16 +58,16 @@ Contents (each line is the banner of a room below; search for its number)
     [10b] page             what `explain --html` writes
     [11] vendor            copies of this file with only what is asked for
 
-`nbytes` counts bytes, `size` and `count` count elements, `offset` is in bytes from the start of
-the file. Shapes are tuples, outermost dimension first, `()` is a scalar. Row-major: the last index
-runs fastest. Data are little-endian unless said otherwise. To learn a format, read its room: the
-drawn layout, tables of the fields, one `read` (also behind `explain`) and one `write`. A room uses
-the rooms above it. What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only
-loads is without the lines between `# <save>` and `# </save>`; [11] explains all such marks.
+`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file.
+Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
+fastest. Data are little-endian unless said otherwise. The room of a format has its drawn layout,
+tables of the fields, one `read` (also behind `explain`) and one `write`, and uses the rooms above.
+What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only loads lacks the lines
+between `# <save>` and `# </save>`; [11] explains all such marks.
 
-Sources: the specification texts of the five formats and files of their real writers (magnetron
-0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1/0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and
-2422de1), RFC 8949 (CBOR), the MessagePack and FlatBuffers specifications, RFC 3720 (CRC-32C).
+Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
+3720 (CRC-32C); files of the real writers (magnetron 0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1 and
+0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
 __version__ = "0.1.0"
 __all__ = [
@@ -85,7 +85,7 @@ from struct import pack, unpack_from
 
 try:
     import os
-except ImportError:  # a board without files: buffers and streams still work
+except ImportError:  # a board without files
     os = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
@@ -94,14 +94,14 @@ if TYPE_CHECKING:
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
-    Chunks = Iterator[Any]  # bytes-like blocks, one behind the other
+    Chunks = Iterator[Any]  # bytes-like blocks in order
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = object
 
 BOARD = sys.implementation.name == "micropython"  # `vendor --board` makes it the constant True
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
-    quote = ascii  # names are data: escaped wherever a person reads them
+    quote = ascii  # names are data: escaped for people
 except NameError:
     quote = repr
 
@@ -112,12 +112,12 @@ else:
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
-LEFT_OUT: "Tuple[Any, ...]" = ()  # (name, magics) of the formats that this copy lacks
+LEFT_OUT: Any = ()  # (name, magics) of the formats that this copy lacks
 MISSING: Any = object()  # a key that is absent
 
-# Limits that belong to no format. An error names its limit; set it before load() to change it.
+# Limits of no one format. An error names its limit; set it before load() to change it.
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded, swapped, transposed or cast at a time
+BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded, swapped or cast at a time
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 
 
@@ -127,8 +127,8 @@ WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when
 class FormatError(ValueError):
     """The bytes break a rule of the format.
 
-    `what` is the sentence, `offset` counts from the start of the file, `field` is named as in
-    explain(), `tensor` and `path` are names, `check` is the row of verify() that it belongs to.
+    `offset` counts from the start of the file, `field` is named as in explain(), `check` is the
+    row of verify() that it belongs to.
     """
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
@@ -152,23 +152,23 @@ class FormatError(ValueError):
 
 
 class Unsupported(FormatError):
-    """The bytes may be right, but tensorfmt does not read them: the message names what they are."""
+    """The bytes may be right; tensorfmt does not read what the message names."""
 
 
 def feature(name: str) -> Any:
-    """Return what has registered itself under this name; Unsupported in a copy without it."""
+    """Return what is registered under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
-        raise Unsupported("this copy of tensorfmt.py was made without %s" % name)
+        raise Unsupported(f"this copy of tensorfmt.py was made without {name}")
     return FEATURES[name]
 
 
 def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
-    return "%d %s%s" % (number, noun, "" if number == 1 else "s")
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
-    """Return a value for a message: escaped, with the first items of lists, four levels deep."""
+    """Return a value for a message: escaped; lists cut short, four levels deep."""
     if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -189,18 +189,18 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 
 
 def encode_text(text: str, errors: str = "strict") -> bytes:
-    """Return text as UTF-8; ValueError (not its subclass UnicodeError) for a lone surrogate."""
+    """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
         data = text.encode("utf-8", errors)
         if not BOARD or not [c for c in text if 0xD800 <= ord(c) < 0xE000]:
             return data  # MicroPython encodes surrogates, too
     except UnicodeError:
         pass
-    raise ValueError("%s is not Unicode text (a lone surrogate)" % show(text))
+    raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
 
 
 def is_text(text: Any) -> bool:
-    """Return whether a value is a str that can be written as UTF-8."""
+    """Return whether a value can be written as UTF-8."""
     try:
         return isinstance(text, str) and encode_text(text) is not None
     except ValueError:
@@ -220,7 +220,7 @@ def round_up(n: int, multiple: int) -> int:
 
 
 def join_path(path: str, key: Any) -> str:
-    """Return the path of an item in a map or list: `a.key`, `a[3]` or `a['any text']`."""
+    """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
     if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
         return f"{path}.{key}" if path else key
     return f"{path}[{quote(key) if isinstance(key, str) else show(key)}]"
@@ -232,11 +232,10 @@ ITEMSIZE: "Dict[Any, int]" = Map([  # bytes per element
     ("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2), ("int64", 8), ("int32", 4),
     ("int16", 2), ("int8", 1), ("uint64", 8), ("uint32", 4), ("uint16", 2), ("uint8", 1),
     ("bool", 1)])
-STRUCT_CODE = {  # of struct, array and memoryview; bfloat16 (the upper half of a float32) has none
+STRUCT_CODE = {  # bfloat16 (the upper half of a float32) has none
     "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
     "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?"}
-WIDTH = {"": 0, "?": 1, "B": 1, "b": 1, "H": 2, "h": 2, "e": 2, "I": 4, "i": 4, "f": 4, "Q": 8,
-         "q": 8, "d": 8}  # bytes of each struct code
+WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
@@ -247,7 +246,7 @@ FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
 
 
 def count_elements(shape: "Iterable[int]") -> int:
-    """Return the product of the dimensions, exact up to 2**64; some larger number beyond that."""
+    """Return the product of the dimensions; beyond 2**64 it is only some larger number."""
     size = 1
     for n in shape:
         if size <= 1 << 64 or n == 0:  # thousands of 2**64-1: the product would take minutes
@@ -256,21 +255,21 @@ def count_elements(shape: "Iterable[int]") -> int:
 
 
 def row_major(shape: Shape, itemsize: int) -> Shape:
-    """Return the strides in bytes of a gap-free array whose last index runs fastest."""
+    """Return strides in bytes, without gaps; the last index runs fastest."""
     return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
 
 
 def column_major(shape: Shape, itemsize: int) -> Shape:
-    """Return the strides in bytes of a gap-free array whose first index runs fastest."""
+    """Return strides in bytes, without gaps; the first index runs fastest."""
     strides = []
     for n in shape:
         strides.append(itemsize)
-        if itemsize < 1 << 64:  # beyond, some other dimension is 0: no stride is ever used
+        if itemsize < 1 << 64:  # beyond, some dimension is 0: no stride is used
             itemsize *= n or 1
     return tuple(strides)
 
 
-def all_u64(numbers: "Iterable[Any]") -> bool:
+def all_u64(numbers: Any) -> bool:
     """Return whether all values are integers from 0 to 2**64-1."""
     for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
         if type(n) is not int or not 0 <= n < 1 << 64:
@@ -281,17 +280,17 @@ def all_u64(numbers: "Iterable[Any]") -> bool:
 def swap(data: Any, itemsize: int) -> Any:
     """Return a copy of the bytes with the byte order of each element reversed."""
     try:
-        from array import array  # 10 GB/s; imported here because it drags in nine modules
+        from array import array  # 10 GB/s, but it drags in nine modules
         items = array(BITS_CODE[itemsize])
         items.frombytes(data)
         items.byteswap()
         return memoryview(items).cast("B")
-    except (ImportError, AttributeError):  # no array; that of MicroPython, which cannot swap
+    except (ImportError, AttributeError):  # that of MicroPython cannot swap
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
 def view_as(data: Any, code: str) -> Any:
-    """Return bytes in native order as a flat typed sequence, zero-copy except on boards."""
+    """Return native-order bytes as a flat typed sequence, zero-copy except on boards."""
     if not BOARD:
         return memoryview(data).cast(code)  # type: ignore[call-overload]
     from array import array
@@ -299,7 +298,7 @@ def view_as(data: Any, code: str) -> Any:
 
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
-    """Return the elements in `data` as Python numbers; `order` is their byte order."""
+    """Return the elements in `data`, of this byte order, as Python numbers."""
     if dtype == "bool":
         return [byte != 0 for byte in data]
     if dtype == "bfloat16":
@@ -308,7 +307,7 @@ def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
 
 
 def widen_bfloat16(data: Any, order: str) -> bytearray:
-    """Return the float32 bytes of bfloat16 bytes: each gets two zero bytes at its low end."""
+    """Return bfloat16 bytes as float32 bytes: two zero bytes at each low end."""
     out = bytearray(2 * len(data))
     low = 2 if order == "<" else 0  # where the two stored bytes go
     if BOARD:  # no slices with steps there
@@ -322,7 +321,7 @@ def widen_bfloat16(data: Any, order: str) -> bytearray:
 
 
 def pack_values(dtype: str, values: Any) -> Any:
-    """Return numbers as little-endian bytes: floats rounded to nearest even, or to infinity."""
+    """Return numbers as little-endian bytes; floats are rounded to nearest even, or to infinity."""
     if dtype == "bool":
         return bytes([1 if value else 0 for value in values])
     if dtype in INT_RANGE:
@@ -333,19 +332,19 @@ def pack_values(dtype: str, values: Any) -> Any:
         return narrow_bfloat16(values)
     code = STRUCT_CODE[dtype]
     try:
-        return pack("<%d%s" % (len(values), code), *values)
+        return pack(f"<{len(values)}{code}", *values)
     except OverflowError:
         limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": FLOAT64_LIMIT}[code]
         return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
 
 
 def whole_number(value: Any, dtype: str) -> int:
-    """Return a number as an int; ValueError where the dtype cannot hold it."""
+    """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
     number = int(value) if abs(value) < INFINITY else high + 1
     if number == value and low <= number <= high:
         return number
-    raise ValueError("%s does not fit %s" % (show(value), dtype))
+    raise ValueError(f"{show(value)} does not fit {dtype}")
 
 
 def to_inf(value: Any, limit: float) -> float:
@@ -356,18 +355,18 @@ def to_inf(value: Any, limit: float) -> float:
 
 
 def to_float(value: int) -> float:
-    """Return an integer as float64, rounded to odd: rounding once more stays right."""
+    """Return an integer as float64, rounded to odd: one more rounding stays right."""
     number = to_inf(value, FLOAT64_LIMIT)
     if abs(number) == INFINITY or int(number) == value:
         return number
     bits, = unpack_from("<q", pack("<d", number))
-    if abs(int(number)) > abs(value):  # float() rounded away from zero: back to the truncated one
+    if abs(int(number)) > abs(value):  # float() rounded away from zero: truncate
         bits -= 1
     return float(unpack_from("<d", pack("<q", bits | 1))[0])
 
 
 def narrow_bfloat16(values: Any) -> bytes:
-    """Return the little-endian bfloat16 bytes of numbers, rounded once, to nearest even."""
+    """Return numbers as little-endian bfloat16 bytes, rounded once, to nearest even."""
     words = []
     for value in values:
         number = to_inf(value, FLOAT32_LIMIT)
@@ -382,7 +381,7 @@ def narrow_bfloat16(values: Any) -> bytes:
 
 
 def narrow_float32(data: Any) -> bytes:
-    """Return bfloat16 bytes of little-endian float32 bytes: 32-bit lanes of one big integer."""
+    """As narrow_bfloat16, of float32 bytes, which are 32-bit lanes of one big integer."""
     data = bytes(data)
     if BOARD or b"\x7f" in data[3::4] or b"\xff" in data[3::4]:  # inf, NaN, near them: lanes carry
         return narrow_bfloat16(unpack_values("float32", data))
@@ -393,7 +392,7 @@ def narrow_float32(data: Any) -> bytes:
 
 
 def cast_block(data: Any, old: str, new: str) -> Any:
-    """Return little-endian bytes of dtype `old` as little-endian bytes of dtype `new`."""
+    """Return little-endian bytes of dtype `old` as those of dtype `new`."""
     if old == new:
         return data
     if old == "bfloat16" and new == "float32":
@@ -416,8 +415,8 @@ def cast_is_exact(old: str, new: str) -> bool:
     return (least <= low and high <= most) or high < 1 << digits
 
 
-def name_remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
-    """Return the end of a message that a format lacks a dtype: which of its dtypes would do."""
+def name_remedy(dtype: Any, dtypes: Any) -> str:
+    """Return the end of a message that a format lacks a dtype: which of its own would do."""
     if dtype is None or dtype not in ITEMSIZE:
         return ""
     exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
@@ -425,20 +424,20 @@ def name_remedy(dtype: "Optional[str]", dtypes: "Iterable[str]") -> str:
     for new in reversed(rounding + exact):
         if new in dtypes:
             sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            return '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format' % (
-                new, new, new, sure)
+            calls = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
+            return f"; {calls}{sure}; or another format"
     return ""
 # </save>
 
 
 # -- [4a] sources --------------------------------------------------------------------------------
 #
-# A source has .nbytes, .path, read(offset, nbytes) for the index: bytes, and view(offset, nbytes)
-# for tensors: a memoryview, no copy where .zero_copy. `of_file`: its offsets are those of a file.
+# A source has .nbytes, .path, read(offset, nbytes) for the index (bytes) and view(offset, nbytes)
+# for tensors (a memoryview, no copy where .zero_copy). `of_file`: offsets are those of a file.
 
 
 class Memory:
-    """Any bytes-like object as a source."""
+    """Any bytes-like object."""
 
     path: "Optional[str]" = None
     zero_copy = True
@@ -464,7 +463,7 @@ class Memory:
         return self._view[offset:offset + nbytes]
 
     def close(self) -> None:
-        self._view = None  # never release(): views that somebody holds stay valid
+        self._view = None  # never release(): views stay valid
 
     # <full>
     def __reduce__(self) -> Any:
@@ -473,7 +472,7 @@ class Memory:
 
 
 class Stream:
-    """A seekable binary file object as a source; its position is put back after each read."""
+    """A seekable binary file object; each read puts its position back."""
 
     path: "Optional[str]" = None
     of_file = True
@@ -496,11 +495,11 @@ class Stream:
             while nbytes:  # read() may give fewer than asked
                 part = self._file.read(nbytes)
                 if not part:
-                    raise FormatError("the stream ended %d bytes early: it has shrunk" % nbytes,
+                    raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                       offset, path=self.path)
                 if not isinstance(part, (bytes, bytearray, memoryview)):
-                    raise TypeError("the stream gives %s; open it in binary mode"
-                                    % type(part).__name__)
+                    kind = type(part).__name__
+                    raise TypeError(f"the stream gives {kind}; open it in binary mode")
                 parts.append(bytes(part))
                 nbytes -= len(part)
         finally:
@@ -515,7 +514,7 @@ class Stream:
 
 
 class Path(Stream):
-    """A file as a source: the index by pread (a mapping would read megabytes), tensors mapped."""
+    """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
 
     _file: Any = None
     _map: Any = None  # None: not made yet; False: it cannot be
@@ -525,19 +524,19 @@ class Path(Stream):
         self.path: str = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
-        self._stamp = stamp  # (nbytes, mtime); one that is given (pickle) is opened when used
+        self._stamp = stamp  # (nbytes, mtime); given by pickle: opened when used
         if stamp is None:
             self._open()
 
     def _open(self) -> None:
         if self._closed:
-            raise ValueError("%s: the File is closed" % self.path)
+            raise ValueError(f"{self.path}: the File is closed")
         self._file = open(self.path, "rb")  # now, or by the absolute path of a pickle
         self.nbytes = self._file.seek(0, 2)
         mtime = os.fstat(self._file.fileno()).st_mtime if hasattr(os, "fstat") else None
         if self._stamp not in (None, (self.nbytes, mtime)):
             self.close()
-            raise ValueError("%s has changed since the tensor was pickled" % self.path)
+            raise ValueError(f"{self.path} has changed since the tensor was pickled")
         self._stamp = (self.nbytes, mtime)
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -560,7 +559,7 @@ class Path(Stream):
         return bool(self.mapping())
 
     def mapping(self) -> Any:
-        """Return a view of the mapped file, or a false value; other threads still read the file."""
+        """Return a view of the mapped file, or a false value."""
         if self._map is not None:
             return self._map
         if self._file is None:
@@ -569,14 +568,14 @@ class Path(Stream):
             try:
                 from mmap import ACCESS_READ, mmap
                 self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
-            except (ImportError, OSError):  # no such module; a device that cannot map (ENODEV)
+            except (ImportError, OSError):  # a device that cannot map (ENODEV)
                 self._map = False
             except ValueError:  # "mmap length is greater than file size"
                 raise FormatError("the file has shrunk since it was opened", path=self.path)
         return self._map
 
     def close(self) -> None:
-        """Close the file and drop the mapping. Never mmap.close(): PyPy's live views would die."""
+        """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
         self._closed = True
         self._map = None
         if self._file is not None:
@@ -597,7 +596,7 @@ def path_of(target: Any) -> str:
     if hasattr(target, "__fspath__"):
         target = os.fsdecode(target)
     if not isinstance(target, str):
-        raise TypeError("a path is a str or os.PathLike, not %s" % type(target).__name__)
+        raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
     return target
 
 
@@ -610,18 +609,18 @@ def open_source(source: Any, mapped: bool) -> Any:
         pass
     if hasattr(source, "read") and hasattr(source, "seek"):
         return Stream(source)
-    raise TypeError("a source is a path, a bytes-like object or a seekable binary file object, "
-                    "not %s" % type(source).__name__)
+    wrong = type(source).__name__
+    raise TypeError(f"a source is a path, bytes-like or a seekable binary file object, not {wrong}")
 
 
 # -- [4b] readers --------------------------------------------------------------------------------
 #
-# A parser reads named fields. With a trace, every field is added to it: that is `explain`. load()
-# has none; when a check fails, it parses again with a Trace that finds the offset of the field.
+# A parser reads named fields and adds them to its trace: that is `explain`. load() has none; when
+# a check fails, it parses again with a Trace that finds the offset of the field.
 
 
 class Record:
-    """Fixed little-endian fields: rows (name, struct code, doc); "6q" is six values, "8s" bytes."""
+    """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
 
     def __init__(self, *rows: "Tuple[str, str, str]") -> None:
         self.rows = rows
@@ -633,44 +632,44 @@ class Record:
 
 
 class Trace:
-    """Follows one parse to find the offset of the field that is `wanted`."""
+    """Follows one parse to find the offset of the field `wanted`."""
 
     def __init__(self) -> None:
         self.wanted: "Optional[str]" = None
-        self.offset: "Optional[int]" = None
+        self.offset: Any = None
         self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if name == self.wanted:
             self.offset = offset
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
-        """Add the end mark of a container, which is not where the container lies."""
+        """Add the end mark of a container, away from its head."""
 
     def find(self, name: str) -> "Optional[int]":
         return self.offset if name == self.wanted else None
 
     def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
-        """Return the token consumer of cbor_read that adds fields; `base` is its first offset."""
+        """Return a token consumer for cbor_read; `base` is its first offset."""
         return CborFields(self, base, name, meaning, level)
 
 
 class Reader:
-    """What all readers share: where the record lies, the trace, how to raise or note an error."""
+    """What all readers share: the record, the trace, how to raise or note an error."""
 
     path: "Optional[str]" = None  # of the file
-    trace: "Optional[Trace]" = None
-    faults: "Optional[List[FormatError]]" = None  # a list (verify): fault() notes an error there
-    prefix = ""  # of the names of fields, "tensors[3]."; kept up only with a trace
+    trace: Any = None
+    faults: Any = None  # of verify: fault() notes errors there
+    prefix = ""  # of field names, "tensors[3]."; only with a trace
     owner: "Optional[str]" = None  # prefix of the fields of one tensor
     tensor: "Optional[str]" = None  # its name, for errors
     depth = 0
 
     def enter(self, path: str, index: int, depth: int = 1) -> None:
-        """Begin a record: its fields are called path[index].NAME from here on."""
+        """Begin a record: its fields are called path[index].NAME."""
         if self.trace is not None:
-            self.prefix = self.owner = "%s[%d]." % (path, index)
+            self.prefix = self.owner = f"{path}[{index}]."
             self.depth = depth
 
     def leave(self) -> None:
@@ -681,18 +680,18 @@ class Reader:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
                            owner=self.owner)
 
-    def error(self, what: str, field: str = "", offset: "Optional[int]" = None,
-              tensor: "Optional[str]" = None, check: str = "index",
+    def error(self, what: str, field: str = "", offset: Any = None,
+              tensor: Any = None, check: str = "index",
               kind: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error; without an offset it gets that of the field, where there is a trace."""
+        """Return an error; its offset, unless given, is that of the field if there is a trace."""
         name = (self.prefix + field).rstrip(".")
         if offset is None and self.trace is not None:
             offset = self.trace.find(name)
         return kind(what, offset, name or None, tensor or self.tensor, self.path, check)
 
-    def fault(self, what: str, field: str = "", tensor: "Optional[str]" = None,
+    def fault(self, what: str, field: str = "", tensor: Any = None,
               check: str = "index") -> None:
-        """Raise, or note for verify, that one field or tensor breaks a rule."""
+        """Raise, or note for verify, a broken rule of one field or tensor."""
         error = self.error(what, field, None, tensor, check)
         if self.faults is None:
             raise error
@@ -700,10 +699,9 @@ class Reader:
 
 
 class Cursor(Reader):
-    """Reads a source front to back by named fields, through a window of its bytes."""
+    """Reads a source front to back by named fields, through a window."""
 
-    def __init__(self, source: Any, trace: "Optional[Trace]" = None,
-                 faults: "Optional[List[FormatError]]" = None) -> None:
+    def __init__(self, source: Any, trace: Any = None, faults: Any = None) -> None:
         self.source = source
         self.path, self.end = source.path, source.nbytes
         self.trace, self.faults = trace, faults
@@ -715,12 +713,12 @@ class Cursor(Reader):
         self.step = WINDOW
 
     def peek(self, nbytes: int) -> int:
-        """Return where .pos is in .data, which then holds nbytes bytes from there, or all left."""
+        """Return where .pos is in .data, which then has nbytes bytes from there, or all left."""
         at = self.pos - self.base
         if at + nbytes <= len(self.data):
             return at
         if at > len(self.data):
-            self.step = WINDOW  # tensor bytes were skipped: do not read on through the next
+            self.step = WINDOW  # tensor bytes were skipped
         size = min(max(nbytes, self.step), self.end - self.pos)
         self.data = self.source.read(self.pos, size)
         self.base = self.pos
@@ -728,18 +726,18 @@ class Cursor(Reader):
         return 0
 
     def head(self, nbytes: int) -> bytes:
-        """Return the next bytes, fewer at the end of the file; stay in front of them."""
+        """Return the next bytes, or all left, without a move."""
         at = self.peek(nbytes)
         return self.data[at:at + nbytes]
 
-    def record(self, record: Record) -> "Tuple[Any, ...]":
+    def record(self, record: Record) -> Any:
         """Return the values of a fixed record and move behind it."""
         if self.trace is None and self.pos + record.nbytes <= self.end:
             at = self.peek(record.nbytes)
             self.pos += record.nbytes
             return unpack_from(record.format, self.data, at)
-        values: "Tuple[Any, ...]" = ()
-        for name, code, doc in record.rows:  # each is added to the trace; one that is cut is named
+        values: Any = ()
+        for name, code, doc in record.rows:  # traced one by one; one that is cut is named
             start = self.pos
             found = unpack_from("<" + code, self.next_bytes(struct.calcsize("<" + code), name))
             self.add(start, self.pos - start, name, list(found) if found[1:] else found[0], doc)
@@ -747,16 +745,16 @@ class Cursor(Reader):
         return values
 
     def next_bytes(self, nbytes: int, field: str) -> bytes:
-        """Return nbytes bytes and move behind them; raise if the file ends within."""
+        """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
-            raise self.error("%s needs %d bytes, %d left" % (field, nbytes, self.end - self.pos),
+            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left",
                              field, self.pos)
         data = self.head(nbytes)
         self.pos += nbytes
         return data
 
     def take(self, nbytes: int, field: str, doc: str) -> bytes:
-        """Return nbytes bytes as one field and move behind them."""
+        """As next_bytes; they are one field."""
         data = self.next_bytes(nbytes, field)
         if self.trace is not None:
             text = decode_text(data)
@@ -764,10 +762,10 @@ class Cursor(Reader):
         return data
 
     def cbor(self, offset: int, nbytes: int, name: str, meaning: Any, level: int,
-             **rules: Any) -> "Tuple[Any, int]":
-        """Return (value, offset behind it) as cbor_read by its `rules`, and trace the fields.
+             **rules: Any) -> Any:
+        """As cbor_read by its `rules`, and trace the fields; tensors are `level` deep.
 
-        `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
+        `meaning`: (doc, meanings of the items by key, or "*").
         """
         token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
         data = self.source.read(offset, nbytes)
@@ -788,7 +786,7 @@ def crc32(data: Any, crc: int = 0) -> int:
 
 
 def _crc32c_table() -> "List[int]":
-    """Return the register after each byte: that of a sum (xor) is the sum of the registers."""
+    """Return the register after each byte; that of a xor b is the xor of theirs."""
     rows, crc = [0] * 256, 1
     for i in (128, 64, 32, 16, 8, 4, 2, 1):
         crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
@@ -803,8 +801,8 @@ _CRC32C = _crc32c_table()
 def crc32c(data: Any, crc: int = 0) -> int:
     """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
 
-    About 500 MB/s: a block is one integer whose low bits are the high powers of x; shifts fold
-    them onto lower powers, and the table takes the last bytes.
+    About 500 MB/s: a block is one integer, its low bits the high powers of x; shifts fold them
+    onto lower powers, and the table takes the last bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -821,8 +819,8 @@ def crc32c(data: Any, crc: int = 0) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1. Squaring
-# doubles every exponent, so each holds at the scales 1, 2, 4, ... too. A test proves them.
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
 _CRC32C_FOLDS = tuple(
     [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
     + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
@@ -830,7 +828,7 @@ _CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 
 
 def _fold_crc32c(block: bytes, crc: int) -> bytes:
-    """Return a short block whose CRC from register 0 is that of this one from `crc`."""
+    """Return a short block with the CRC, from register 0, of this one from `crc`."""
     bits = 8 * len(block)
     x = int.from_bytes(block, "little") ^ crc
     for powers in _CRC32C_FOLDS:
@@ -859,26 +857,26 @@ class Digest:
             self._sha = sha256()
 
     def update(self, data: Any) -> None:
-        if self._sha is not None:
+        if self._sha:
             self._sha.update(data)
         else:
             self._crc = crc32c(data, self._crc)
 
     def text(self) -> str:
         """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
-        if self._sha is not None:
+        if self._sha:
             return "sha256:" + "".join(["%02x" % byte for byte in self._sha.digest()])
-        return "crc32c:0x%08X" % self._crc
+        return f"crc32c:0x{self._crc:08X}"
 
 
 # -- [5b] CBOR -----------------------------------------------------------------------------------
 #
-# Head byte = major type (3 bits) and argument (5 bits): below 24 the argument itself; 24 to 27:
-# 1, 2, 4 or 8 bytes with it follow; 31: indefinite length, closed by ff.  Big-endian throughout.
+# Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
+# 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
 class Simple:
-    """A CBOR simple value without a meaning here, e.g. simple(99)."""
+    """A CBOR simple value without a meaning here: simple(99)."""
 
     __slots__ = ("number",)
 
@@ -892,37 +890,34 @@ class Simple:
         return hash(("simple", self.number))
 
     def __repr__(self) -> str:
-        return "simple(%d)" % self.number
+        return f"simple({self.number})"
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
 CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 MAX_DEPTH = 128  # arrays, maps and tags around an item
-MAX_BIG_KEYS = 64  # map keys over 64 bits: all can have one hash, and many would take hours
+MAX_BIG_KEYS = 64  # map keys over 64 bits: many with one hash would take hours
 
 
-def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int = 0,
-              bignum: bool = True, simple: bool = True, keys: "Type[FormatError]" = FormatError,
-              token: Any = None) -> "Tuple[Any, int]":
+def cbor_read(data: bytes, pos: int = 0, end: Any = None, base: int = 0, bignum: bool = True,
+              simple: bool = True, keys: Any = FormatError, token: Any = None) -> Any:
     """Return (value, position behind it) of the CBOR item at data[pos:end] (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
     values make a Simple, else an error; `keys`: the error for an array or map as a map key.
-    Offsets in errors are base + position. `token` is called with (start, stop, depth, kind, value,
-    key) for every head or leaf; `key` is that of the item in its container.
-
-    One loop and a stack: nothing recurses, and the usual items call nothing, which is fast.
+    Offsets in errors are base + position. `token`, called for every head or leaf, gets (start,
+    stop, depth, kind, value, its key in the container). For speed, the usual items call nothing.
     """
     end = len(data) if end is None else end
-    texts: "Dict[bytes, str]" = {}  # short texts come again and again: field names, dtypes
+    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
     value: Any = None
-    stack: "List[Any]" = []
+    stack: Any = []
     box: Any = []
     left = 1  # items still to come in box; below 0: until a break
     keyed = False  # box is a map
     key: Any = MISSING
     level = 0  # arrays, maps and tags around the items of box
-    tags, tag = 0, -1  # how many are in front of the next item; the last of them
+    tags, tag = 0, -1  # number in front of the next item; the last one
     big_keys = 0
     try:
         while True:
@@ -971,7 +966,7 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                             raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers "
                                               "over 64 bits" % MAX_BIG_KEYS, start)
                     if value in box or (value != value and [k for k in box if k != k]):
-                        raise FormatError("key %s twice" % show(value), start)
+                        raise FormatError(f"key {show(value)} twice", start)
                     key = value
                     continue
                 else:
@@ -982,10 +977,10 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
                 if keyed and key is MISSING and major < 6:
                     raise keys("a map key is an array or a map", start)
                 if level + tags >= MAX_DEPTH:
-                    raise FormatError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH, start)
+                    raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
                 if major < 6 and size > (end - pos) >> major - 4:
-                    raise FormatError("%s of %d items, %d bytes left" % (
-                        CBOR_MAJORS[major], size, end - pos), start)
+                    what = f"{CBOR_MAJORS[major]} of {size} items"
+                    raise FormatError(f"{what}, {end - pos} bytes left", start)
                 if token is not None:
                     token(start, pos, len(stack), CBOR_MAJORS[major], size,
                           key if keyed else len(box))
@@ -1022,13 +1017,13 @@ def cbor_read(data: bytes, pos: int = 0, end: "Optional[int]" = None, base: int 
 
 
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
-    """Return (argument, position behind it) of a head, from its byte; -1: indefinite length."""
+    """Return (argument, position behind it) of a head; -1: indefinite length."""
     code = head & 31
     if code < 24 or (code == 31 and head >> 5 not in (0, 1, 6)):
         return (code if code < 24 else -1), pos
     if code > 27:
-        raise FormatError("head %02x: this type has no indefinite length" % head if code == 31
-                          else "reserved head %02x" % head, pos - 1)
+        raise FormatError(f"head {head:02x}: this type has no indefinite length" if code == 31
+                          else f"reserved head {head:02x}", pos - 1)
     stop = pos + (1 << code - 24)
     if stop > end:
         raise FormatError("the data end inside a head", pos - 1)
@@ -1036,11 +1031,8 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
 
 
 def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bool,
-              token: Any) -> "Tuple[Any, int]":
-    """Return (value, position behind it) of a number, a string or a simple value.
-
-    Its head is data[start:pos], with the argument `size`, below 0 for chunks.
-    """
+              token: Any) -> Any:
+    """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
     major, code = data[start] >> 5, data[start] & 31
     if major < 2:
         return (size if major == 0 else -1 - size), pos
@@ -1048,18 +1040,18 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
         if code > 24:  # half, single or double precision
             return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
         if code == 24 and size < 32:
-            raise FormatError("simple value %d in two bytes" % size, start)
+            raise FormatError(f"simple value {size} in two bytes", start)
         if size not in CBOR_SIMPLE and not simple:
-            raise FormatError("simple value %d" % size, start)
+            raise FormatError(f"simple value {size}", start)
         return CBOR_SIMPLE.get(size, Simple(size)), pos
     if size >= 0:
         if pos + size > end:
-            raise FormatError("a string of %d bytes, %d left" % (size, end - pos), start)
+            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
         value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
         if value is None:
             raise FormatError("text is not UTF-8", start)
         return value, pos + size
-    parts: "List[Any]" = []  # chunks, until a break
+    parts: Any = []  # size -1: chunks, until a break
     while pos < end and data[pos] != 0xFF:
         start, head = pos, data[pos]
         if head >> 5 != major or head & 31 > 27:
@@ -1077,27 +1069,26 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
 
-    A list is plain unless its items have a meaning of their own, or hold more than plain values.
+    The items of a plain list are not containers and have no meaning of their own.
     """
 
     def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
         self.trace, self.base = trace, base
-        self.level = level  # containers so deep are the entries of tensors
-        self.boxes: "List[Any]" = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
-        self.start = -1  # where the key or tag in front of the next value began
-        self.rows: "List[Any]" = []  # fields of an open list of plain values: itself, its items
+        self.level = level  # depth of the entries of tensors
+        self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
+        self.start = -1  # of the key or tag in front of the next value
+        self.rows: Any = []  # an open plain list: itself, its items
 
     def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
         return path if depth == 0 or key is MISSING else join_path(path, key)
 
     def path(self, depth: int, key: Any) -> str:
-        """Return the path of a wrong item; what came before it becomes fields."""
+        """Return the path of a wrong item, after the fields before it."""
         self.flush()
         return self.join(depth, key) or "item"
 
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any,
-                 key: Any) -> None:
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
         begin = start if self.start < 0 else self.start
         if kind == "chunk":
             return
@@ -1132,7 +1123,7 @@ class CborFields:
             self.flush()
 
     def flush(self, stop: int = -1) -> None:
-        """Add the open list: as one field that ends at `stop`, or else its head and its items."""
+        """Add the open list as one field that ends at `stop`, or its head and its items."""
         rows, self.rows = self.rows, []
         if stop >= 0:
             begin, _, depth, path, _, doc, lead = rows[0]
@@ -1143,7 +1134,7 @@ class CborFields:
                            "structure", lead, self.owner(depth, path))
 
     def owner(self, depth: int, path: str) -> "Optional[str]":
-        """Return the prefix of the tensor's entry that a field at this depth belongs to."""
+        """Return the prefix of the tensor's entry around a field at this depth."""
         if depth > self.level:
             path = self.boxes[self.level + 1][0]
         return path + "." if depth >= self.level else None
@@ -1152,7 +1143,7 @@ class CborFields:
 def cbor_loads(data: Any) -> Any:
     """Return the value of one CBOR item; bytes behind it are a FormatError.
 
-    Tags are dropped (2 and 3 make big integers), undefined is None, other simple values opaque.
+    Tags are dropped (2 and 3 make big integers); undefined is None. A map key twice is an error.
 
     >>> cbor_loads(bytes.fromhex("a26161016162820203"))
     {'a': 1, 'b': [2, 3]}
@@ -1160,7 +1151,7 @@ def cbor_loads(data: Any) -> Any:
     data = bytes(memoryview(data))
     value, end = cbor_read(data)
     if end != len(data):
-        raise FormatError("CBOR: %d bytes behind the item" % (len(data) - end), end)
+        raise FormatError(f"CBOR: {len(data) - end} bytes behind the item", end)
     return value
 
 
@@ -1172,11 +1163,11 @@ def cbor_head(major: int, count: int) -> bytes:
     for i, code in enumerate("BHIQ"):
         if count < 1 << (8 << i):
             return pack(">B" + code, major << 5 | 24 + i, count)
-    raise ValueError("%s does not fit 64 bits" % show(count))
+    raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
 def cbor_float(value: float) -> bytes:
-    """Return the shortest of half, single and double precision that holds the float exactly."""
+    """Return a float in the shortest of the three precisions that holds it exactly."""
     if value != value:
         return b"\xf9\x7e\x00"
     for head, code in ((0xF9, "e"), (0xFA, "f")):
@@ -1193,8 +1184,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
                depth: int = 0) -> bytes:
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
-    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as
-    serde_cbor sorts); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
+    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already. Raises
     ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
@@ -1210,7 +1201,7 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
     if depth >= MAX_DEPTH:
-        raise ValueError("nested deeper than MAX_DEPTH = %d" % MAX_DEPTH)
+        raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     inside: Any = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
     if isinstance(value, (list, tuple)):
         items = [cbor_dumps(item, **inside) for item in value]
@@ -1218,7 +1209,7 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
     if not hasattr(value, "items"):
-        raise TypeError("CBOR cannot hold %s" % type(value).__name__)
+        raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
         raise TypeError("a CBOR map key cannot be an array or a map")
     pairs = [(cbor_dumps(key, **inside), cbor_dumps(item, **inside))
@@ -1227,15 +1218,13 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
-
-
 # </save>
 
 
 # -- [5c] MessagePack ----------------------------------------------------------------------------
 #
-# The first byte says type and, if short, value or length; numbers are big-endian:
-# 00-7f int, 80-8f map, 90-9f array, a0-bf str, e0-ff int -32..-1, and c0-df by this table.
+# The first byte: 00-7f int, 80-8f map, 90-9f array, a0-bf str, e0-ff int -32..-1, with the value
+# or length in it; c0-df by this table. Numbers are big-endian.
 
 _MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of value or length
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
@@ -1246,7 +1235,7 @@ MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 
 
 def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
-    """Return (kind, value or length if it is in the byte, code, width) of a first byte."""
+    """Return (kind, value or length in the byte, code, width) of a first byte."""
     if byte < 0x80 or byte >= 0xE0:
         return "int", byte if byte < 0x80 else byte - 256, "", 0
     if byte < 0xC0:
@@ -1269,7 +1258,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     kind, value, code, width = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
     if width:
         if pos + width >= end:
-            raise FormatError("%s needs %d bytes, %d left" % (kind, width, end - pos - 1), pos)
+            raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
         value, = unpack_from(code, data, pos + 1)
     elif kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
@@ -1277,14 +1266,14 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
 
 
 def msgpack_text(data: bytes) -> str:
-    """Return str bytes as text; bytes that are not UTF-8 survive as surrogates (PEP 383)."""
+    """Return str bytes as text; other bytes than UTF-8 survive as surrogates."""
     try:
         return data.decode("utf-8", TEXT_ERRORS)
     except UnicodeError:  # on a board
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> "Tuple[Any, int]":
+def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> Any:
     """Return (value, position behind it) of a str, bin or ext whose head was read."""
     stop = pos + nbytes + (kind == "ext")
     if stop > len(data):
@@ -1303,22 +1292,22 @@ def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> 
         both = int.from_bytes(body[1:], "big")
         nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
     if nanoseconds > 999999999:
-        raise FormatError("MessagePack: timestamp with %d nanoseconds" % nanoseconds, start)
+        raise FormatError(f"MessagePack: timestamp with {nanoseconds} nanoseconds", start)
     return (seconds, nanoseconds), stop
 
 
 def msgpack_loads(data: Any) -> Any:
-    """Return the value of one MessagePack value; bytes behind it are a FormatError.
+    """Return one MessagePack value; bytes behind it are a FormatError.
 
-    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds).
-    A map key twice is a FormatError; an array or map as a key is Unsupported.
+    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
+    an array or map as a map key is Unsupported, a key twice a FormatError.
 
     >>> msgpack_loads(b"\\x92\\x01\\xa1a")
     [1, 'a']
     """
     data = bytes(memoryview(data))
     pos, end = 0, len(data)
-    stack: "List[Any]" = []  # the containers around: a loop, because boards cannot recurse so deep
+    stack: Any = []  # the containers around: boards cannot recurse so deep
     box: Any = []
     left, keyed, key = 1, False, MISSING
     while stack or left:
@@ -1329,18 +1318,18 @@ def msgpack_loads(data: Any) -> Any:
             if keyed and key is MISSING:
                 raise Unsupported("MessagePack: a map key is an array or a map", start)
             if len(stack) >= MAX_MSGPACK_DEPTH:
-                raise FormatError("MessagePack: nested deeper than MAX_MSGPACK_DEPTH = %d"
-                                  % MAX_MSGPACK_DEPTH, start)
+                limit = f"MAX_MSGPACK_DEPTH = {MAX_MSGPACK_DEPTH}"
+                raise FormatError(f"MessagePack: nested deeper than {limit}", start)
             if value * (1 if kind == "array" else 2) > end - pos:
-                raise FormatError("MessagePack: %s of %d items, %d bytes left"
-                                  % (kind, value, end - pos), start)
+                raise FormatError(f"MessagePack: {kind} of {value} items, {end - pos} bytes left",
+                                  start)
             size, value = value, [] if kind == "array" else Map()
         elif kind in ("str", "bin", "ext"):
             value, pos = _msgpack_body(data, kind, start, pos, value)
         if keyed and key is MISSING:
             key = bytes(value) if kind == "bin" else value
             if key in box or (key != key and [k for k in box if k != k]):
-                raise FormatError("MessagePack: key %s twice" % show(key), start)
+                raise FormatError(f"MessagePack: key {show(key)} twice", start)
             continue
         if keyed:
             box[key] = value
@@ -1353,7 +1342,7 @@ def msgpack_loads(data: Any) -> Any:
         while left == 0 and stack:
             box, left, keyed = stack.pop()
     if pos != end:
-        raise FormatError("MessagePack: %d bytes behind the value" % (end - pos), pos)
+        raise FormatError(f"MessagePack: {end - pos} bytes behind the value", pos)
     return box[0]
 
 
@@ -1361,7 +1350,7 @@ class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     def value(self, kind: str, field: str, doc: str) -> Any:
-        """Return the value, or the length, of the next head, which must be of this kind."""
+        """Return the value or length of the next head, which must be of this kind."""
         at = self.pos - self.base
         if at + 9 > len(self.data):
             at = self.peek(9)
@@ -1373,7 +1362,7 @@ class MsgpackReader(Cursor):
         try:
             found, value, end = msgpack_head(self.data, at, len(self.data))
         except FormatError as error:
-            raise self.error("%s: %s" % (field, error.what), field, self.pos)
+            raise self.error(f"{field}: {error.what}", field, self.pos)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
         if kind != "str":  # text() adds it, with its bytes
@@ -1381,27 +1370,28 @@ class MsgpackReader(Cursor):
         self.pos += end - at
         return value
 
-    def uint32(self, field: str, doc: str, index: "Optional[int]" = None) -> int:
-        """Return an integer from 0 to 2**32-1, in whichever form it is stored."""
+    def uint32(self, field: str, doc: str, index: Any = None) -> int:
+        """Return an integer from 0 to 2**32-1, in any stored form."""
         at, data = self.pos - self.base, self.data
         if self.trace is None and at + 5 <= len(data) and data[at] == 0xCE:
             self.pos += 5
             short: int = unpack_from(">I", data, at + 1)[0]
             return short
         start = self.pos
-        name = field if index is None else "%s[%d]" % (field, index)
+        name = field if index is None else f"{field}[{index}]"
         value = self.value("int", name, doc)
         if not 0 <= value < 1 << 32:
-            raise self.error("%s: %d does not fit uint32" % (name, value), name, start)
+            raise self.error(f"{name}: {value} does not fit uint32", name, start)
         return int(value)
 
     def count(self, kind: str, field: str, doc: str, least: int) -> int:
-        """Return a count of items of at least that many bytes each, which the file must have."""
+        """Return a count of items; the file must have `least` bytes for each."""
         start = self.pos
         size: int = self.value(kind, field, doc)
         if size < 0 or size * least > self.end - self.pos:
-            raise self.error("%s says %d, too many for the %d bytes left" % (
-                field, size, self.end - self.pos), field, start)
+            left = self.end - self.pos
+            raise self.error(f"{field} says {size}, too many for the {left} bytes left", field,
+                             start)
         return size
 
     def text(self, field: str, doc: str) -> bytes:
@@ -1416,7 +1406,7 @@ class MsgpackReader(Cursor):
         return data
 
     def texts(self, field: str, doc: str, size: int) -> "List[bytes]":
-        """Return the bytes of so many strs; short ones at once, as far as the window has them."""
+        """Return the bytes of so many strs, short ones in the window at once."""
         found: "List[bytes]" = []
         if self.trace is None:
             data, at = self.data, self.pos - self.base
@@ -1434,7 +1424,7 @@ class MsgpackReader(Cursor):
 
 # <save>
 def msgpack_size(kind: str, count: int) -> bytes:
-    """Return the shortest head of a str, bin, array or map of that count, or an int."""
+    """Return the shortest head of that count, or an int."""
     first, fits = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32),
                    "int": (0, 128)}.get(kind, (0, 0))
     if 0 <= count < fits:
@@ -1452,8 +1442,7 @@ def msgpack_size(kind: str, count: int) -> bytes:
 def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
 
-    ValueError for what does not fit, also for an item with MAX_MSGPACK_DEPTH containers around
-    it (`depth` of them are there already).
+    `depth` containers are around it already; ValueError for what does not fit.
 
     >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
     ('9201a161', 'ce00000001')
@@ -1464,48 +1453,45 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
         if not typed:
             return msgpack_size("int", value)
         if not 0 <= value < 1 << 32:
-            raise ValueError("%s does not fit uint32" % show(value))
+            raise ValueError(f"{show(value)} does not fit uint32")
         return pack(">BI", 0xCE, value)
     if isinstance(value, float):
         if not typed:
             return pack(">Bd", 0xCB, value)
         if to_inf(value, FLOAT32_LIMIT) != value and value == value:
-            raise ValueError("%r does not fit float32" % value)
+            raise ValueError(f"{value!r} does not fit float32")
         return pack(">Bf", 0xCA, value)
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
         return msgpack_size("str" if isinstance(value, str) else "bin", len(data)) + data
     if depth >= MAX_MSGPACK_DEPTH:
-        raise ValueError("nested deeper than MAX_MSGPACK_DEPTH = %d" % MAX_MSGPACK_DEPTH)
+        raise ValueError(f"nested deeper than MAX_MSGPACK_DEPTH = {MAX_MSGPACK_DEPTH}")
     kind = "array" if isinstance(value, (list, tuple)) else "map"
     if kind == "map" and not hasattr(value, "items"):
-        raise ValueError("MessagePack cannot hold %s" % type(value).__name__)
+        raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
     items = value if kind == "array" else [item for pair in value.items() for item in pair]
     return msgpack_size(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
-
-
 # </save>
 
 
 # -- [5d] FlatBuffers ----------------------------------------------------------------------------
 #
-# Positions count from the buffer's first byte.  A table begins with an i32 s: its vtable is at
-# table - s and tells where each slot lies in the table: u16 length of the vtable, u16 length of
-# the table, then one u16 per slot (0: absent).  Strings, vectors and tables are stored in the
-# table as u32 offsets, forward from the offset's own position.
+# Positions count from the first byte. A table begins with an i32 s; at table - s lies its vtable:
+# u16 lengths of the vtable and of the table, then for each slot a u16, where it is in the table
+# (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
 
 
 class FlatReader(Reader):
     """One FlatBuffer; every read is checked."""
 
-    def __init__(self, data: Any, base: int = 0, around: "Optional[Reader]" = None) -> None:
-        if around is not None:  # the reader of the file, whose path, trace and faults it shares
+    def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
+        if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
         self.end = len(data)
         self.base = base  # offset in the file of the first byte
-        self._plans: "Dict[Any, Any]" = {}
+        self._plans: Any = {}
 
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
@@ -1519,12 +1505,12 @@ class FlatReader(Reader):
             raise self.wrong("the data end inside an offset", pos, field)
         step: int = unpack_from("<I", self.data, pos)[0]
         if step == 0 or pos + step + 4 > self.end:
-            what = "offset %d leads out of the data" % step if step else "offset is zero"
+            what = f"offset {step} leads out of the data" if step else "offset is zero"
             raise self.wrong(what, pos, field)
         return pos + step
 
     def slots(self, table: int, most: int = 32766) -> Shape:
-        """Return the distances from the table to its first fields, `most` of them; 0: absent."""
+        """Return the distances from the table to its first `most` fields; 0: absent."""
         if table < 0 or table + 4 > self.end:
             raise self.wrong("table out of bounds", max(table, 0), "vtable")
         pos = table - unpack_from("<i", self.data, table)[0]
@@ -1532,18 +1518,18 @@ class FlatReader(Reader):
             raise self.wrong("vtable out of bounds", table, "vtable")
         nbytes, = unpack_from("<H", self.data, pos)
         if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-            raise self.wrong("vtable of %d bytes" % nbytes, pos, "vtable")
+            raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
         if self.trace is not None:
-            every = unpack_from("<%dH" % (nbytes // 2), self.data, pos)
+            every = unpack_from(f"<{nbytes // 2}H", self.data, pos)
             self.note(pos, nbytes, "vtable", list(every[2:]), "%d bytes, table %d" % every[:2])
-            self.note(table, 4, "table", table - pos, "vtable at %d - %d" % (table, table - pos))
-        return unpack_from("<%dH" % min(most, nbytes // 2 - 2), self.data, pos + 4)
+            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
+        return unpack_from(f"<{min(most, nbytes // 2 - 2)}H", self.data, pos + 4)
 
-    def fields(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+    def fields(self, table: int, rows: Any) -> Any:
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
 
-        Type: a struct code; any other, as "string" or "[I]", gives the position that an offset
-        leads to, None where absent. One unpack for each vtable where it allows that.
+        Type: a struct code; any other, as "string" or "[I]", gives where an offset leads, None
+        if absent. One unpack for a table if its vtable allows that.
         """
         data, end = self.data, self.end
         if self.trace is not None or BOARD or table + 4 > end:
@@ -1565,7 +1551,7 @@ class FlatReader(Reader):
             out[slot] = distance + step
         return out
 
-    def fields_one_by_one(self, table: int, rows: "Tuple[Any, ...]") -> "List[Any]":
+    def fields_one_by_one(self, table: int, rows: Any) -> Any:
         """As fields(), each one checked and added to the trace."""
         slots = self.slots(table, len(rows))
         out = []
@@ -1581,20 +1567,20 @@ class FlatReader(Reader):
                     self.note(pos, nbytes, name, value, doc)
                 else:
                     value = self.target(pos, name)
-                    self.note(pos, nbytes, name, value - pos, "%s: at %d" % (doc, value))
-            elif self.trace is not None:  # an error in what is absent is one of the table
+                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}")
+            elif self.trace is not None:  # an error in it is one of the table
                 self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
             out.append(value)
         return out
 
-    def _plan(self, table: int, rows: "Tuple[Any, ...]") -> Any:
-        """Return how to read these slots of tables with this vtable by one unpack, or None."""
+    def _plan(self, table: int, rows: Any) -> Any:
+        """Return how one unpack reads these slots of tables with this vtable, or None."""
         slots = self.slots(table, len(rows))
         found = sorted([(distance, slot) for slot, distance in enumerate(slots) if distance])
         text, at = "<", 4
         order = [len(found) + i for i in range(len(rows))]  # places in the values + the defaults
         for place, (distance, slot) in enumerate(found):
-            if distance < at:  # fields that overlap: legal for a reader, but one by one
+            if distance < at:  # fields that overlap: legal, but one by one
                 return None
             code = rows[slot][1]
             text += "%dx%s" % (distance - at, code if code in WIDTH else "I")
@@ -1624,11 +1610,10 @@ class FlatReader(Reader):
         size: int = unpack_from("<I", self.data, pos)[0]
         left = self.end - pos - 4
         if size > left // itemsize:
-            raise self.wrong("vector of %d elements, %d bytes left" % (size, left), pos, field)
+            raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
         return size
 
-    def scalars(self, pos: int, code: str, field: str, doc: str = "",
-                limit: int = 0) -> "Tuple[Any, ...]":
+    def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
         """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
         size, = unpack_from("<I", self.data, pos)
         if size > (self.end - pos - 4) // WIDTH[code]:
@@ -1646,13 +1631,13 @@ class FlatReader(Reader):
         self.note(pos, 4, field, size, doc)
         targets = []
         at, end = pos + 4, self.end - 4
-        for i, step in enumerate(unpack_from("<%dI" % size, self.data, at)):
+        for i, step in enumerate(unpack_from(f"<{size}I", self.data, at)):
             if step == 0 or at + step > end:
-                self.target(at, "%s[%d]" % (field, i))
+                self.target(at, f"{field}[{i}]")
             if self.trace is not None:
-                name = self.prefix + "%s[%d]" % (field, i)
-                self.trace.add(self.base + at, 4, name, step, "table at %d" % (at + step),
-                               self.depth, owner=name + ".")
+                name = f"{self.prefix}{field}[{i}]"
+                self.trace.add(self.base + at, 4, name, step, f"table at {at + step}", self.depth,
+                               owner=name + ".")
             targets.append(at + step)
             at += 4
         return targets
@@ -1661,18 +1646,17 @@ class FlatReader(Reader):
 class FlatTable:
     """A table of any FlatBuffer, read by slot number.
 
-    FlatTable(data) is the root table. `.slots` lists the slots that are stored. Methods in the
-    plural read vectors; structs are bytes. A field that is absent gives the default, None, or an
-    empty list. FormatError where an offset leads astray.
+    FlatTable(data) is the root table, `.slots` lists what it stores. Methods in the plural read
+    vectors; structs are bytes. An absent field gives the default, None, or an empty list;
+    FormatError where an offset leads astray.
 
     >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000800000002000000"))
     >>> table.slots, table.scalar(0, "h")
     ([0], 2)
     """
 
-    def __init__(self, data: Any, pos: "Optional[int]" = None,
-                 reader: "Optional[FlatReader]" = None) -> None:
-        self._reader = FlatReader(bytes(data)) if reader is None else reader
+    def __init__(self, data: Any, pos: Any = None, reader: Any = None) -> None:
+        self._reader: FlatReader = reader or FlatReader(bytes(data))
         self._pos = self._reader.target(0, "root") if pos is None else pos
         found = self._reader.slots(self._pos)
         self._at = {slot: self._pos + step for slot, step in enumerate(found) if step}
@@ -1680,25 +1664,25 @@ class FlatTable:
 
     def _target(self, slot: int) -> "Optional[int]":
         at = self._at.get(slot)
-        return None if at is None else self._reader.target(at, "slot %d" % slot)
+        return None if at is None else self._reader.target(at, f"slot {slot}")
 
     def _targets(self, slot: int) -> "List[int]":
         at = self._target(slot)
-        return [] if at is None else self._reader.offsets(at, "slot %d" % slot)
+        return [] if at is None else self._reader.offsets(at, f"slot {slot}")
 
     def _bytes(self, slot: int, size: Any, vector: bool = False) -> bytes:
-        """Return the bytes of an element or a vector; `size`: its code, or in bytes."""
+        """Return an element or a vector; `size`: struct code, or in bytes."""
         nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
         if nbytes < 1:
-            raise ValueError("no element has the struct code, or the size in bytes, %r" % size)
+            raise ValueError(f"no element has the struct code, or the size in bytes, {size!r}")
         at = self._target(slot) if vector else self._at.get(slot)
         if at is None:
             return b""
         if vector:
-            nbytes *= self._reader.vector(at, nbytes, "slot %d" % slot)
+            nbytes *= self._reader.vector(at, nbytes, f"slot {slot}")
             at += 4
         elif at + nbytes > self._reader.end:
-            raise self._reader.wrong("field out of bounds", self._pos, "slot %d" % slot)
+            raise self._reader.wrong("field out of bounds", self._pos, f"slot {slot}")
         return bytes(self._reader.data[at:at + nbytes])
 
     def scalar(self, slot: int, code: str, default: Any = None) -> Any:
@@ -1711,22 +1695,22 @@ class FlatTable:
 
     def string(self, slot: int) -> "Optional[str]":
         at = self._target(slot)
-        return None if at is None else self._reader.string(at, "slot %d" % slot)
+        return None if at is None else self._reader.string(at, f"slot {slot}")
 
     def table(self, slot: int) -> "Optional[FlatTable]":
         at = self._target(slot)
         return None if at is None else FlatTable(None, at, self._reader)
 
-    def scalars(self, slot: int, code: str) -> "List[Any]":
+    def scalars(self, slot: int, code: str) -> Any:
         data = self._bytes(slot, code, True)
-        return list(unpack_from("<%d%s" % (len(data) // WIDTH[code], code), data, 0))
+        return list(unpack_from(f"<{len(data) // WIDTH[code]}{code}", data, 0))
 
     def structs(self, slot: int, nbytes: int) -> "List[bytes]":
         data = self._bytes(slot, nbytes, True)
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        return [self._reader.string(at, "slot %d" % slot) for at in self._targets(slot)]
+        return [self._reader.string(at, f"slot {slot}") for at in self._targets(slot)]
 
     def tables(self, slot: int) -> "List[FlatTable]":
         return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
@@ -1734,11 +1718,10 @@ class FlatTable:
 
 # <save>
 class FlatBuilder:
-    """Builds a FlatBuffer from its end to its front, with the bytes of the Rust builder.
+    """Builds a FlatBuffer from its end to its front, byte for byte as the Rust builder.
 
-    string(), scalars(), offsets() and table() return a place: the distance from the buffer's
-    end to the object. Children come before the tables that point to them; finish(root) gives
-    the bytes. Equal vtables are stored once.
+    string(), scalars(), offsets() and table() return a place, the distance from the buffer's end
+    to the object. Children come before the tables that point to them. Equal vtables are one.
 
     >>> builder = FlatBuilder()
     >>> name = builder.string("w")
@@ -1769,17 +1752,17 @@ class FlatBuilder:
         return self._put(pack("<I", len(data) - 1) + data)
 
     def scalars(self, code: str, values: Any) -> int:
-        """Add a vector of numbers. Aligned to the element size also when it is empty."""
+        """Add a vector of numbers, aligned to the element size even if empty."""
         size = struct.calcsize("<" + code)
         self._align(max(4, size), size * len(values))
-        return self._put(pack("<I%d%s" % (len(values), code), len(values), *values))
+        return self._put(pack(f"<I{len(values)}{code}", len(values), *values))
 
     def offsets(self, places: "List[int]") -> int:
         """Add a vector of strings or tables by their places."""
         top = round_up(self._used, 4) + 4 * len(places)
         return self.scalars("I", [top - 4 * i - place for i, place in enumerate(places)])
 
-    def table(self, fields: "Iterable[Tuple[int, str, Any, Any]]") -> int:
+    def table(self, fields: Any) -> int:
         """Add a table of (slot, code, value, default), the last in memory first.
 
         The code is a struct code or "offset"; a default or an offset of None is left out.
@@ -1789,11 +1772,11 @@ class FlatBuilder:
         for slot, code, value, default in fields:
             size = 4 if code == "offset" else WIDTH.get(code)
             if not size or not 0 <= slot < 32765 or slot in stored:
-                raise ValueError("slot %s with the code %s" % (show(slot), show(code)))
+                raise ValueError(f"slot {show(slot)} with the code {show(code)}")
             if value is None or (code != "offset" and value == default):
                 continue
             if code == "offset" and not 0 < value <= self._used:
-                raise ValueError("slot %d: there is no place %s yet" % (slot, show(value)))
+                raise ValueError(f"slot {slot}: there is no place {show(value)} yet")
             self._align(size, size)
             if code == "offset":
                 code, value = "I", self._used + 4 - value
@@ -1802,7 +1785,7 @@ class FlatBuilder:
         place = self._used + 4
         count = max(stored) + 1 if stored else 0
         distances = [place - stored.get(i, place) for i in range(count)]
-        vtable = pack("<%dH" % (count + 2), 4 + 2 * count, place - start, *distances)
+        vtable = pack(f"<{count + 2}H", 4 + 2 * count, place - start, *distances)
         if vtable in self._vtables:
             return self._put(pack("<i", self._vtables[vtable] - place))
         self._put(pack("<i", len(vtable)))
@@ -1829,8 +1812,8 @@ def zstd_module() -> Any:
             return __import__(name, None, None, ["ZstdCompressor"])
         except ImportError:
             pass
-    raise Unsupported("zstd data need one of the modules %s; pip install zstandard"
-                      % ", ".join(ZSTD_MODULES))
+    names = ", ".join(ZSTD_MODULES)
+    raise Unsupported(f"zstd data need one of the modules {names}; pip install zstandard")
 
 
 class _Frames:
@@ -1848,10 +1831,7 @@ class _Frames:
 
 
 def zstd_blocks(source: Any, offset: int, nbytes: int, count: int) -> Chunks:
-    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold.
-
-    FormatError where frames are damaged or give another number of bytes, whatever they state.
-    """
+    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold."""
     module = zstd_module()
     check_frames(source, offset, nbytes)
     stream: Any = _Frames(source, offset, nbytes)
@@ -1868,11 +1848,11 @@ def zstd_blocks(source: Any, offset: int, nbytes: int, count: int) -> Chunks:
             raise FormatError(f"zstd: {count - left} bytes decoded, dtype and shape need {count}")
         yield block
     if call_zstd(stream.read, 1):
-        raise FormatError("zstd: more bytes decoded than the %d that dtype and shape need" % count)
+        raise FormatError(f"zstd: more bytes decoded than the {count} that dtype and shape need")
 
 
 def check_frames(source: Any, at: int, nbytes: int) -> None:
-    """Raise FormatError unless they are whole frames: not every module looks (RFC 8878).
+    """Raise FormatError unless these are whole frames (RFC 8878): not every module looks.
 
     frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
     """
@@ -1899,27 +1879,27 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
 
 
 def call_zstd(call: Any, *args: Any) -> Any:
-    """Call into the zstd module: whatever it raises on bad data is a FormatError."""
+    """Call into the zstd module; its errors become a FormatError."""
     try:
         return call(*args)
     except FormatError:
         raise
     except Exception as error:
-        raise FormatError("zstd: the data are damaged (%s: %s)" % (type(error).__name__, error))
+        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
 
 
 # <save>
-def zstd_compress(blocks: "Iterable[Any]", nbytes: int, level: int) -> "Iterator[bytes]":
+def zstd_compress(blocks: Any, nbytes: int, level: int) -> Chunks:
     """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
     module = zstd_module()
     compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
     if hasattr(compressor, "compressobj"):
         compressor = compressor.compressobj(size=nbytes)
-    elif hasattr(compressor, "set_pledged_input_size"):
-        compressor.set_pledged_input_size(nbytes)
-    elif hasattr(compressor, "_set_pledged_input_size"):
-        compressor._set_pledged_input_size(nbytes)
-    else:  # the size goes into the frame only when all of it is there at once
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
         yield module.compress(b"".join([bytes(block) for block in blocks]), level)
         return
     for block in blocks:
@@ -1946,17 +1926,17 @@ ENCODINGS["zstd"] = Zstd()
 
 
 def pieces(view: Any, nbytes: int) -> Chunks:
-    """Yield a view in parts of nbytes bytes (the last one may be shorter)."""
+    """Yield a view in parts of nbytes; the last may be shorter."""
     for start in range(0, len(view), nbytes):
         yield view[start:start + nbytes]
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the row-major bytes, about BLOCK each, of an array whose element 0 is at `first`."""
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
     dims: "List[int]" = []
     steps: "List[int]" = []
     for n, stride in zip(shape, strides):
-        if dims and steps[-1] == n * stride:  # two dimensions without a gap are one
+        if dims and steps[-1] == n * stride:  # no gap: the two are one
             dims[-1] *= n
             steps[-1] = stride
         elif n != 1:
@@ -1983,7 +1963,7 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
     places = row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first)]  # (place in out, place in view) of each run along the longest dimension
+    starts = [(0, first)]  # (place in out, place in view) of each run
     for axis, count in enumerate(dims):
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
@@ -2000,7 +1980,7 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
     source = view_as(view[low:low + (len(view) - low) // itemsize * itemsize], code)
     place, step = place // itemsize, step // itemsize
     starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
-    tile = n if -128 < step < 128 else 512  # far steps: so few that their pages stay cached
+    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
         last = min(tile, n - i) - 1
         for to, at in starts:
@@ -2011,33 +1991,32 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
 
 
 class Storage:
-    """Where the bytes of a tensor lie, and how they are to be read. It never changes."""
+    """Where the bytes of a tensor lie and how to read them. It never changes."""
 
     __slots__ = ("source", "offset", "nbytes", "strides", "order", "encoding", "why")
 
-    def __init__(self, source: Any, offset: int, nbytes: int, strides: "Optional[Shape]" = None,
+    def __init__(self, source: Any, offset: int, nbytes: int, strides: Any = None,
                  order: str = "<", encoding: str = "raw", why: "Optional[str]" = None) -> None:
         self.source = source
-        self.offset = offset  # of the first element in the source (of the stored bytes if coded)
+        self.offset = offset  # of the first element in the source (if coded: of the bytes)
         self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
         self.strides = strides  # bytes; None: row-major without gaps
         self.order = order  # byte order of the stored elements
         self.encoding = encoding  # "raw", or a name in ENCODINGS
-        self.why = why  # why the values cannot be read; None: they can
+        self.why = why  # why the values cannot be read, or None
 
 
 class Tensor:
     """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
 
-    `.dtype` is None where the file has one that is unknown here, `.attrs` are facts of its
-    `.format`. Bytes are read when they are asked for: this raises Unsupported (dtype, encoding),
-    FormatError (damaged data) or ValueError (the File was closed). numpy.asarray(t) works.
+    `.dtype` is None if unknown here, `.attrs` are facts of its `.format`. Bytes are read when asked
+    for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "format", "_attrs")
-    components: "Optional[Dict[str, Tensor]]" = None  # of a sparse tensor: its parts, see [6b]
-    own_attrs: Any = ()  # of a sparse tensor: keys of attrs that say how it is stored
-    scheme: "Optional[Facts]" = None  # of a quantized tensor: how it is stored, see [6c]
+    components: Any = None  # of a sparse tensor, see [6b]
+    own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
+    scheme: Any = None  # of a quantized tensor, see [6c]
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape,
                  stored: Any, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -2050,7 +2029,7 @@ class Tensor:
 
     @property
     def attrs(self) -> Facts:
-        """Facts of the format that the tensor came from (or for the one it will be saved to)."""
+        """Facts of the format that it came from (or will be saved to)."""
         if isinstance(self._attrs, tuple):
             flat = self._attrs
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
@@ -2074,24 +2053,24 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """size x itemsize in bytes; what is stored where the dtype has no itemsize."""
+        """size x itemsize, or what is stored where the dtype has no itemsize."""
         return self.stored.nbytes if self.itemsize is None else self.size * self.itemsize
 
     @property
     def strides(self) -> Shape:
-        """Bytes from one element to the next, per dimension, in the decoded data."""
+        """Bytes from one element to the next in the decoded data, per dimension."""
         return self.stored.strides or row_major(self.shape, self.itemsize or 1)
 
     @property
     def offset(self) -> "Optional[int]":
-        """Offset in the file of the first element (of the stored bytes if compressed), or None."""
+        """Offset in the file of the first element (if compressed: of the bytes), or None."""
         return self.stored.offset if self.stored.source.of_file else None
 
-    def ranges(self) -> "List[Tuple[int, int, str]]":
+    def ranges(self) -> Any:
         return [(self.stored.offset, self.stored.nbytes, self.name)]
 
     def todense(self) -> "Tensor":
-        """Return a sparse tensor with its zeros, in memory; a dense one as it is."""
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
         return self
 
     def __repr__(self) -> str:
@@ -2121,7 +2100,7 @@ class Tensor:
         return itemsize
 
     def _span(self) -> "Tuple[int, int]":
-        """Return where the first and behind the last byte lie, relative to element (0, ..., 0)."""
+        """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
         stored = self.stored
         if stored.strides is None or 0 in self.shape:
             return 0, stored.nbytes
@@ -2131,7 +2110,7 @@ class Tensor:
 
     @property
     def raw(self) -> Any:
-        """The bytes as stored, read-only; of a sub-tensor the span from its first to its last."""
+        """The stored bytes, read-only; of a sub-tensor from its first to its last."""
         low, high = self._span()
         return self.stored.source.view(self.stored.offset + low, high - low)
 
@@ -2151,8 +2130,8 @@ class Tensor:
     def data(self) -> Any:
         """The elements as a flat typed memoryview in storage order and native byte order.
 
-        Zero-copy where `.zero_copy`, else decoded anew at each call; float16 and bfloat16 as bits
-        ('H'). A whole primitiv tensor is column-major, a copy of a part with gaps is row-major.
+        A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
+        primitiv tensor is column-major, a copy of a part with gaps is row-major.
         """
         itemsize, base = self.check(), self
         if self.stored.encoding != "raw" or not self._gap_free():
@@ -2163,7 +2142,7 @@ class Tensor:
                        "H" if code == "e" else code)
 
     def blocks(self) -> Chunks:
-        """Yield the elements as row-major little-endian bytes: in one view, or about BLOCK each."""
+        """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
         stored = self.stored
         if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
@@ -2177,10 +2156,10 @@ class Tensor:
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
     def stored_blocks(self) -> Chunks:
-        """Yield the stored bytes as they are: in one view if there is one, or in BLOCKs."""
+        """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
         source, offset, nbytes = self.stored.source, self.stored.offset, self.stored.nbytes
         size = max(1, nbytes) if source.zero_copy else BLOCK
-        for start in range(0, max(1, nbytes), size):  # no bytes are read too: a closed File raises
+        for start in range(0, max(1, nbytes), size):  # reads no bytes too: a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
     def _decode(self) -> Chunks:
@@ -2192,7 +2171,7 @@ class Tensor:
             raise self.error(error.what, type(error))
 
     def copy(self, **changes: Any) -> "Tensor":
-        """Return the same tensor with some of the constructor's arguments changed."""
+        """Return it with some of the constructor's arguments changed."""
         args: Facts = {
             "name": self.name, "dtype": self.dtype, "shape": self.shape, "stored": self.stored,
             "attrs": Map(self.attrs.items()), "format": self.format}
@@ -2200,12 +2179,12 @@ class Tensor:
         return (Tensor if args["dtype"] in ITEMSIZE else type(self))(**args)
 
     def in_memory(self, data: Any) -> "Tensor":
-        """Return the same tensor over row-major little-endian bytes in memory."""
+        """Return it over row-major little-endian bytes in memory."""
         return self.copy(stored=Storage(Memory(data), 0, len(data)))
 
     # <save>
     def decoded(self) -> "Tensor":
-        """Return it with bytes that can be read anywhere: a large coded one in a spool file."""
+        """Return it with raw bytes: of a large coded one in a spool file."""
         if self.stored.encoding == "raw":
             return self
         if BOARD or self.nbytes <= 32 * BLOCK:
@@ -2222,7 +2201,7 @@ class Tensor:
             return self.in_memory(mmap(spool.fileno(), self.nbytes))
 
     def transpose(self) -> "Tensor":
-        """Return the transpose (a view). Its row-major bytes are this one's column-major bytes."""
+        """Return the transpose (a view): its row-major bytes are column-major ones here."""
         if self.ndim < 2:
             return self
         base = self.decoded()
@@ -2237,7 +2216,7 @@ class Tensor:
 
     @property
     def flat(self) -> Chunks:
-        """Iterate over the elements as Python numbers, row-major, in constant memory."""
+        """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check()
         return (value for block in self.blocks() for piece in pieces(block, min(BLOCK, 1 << 16))
                 for value in unpack_values(str(self.dtype), piece))
@@ -2258,21 +2237,21 @@ class Tensor:
         return values
 
     def item(self) -> Any:
-        """Return the only element as a Python number; ValueError if there is not just one."""
+        """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            raise ValueError("item() needs a tensor of one element, this one has %d" % self.size)
+            raise ValueError(f"item() needs a tensor of one element, this one has {self.size}")
         return next(self.flat)
 
     def astype(self, dtype: str) -> "Tensor":
-        """Return a copy in memory with another dtype; without attrs that describe the old one.
+        """Return a copy in memory with another dtype, without attrs of the old one.
 
-        Floats round to nearest even and overflow to infinity; a fraction, a NaN or an integer
-        out of range is a ValueError for an integer dtype.
+        Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
+        a NaN or a number out of range.
         """
         return self.cast(dtype).contiguous()
 
     def cast(self, dtype: str) -> "Tensor":
-        """Return it with another dtype, as astype() does, cast when its bytes are asked for."""
+        """Return what astype() does, cast when its bytes are asked for."""
         if dtype not in ITEMSIZE:
             raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
         self.check()
@@ -2283,23 +2262,31 @@ class Tensor:
         return self.in_memory(self.tobytes())
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a number or a zero-copy part; of a compressed tensor .contiguous() each time."""
-        itemsize, old = self.check(), self.stored
+        """Return a number or a zero-copy part; if compressed, of a copy made each time."""
+        itemsize, old, at = self.check(), self.stored, 0
         if old.encoding != "raw":
             return self.contiguous()[key]
+        if old.strides is None and type(key) is tuple and len(key) == len(self.shape):
+            for k, n in zip(key, self.shape):
+                if type(k) is not int or not -n <= k < n:
+                    break
+                at = at * n + k % n
+            else:
+                view = old.source.view(old.offset + at * itemsize, itemsize)
+                return unpack_values(str(self.dtype), view, old.order)[0]
         keys = list(key) if isinstance(key, tuple) else [key]
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         if len(dots) > 1:
             raise IndexError("more than one Ellipsis")
         given = len(keys) - len(dots)
         if given > self.ndim:
-            raise IndexError("%d indices for %d dimensions" % (given, self.ndim))
+            raise IndexError(f"{given} indices for {self.ndim} dimensions")
         at = dots[0] if dots else given
-        keys[at:at + len(dots)] = [_ALL] * (self.ndim - given)
+        keys[at:at + len(dots)] = [Ellipsis] * (self.ndim - given)
         offset, sizes, steps = old.offset, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
-            if isinstance(k, slice):
-                start, stop, step = slice_indices(k, n)
+            if k is Ellipsis or isinstance(k, slice):
+                start, stop, step = (0, n, 1) if k is Ellipsis else slice_indices(k, n)
                 size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
                 offset += start * stride if size else 0
                 sizes.append(size)
@@ -2325,25 +2312,25 @@ class Tensor:
     # <full>
     @property
     def __array_interface__(self) -> Facts:
-        """What numpy.asarray asks for: zero-copy with strides and byte order, read-only."""
+        """What numpy.asarray asks for: zero-copy, read-only."""
         itemsize = self.check()
         base, order = self, self.stored.order
         if self.stored.encoding != "raw" or (self.dtype == "bfloat16" and order != NATIVE):
             base, order = self.in_memory(self.contiguous().data.cast("B")), NATIVE
         kind = "V" if self.dtype == "bfloat16" else str(self.dtype)[0]  # f, i, u or b
         order = "|" if kind == "V" or itemsize == 1 else order
-        return {"version": 3, "shape": self.shape, "typestr": "%s%s%d" % (order, kind, itemsize),
+        return {"version": 3, "shape": self.shape, "typestr": f"{order}{kind}{itemsize}",
                 "data": base.raw, "strides": base.stored.strides, "offset": -base._span()[0]}
 
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
         code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
         if code is None or stored.why is not None:
-            raise BufferError("%s has no buffer code" % self.dtype)
+            raise BufferError(f"{self.dtype} has no buffer code")
         if stored.strides is not None or (stored.order != NATIVE and self.itemsize != 1):
             raise BufferError("not a plain native array: take .contiguous().data")
         if 0 in self.shape or self.ndim > 64:
-            raise BufferError("memoryview cannot show the shape %s" % show(self.shape))
+            raise BufferError(f"memoryview cannot show the shape {show(self.shape)}")
         return self.data.cast("B").cast(code, self.shape)
 
     def __reduce__(self) -> Any:
@@ -2357,25 +2344,15 @@ class Tensor:
     # </full>
 
 
-class _Keys:
-    """_Keys()[:] is the slice itself; boards make slices nowhere else."""
-
-    def __getitem__(self, key: Any) -> Any:
-        return key
-
-
-_ALL = _Keys()[:]
-
-
 def as_index(key: Any) -> int:
-    """Return an index as an int: ints and what has __index__ (numpy integers), nothing else."""
+    """Return an index, an int or what has __index__ (numpy integers), as an int."""
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
-        raise TypeError("an index is an int, a slice or Ellipsis, not %s" % type(key).__name__)
+        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
     return int(key)
 
 
 def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
-    """Return (start, stop, step) of a slice over n elements; slice.indices() where it is there."""
+    """Return slice.indices(); boards do not have it."""
     if hasattr(key, "indices"):
         return key.indices(n)
     step = 1 if key.step is None else key.step
@@ -2388,7 +2365,7 @@ def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
 
 
 class Cast(Tensor):
-    """A tensor with another dtype, cast block by block when its bytes are asked for."""
+    """A tensor with another dtype, cast block by block when asked for."""
 
     __slots__ = ("_base",)
 
@@ -2411,13 +2388,13 @@ class Cast(Tensor):
 
 
 class File:
-    """A mapping from names to Tensors, in the order of the file's index; also a context manager.
+    """A mapping from names to Tensors in the order of the index; also a context manager.
 
-    `.path` (None without one), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
     """
 
     def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
-                 tensors: "List[Tensor]", options: "Optional[Facts]" = None) -> None:
+                 tensors: "List[Tensor]", options: Any = None) -> None:
         self.format = format
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
@@ -2435,14 +2412,14 @@ class File:
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
-        text = "no tensor %s" % show(name)
+        text = f"no tensor {show(name)}"
         if isinstance(name, str) and len(self) <= 20000:
             try:
                 from difflib import get_close_matches
             except ImportError:
                 return text
             near = get_close_matches(name, list(self), 1, 0.5)
-            text += "; nearest is %s" % quote(near[0]) if near else ""
+            text += f"; nearest is {quote(near[0])}" if near else ""
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
     def __iter__(self) -> "Iterator[str]":
@@ -2473,7 +2450,7 @@ class File:
             count_of(len(self), "tensor"), " " + ", ".join(names) if names else "")
 
     def close(self) -> None:
-        """Close the file. Views that are held stay valid; a Tensor asked later raises."""
+        """Close the file. Views stay valid; a Tensor asked later raises."""
         self._source.close()
 
     def __enter__(self) -> "File":
@@ -2492,8 +2469,8 @@ class File:
     # </full>
 
 
-def new_tensor(dtype: "Optional[str]", shape: Shape, raw: Any, order: str = "<",
-               name: str = "", format: "Optional[str]" = None) -> Tensor:
+def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
+               name: str = "", format: Any = None) -> Tensor:
     source = Memory(raw)
     return Tensor(name, dtype, shape, Storage(source, 0, source.nbytes, None, order), (), format)
 
@@ -2505,12 +2482,11 @@ def is_sparse(item: Tensor) -> bool:
 # <save>
 def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
            components: Any = None, **attrs: Any) -> Tensor:
-    """Return a Tensor in memory of lists, numbers, buffers or arrays, to look at or to save.
+    """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
-    Nested lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given.
-    bytes and 1-D byte views: raw little-endian elements of `dtype`. Arrays (numpy, array.array,
-    typed memoryviews) bring their dtype and shape; `dtype` converts, `shape` reshapes. `attrs`
-    are facts for the format it will be saved to. ValueError where anything does not fit.
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
+    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
+    converts, `shape` reshapes. `attrs`: for the format to save to. ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
@@ -2528,7 +2504,7 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
         if known is not None and [key for key in attrs if key not in known]:
-            made = made.copy(attrs=Map(), format=None)  # facts of the user, of no format
+            made = made.copy(attrs=Map(), format=None)  # the user's
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
     else:
@@ -2538,32 +2514,32 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     if shape is not None:
         shape = as_shape(shape)
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
-            raise ValueError("%d elements do not have the shape %s" % (made.size, show(shape)))
+            raise ValueError(f"{made.size} elements do not have the shape {show(shape)}")
         made = made.contiguous().copy(shape=shape)
     made.attrs.update(attrs)
     return made
 
 
 def as_shape(shape: Any) -> Shape:
-    """Return a shape given as one dimension or several as a tuple of ints."""
+    """Return a shape, given as one dimension or several, as a tuple."""
     if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
         shape = (shape,)
     return tuple([as_index(n) for n in shape])
 
 
-def _from_lists(data: Any, dtype: "Optional[str]") -> Tensor:
+def _from_lists(data: Any, dtype: Any) -> Tensor:
     shape: "List[int]" = []
     level = [data]
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
         if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
-            raise ValueError("the lists are ragged at depth %d" % len(shape))
+            raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
     for kind in kinds - {int, float, bool}:
-        raise ValueError("%s among the numbers (ragged lists?)" % kind.__name__)
+        raise ValueError(f"{kind.__name__} among the numbers (ragged lists?)")
     if dtype is None and (float in kinds or not values):
         dtype = "float64"
     elif dtype is None and int not in kinds:
@@ -2575,7 +2551,7 @@ def _from_lists(data: Any, dtype: "Optional[str]") -> Tensor:
 
 def _from_bytes(data: Any, dtype: str) -> Tensor:
     if len(data) % ITEMSIZE[dtype]:
-        raise ValueError("%d bytes are not a whole number of %s" % (len(data), dtype))
+        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
 
@@ -2583,15 +2559,15 @@ BUFFER_KINDS = dict([(code, kind) for kind, codes in (  # of each struct code
     ("float", "fde"), ("bool", "?"), ("int", "bhilqn"), ("uint", "BHILQN")) for code in codes])
 
 
-def _from_buffer(data: Any, dtype: "Optional[str]") -> Tensor:
-    """Return a Tensor of a bytes-like object or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has neither format nor cast there: other buffers as numbers
+def _from_buffer(data: Any, dtype: Any) -> Tensor:
+    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    if BOARD:  # a memoryview has no format there: other buffers as numbers
         memoryview(data)  # a TypeError for what is not a buffer
         if isinstance(data, (bytes, bytearray)):
             return _from_bytes(bytes(data), dtype or "uint8")
         return _from_lists(list(data), dtype)
     given = str(getattr(data, "dtype", "")).split(".")[-1]
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: numpy gives no buffer of it
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: not a buffer
         try:
             data = data.view("uint16")
         except TypeError:
@@ -2599,7 +2575,7 @@ def _from_buffer(data: Any, dtype: "Optional[str]") -> Tensor:
     elif not has_buffer(data) and hasattr(data, "__array__"):
         data = data.__array__()
     if not has_buffer(data):
-        raise TypeError("cannot make a tensor of %s" % type(data).__name__)
+        raise TypeError(f"cannot make a tensor of {type(data).__name__}")
     view = memoryview(data)
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
@@ -2607,10 +2583,10 @@ def _from_buffer(data: Any, dtype: "Optional[str]") -> Tensor:
     if code == "B" and view.ndim == 1 and not array and dtype is not None:
         return _from_bytes(view, dtype)
     if given != "bfloat16":
-        given = "%s%d" % (BUFFER_KINDS.get(code), 8 * view.itemsize)
+        given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}"
     given = given.replace("bool8", "bool")
     if given not in ITEMSIZE:
-        raise TypeError("cannot make a tensor of elements with the code %s" % quote(view.format))
+        raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
@@ -2629,15 +2605,15 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 
 
 class Sparse(Tensor):
-    """A tensor of which some elements are stored, the others are 0: csr (rank 2) or coo.
+    """A tensor with some elements stored, the others 0: csr (rank 2) or coo.
 
-    Its bytes, values and sub-tensors are those of the dense form, made anew at each call.
+    Bytes, values and sub-tensors are those of the dense form, made at each call.
     """
 
     __slots__ = ("_parts", "_read", "_places", "own_attrs")
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
-                 attrs: Any, format: "Optional[str]", parts: Any = None, read: Any = None,
+    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any,
+                 attrs: Any, format: Any, parts: Any = None, read: Any = None,
                  places: Any = (), own_attrs: Any = ()) -> None:
         old = stored or parts["values"].stored
         stored = Storage(old.source, old.offset, old.nbytes, None, "<", "sparse")
@@ -2648,7 +2624,7 @@ class Sparse(Tensor):
         self.own_attrs = own_attrs
 
     @property
-    def components(self) -> "Dict[str, Tensor]":  # type: ignore[override]
+    def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
             parts = self._read()
@@ -2658,7 +2634,7 @@ class Sparse(Tensor):
             self._parts = parts
         return Map(self._parts.items())
 
-    def ranges(self) -> "List[Tuple[int, int, str]]":
+    def ranges(self) -> Any:
         return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
                                    for key, offset, nbytes in self._places]
 
@@ -2697,7 +2673,7 @@ class Sparse(Tensor):
                       own_attrs=self.own_attrs)
 
     def sort_rows(self) -> "Dict[str, Tensor]":
-        """Return the parts with the columns of each row of a csr tensor in rising order."""
+        """Return the parts; of csr, with the columns of each row in rising order."""
         parts = self.components
         if "coords" in parts:
             return parts
@@ -2711,7 +2687,7 @@ class Sparse(Tensor):
         return parts
 
     @staticmethod
-    def make(dtype: "Optional[str]", shape: Any, components: Any, attrs: Facts) -> Tensor:
+    def make(dtype: Any, shape: Any, components: Any, attrs: Facts) -> Tensor:
         """Return a sparse Tensor of its parts, each as tensor() takes it."""
         keys = sorted(components)
         if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
@@ -2738,21 +2714,21 @@ FEATURES["sparse"] = Sparse
 
 
 def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
-    """Return what is wrong with the indices of a sparse tensor, or None. O(stored elements)."""
+    """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz, rank = parts["values"].size, len(shape)
     if "coords" in parts:
         coords, size = parts["coords"].data, count_elements(shape)
         if nnz > size:
             return f"{nnz} values, the shape {show(shape)} has {size} elements: some occur twice"
         if len(coords) != rank * nnz:
-            return "%d coordinates for %d values of rank %d" % (len(coords), nnz, rank)
+            return f"{len(coords)} coordinates for {nnz} values of rank {rank}"
         axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(rank)]
         for axis, n in zip(axes, shape):
             if nnz and max(axis) >= n:
-                return "a coordinate is outside the shape: %d of %d" % (max(axis), n)
+                return f"a coordinate is outside the shape: {max(axis)} of {n}"
         return "a coordinate occurs twice" if rank and len(set(zip(*axes))) != nnz else None
     if rank != 2:
-        return "csr needs rank 2, this is rank %d" % rank
+        return f"csr needs rank 2, this is rank {rank}"
     indptr, indices = parts["indptr"].data, parts["indices"].data
     if len(indptr) != shape[0] + 1 or len(indices) != nnz:
         return "%d row pointers and %d columns for %d rows and %d values" % (
@@ -2761,17 +2737,17 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
         return "indptr does not go from 0 to the number of values"
     for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
         if start > stop:
-            return "indptr falls in row %d" % i
+            return f"indptr falls in row {i}"
         row = set(indices[start:stop])
         if len(row) != stop - start:
-            return "a column occurs twice in row %d" % i
+            return f"a column occurs twice in row {i}"
         if row and max(row) >= shape[1]:
-            return "a column index is outside the shape: %d of %d" % (max(row), shape[1])
+            return f"a column index is outside the shape: {max(row)} of {shape[1]}"
     return None
 
 
 def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "Iterator[int]":
-    """Yield, for each stored value, its place among the elements of the dense form."""
+    """Yield the place of each stored value among the elements of the dense form."""
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
         strides = row_major(shape, 1)
@@ -2788,14 +2764,14 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "Iterator[int]":
 
 
 class Plan:
-    """How the bytes of a quantized tensor are laid out: values, zeros to 4 bytes, scales."""
+    """How a quantized tensor is laid out: values, zeros to 4 bytes, scales."""
 
     def __init__(self, kind: "Optional[str]", bits: int, value_bytes: int, scale: str, count: int,
                  block: Any) -> None:
         self.kind = kind  # of minifloat; None: two's complement
         self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
-        self.scale, self.count = scale, count  # a dtype or a kind of minifloat, how many
-        self.block = block  # the shape of the elements that share a scale; None: all do
+        self.scale, self.count = scale, count  # a dtype or a minifloat, how many
+        self.block = block  # shape of what shares a scale; None: all
         self.scales_at = round_up(value_bytes, 4)
         self.nbytes = self.scales_at + count * ITEMSIZE.get(scale, 1)
 
@@ -2803,22 +2779,22 @@ class Plan:
 class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales.
 
-    A format that has such tensors registers in SCHEMES, by the attr that holds the scheme, an
-    object with scheme_of(attr) -> dict or None and plan(tensor, scheme) -> Plan.
+    A format registers in SCHEMES, by the attr that holds the scheme, an object with
+    scheme_of(attr) -> dict or None and plan(tensor, scheme) -> Plan.
     """
 
     __slots__ = ()
     SCHEMES: Facts = {}
 
     def _found(self) -> "Tuple[Any, Facts]":
-        """Return (what a format registered, the scheme) for the attr that this tensor has."""
+        """Return (what its format registered, the scheme)."""
         for key, schemes in self.SCHEMES.items():
             if key in self.attrs:
                 return schemes, schemes.scheme_of(self.attrs[key])
         raise self.error("no quantization scheme is known for it", Unsupported)
 
     @property
-    def scheme(self) -> Facts:  # type: ignore[override]
+    def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
         return self._found()[1]
 
@@ -2826,8 +2802,8 @@ class Quantized(Tensor):
         schemes, scheme = self._found()
         plan: Plan = schemes.plan(self, scheme)
         if plan.nbytes != self.stored.nbytes:
-            raise self.error("%d bytes stored, the scheme needs %d" % (
-                self.stored.nbytes, plan.nbytes), Unsupported)
+            raise self.error(f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}",
+                             Unsupported)
         return plan
 
     def _made(self, dtype: str, shape: Shape, numbers: Any) -> Tensor:
@@ -2835,7 +2811,7 @@ class Quantized(Tensor):
 
     @property
     def values(self) -> Tensor:
-        """The stored numbers, before scaling: int8, or float32 where they are small floats."""
+        """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
         raw, bits, half = self.raw, plan.bits, 1 << plan.bits - 1
         codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
@@ -2867,7 +2843,7 @@ class Quantized(Tensor):
     # <save>
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
-        """Return a Tensor of stored bytes in the scheme that an attr describes."""
+        """Return a Tensor of stored bytes; an attr holds the scheme."""
         if shape is None or not [key for key, schemes in Quantized.SCHEMES.items() if key in attrs
                                  and isinstance(schemes.scheme_of(attrs[key]), dict)]:
             needs = " or ".join([schemes.NEEDS for schemes in Quantized.SCHEMES.values()])
@@ -2901,7 +2877,7 @@ def minifloat(kind: str, code: int) -> float:
 
 
 U64 = "0 to 2**64-1"
-KINDS = {  # of the values in a map of an index: type, what it must be besides, in words
+KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
     "unsigned": (int, None, "an integer " + U64),
     "numbers": (list, all_u64, "an array of integers " + U64),
@@ -2913,9 +2889,8 @@ KINDS = {  # of the values in a map of an index: type, what it must be besides, 
 class MapRows:
     """The keys of a map: rows (key, kind, needed, doc[, meanings of its items]) check and explain.
 
-    A kind is "any", one of KINDS, or a tuple of the texts that there are; `needed`: True, False,
-    or None where null does for absent. `other` is the meaning of any other key, which must be
-    text with `text_keys`.
+    A kind is "any", one of KINDS, or a tuple of texts; `needed`: True, False, or None where null
+    does for absent. `other` is the meaning of any other key (text, with `text_keys`).
     """
 
     def __init__(self, *rows: Any, other: str, text_keys: bool = False) -> None:
@@ -2931,7 +2906,7 @@ class MapRows:
                 self._rows[key] = known + (needed is None,)
 
     def check(self, entry: Any) -> "Optional[Tuple[Optional[str], str]]":
-        """Return (key or None, why) of something that is wrong with a map, or None."""
+        """Return (key or None, why) of something wrong with a map, or None."""
         if type(entry) is not Map:
             return None, "it is %s, expected a map" % show(entry)
         for key, value in entry.items():
@@ -2953,13 +2928,13 @@ class MapRows:
 
 
 class Format:
-    """What every format answers; the rooms below fill it in. FORMATS has one object of each."""
+    """What every format answers. FORMATS has one object of each."""
 
     NAME = ""
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
     SUFFIXES: "Tuple[str, ...]" = ()
-    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin; those of refused generations too
+    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
     MARKED = True  # every file begins with one of the MAGICS
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: Any = ()
@@ -2968,75 +2943,76 @@ class Format:
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
-    CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop silently
+    CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
-    DATA_ORDER = False  # the index is sorted: a File is saved in the order of its data
+    DATA_ORDER = False  # a File is saved in the order of its data, not of its index
     READER: Any = Cursor  # what read() takes
-    ALIGN = 1  # tensors begin at multiples of it (bytes); what lies between is padding
-    PAD_INSIDE = 0  # fewer zeros than this between two fields of the index are padding
+    ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
+    PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
 
     def __repr__(self) -> str:
-        return "<format %s>" % self.NAME
+        return f"<format {self.NAME}>"
 
     def detect(self, head: bytes) -> bool:
-        """Return whether a file that begins so is of this format, or a generation of it."""
+        """Return whether a file that begins so is of this format, of any generation."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Any, magic: bytes) -> None:
-        """Raise unless the file begins with its magic; other generations are refused by name."""
+        """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
         if head and head == magic[:len(head)]:
             return
         what, kind = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
-        for start, name in self.OTHERS:
-            if head[:len(start)] == start:
+        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+        for start, name in self.OTHERS:  # 0000 stands for any digits
+            if start in (head[:len(start)], digits[:len(start)]):
                 what, kind = f"{name}; only {self.TITLE} is read", Unsupported
         raise cursor.error(what, "magic", 0, check="magic", kind=kind)
 
-    def read(self, cursor: Any) -> "Tuple[Any, Any, List[Tensor]]":
-        """Return (attrs, metadata, tensors): the index is parsed, no tensor byte is touched."""
+    def read(self, cursor: Any) -> Any:
+        """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
 
     def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
-        """Return (label, offset, nbytes, text) of each checksum stored for a tensor's bytes."""
+        """Return (label, offset, nbytes, text) of each checksum of a tensor."""
         return []
 
     def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        """Return (status, why) of a checksum, as checksums() gives it, of a range of the file."""
+        """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
 
     # <tools>
     def alignment(self, attrs: Any) -> int:
-        """Return the multiple of bytes at which the tensors of a file begin."""
+        """Return the multiple of bytes at which tensors begin."""
         return self.ALIGN
 
     def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
-                attrs: Any) -> "List[Tuple[int, int, str]]":
+                attrs: Any) -> Any:
         """Return (nbytes, byte, doc) of the pieces of a gap that are padding by the rule.
 
-        `before`, `after`: "structure", "data" or "end" (of the file), what the gap lies between;
-        filled(start, stop, byte): are the bytes there all that byte?
+        `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file);
+        filled(start, stop, byte): are all bytes there that byte?
         """
         nbytes, align = stop - start, self.alignment(attrs)
         if before == after == "structure" and nbytes < self.PAD_INSIDE and filled(start, stop, 0):
             return [(nbytes, 0, "alignment")]
         if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
-        return [(min(nbytes, -start % align), 0, "to a multiple of %d" % align)]
+        return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        """Yield what the real libraries are known to make of a file, other than we do."""
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        """Yield what the real libraries make of a file, other than we do."""
         return iter(())
 
     def is_content(self, key: str) -> bool:
         return key in self.CONTENT
 
     def loaded_name(self, name: str, options: Facts) -> str:
-        """Return the name under which a tensor that was saved with this name is loaded."""
+        """Return the name that a tensor saved with this one has when loaded."""
         return name
     # </tools>
 
@@ -3050,8 +3026,8 @@ class Format:
         given = attrs if options.get(key) is None else options
         return default if given.get(key) is None else given[key]
 
-    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
-        """Return (key, why) of the entries of the metadata that cannot be written."""
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
+        """Return (key, why) of metadata that cannot be written."""
         return [(key, "there is no place for metadata") for key in metadata]
 
     def own_attrs(self, tensor: Tensor) -> Facts:
@@ -3059,12 +3035,12 @@ class Format:
         return tensor.attrs if tensor.format in (None, self.NAME) else {}
 
     def passes(self, tensor: Tensor) -> bool:
-        """Return whether a tensor whose values are unknown here can be written as it is stored."""
+        """Return whether a tensor of unknown values can be written as it is stored."""
         return False
 
-    def check_items(self, items: Items, metadata: Any, options: Facts) -> "List[Any]":
-        """Return (tensor name, why) of what cannot be written, as far as it is alike everywhere."""
-        problems: "List[Any]" = []
+    def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
+        """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
+        problems: Any = []
         for name, item in items:
             if is_sparse(item) and "sparse" not in self.USES:
                 problems.append((name, "sparse; .todense() or convert(dense=True)"))
@@ -3076,9 +3052,9 @@ class Format:
             if [n for n in item.shape if n >> self.DIM_BITS]:
                 problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
             if item.format is None and self.TENSOR_ATTRS is not None:
-                problems += [(name, "attribute %s is not known here" % show(key))
+                problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
-        misfits = ["%s = %s (%s)" % (show(key), show(metadata[key]), why)
+        misfits = [f"{show(key)} = {show(metadata[key])} ({why})"
                    for key, why in self.misfit_metadata(metadata, options)]
         if misfits:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
@@ -3089,17 +3065,17 @@ class Format:
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
 
     def refuse(self, problems: "List[Tuple[str, str]]") -> None:
-        """Raise ValueError if there are problems: one line, then one per tensor if several."""
-        lines = ["tensor %s: %s" % (quote(name), text) for name, text in problems]
+        """Raise ValueError if there are problems; several: a line for each."""
+        lines = [f"tensor {quote(name)}: {text}" for name, text in problems]
         if len(lines) > 1:
-            lines.insert(0, "%d things:" % len(lines))
+            lines.insert(0, f"{len(lines)} things:")
         if lines:
             raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
 
     @staticmethod
     def lay_out(head: bytes, items: Items, starts: "List[int]", end: int,
                 tail: bytes = b"") -> Chunks:
-        """Yield a file: head, each tensor's bytes from its start on, zeros between, up to end."""
+        """Yield a file: head, each tensor at its start, zeros between and up to end, tail."""
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
@@ -3110,18 +3086,17 @@ class Format:
     # </save>
 
 
-def admit(reader: Reader, rows: "Iterable[Any]", kind: Format, low: int, high: int,
+def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
           fields: "Tuple[str, str, str]") -> "List[Tensor]":
-    """Return the tensors of a file: the rules that all formats share are checked here.
+    """Return the tensors of a file; check the rules that all formats share.
 
-    `rows`: (name, dtype, shape, Storage, attrs, class), read one at a time, with the reader inside
-    of the record. Names are unique, raw bytes are what dtype and shape need, and all lie in the
-    data area, from `low` to `high`. `fields` are named by an error: of name, size, place.
+    `rows`: (name, dtype, shape, Storage, attrs, class), with the reader inside of the record.
+    Names are unique, raw bytes are what dtype and shape need, all lie from `low` to `high`.
+    `fields` are named by an error: of name, size, place.
     """
     tensors: "List[Tensor]" = []
     seen: "Dict[str, int]" = {}
     format, trace, sizes = kind.NAME, reader.trace, ITEMSIZE
-    sizes_first = kind.CHECKS.index("sizes") < kind.CHECKS.index("bounds")
     for i, (name, dtype, shape, stored, attrs, make) in enumerate(rows):
         if trace is not None and reader.owner is not None:
             trace.owners[reader.owner] = name
@@ -3130,7 +3105,10 @@ def admit(reader: Reader, rows: "Iterable[Any]", kind: Format, low: int, high: i
             continue
         seen[name] = i
         nbytes, offset = stored.nbytes, stored.offset
-        outside = (offset < low or offset + nbytes > high) and nbytes
+        if (offset < low or offset + nbytes > high) and nbytes:
+            reader.fault("data at %d to %d, but the data area is %d to %d" % (
+                offset, offset + nbytes, low, high), fields[2], name, "bounds")
+            continue
         need = sizes.get(dtype)
         if need is not None and stored.encoding == "raw" and stored.why is None:
             if len(shape) > 8:
@@ -3138,14 +3116,10 @@ def admit(reader: Reader, rows: "Iterable[Any]", kind: Format, low: int, high: i
             else:
                 for n in shape:
                     need *= n
-            if need != nbytes and (sizes_first or not outside):
+            if need != nbytes:
                 reader.fault("%d bytes stored, %s %s needs %s" % (
                     nbytes, dtype, show(shape), show(need)), fields[1], name, "sizes")
                 continue
-        if outside:
-            reader.fault("data at %d to %d, but the data area is %d to %d" % (
-                offset, offset + nbytes, low, high), fields[2], name, "bounds")
-            continue
         tensors.append(make(name, dtype, shape, stored, attrs, format))
     reader.leave()
     return tensors
@@ -3167,9 +3141,8 @@ class Mag(Format):
              key_length u32 | key
     end    padding to a multiple of 64, then each tensor's data, each padded to 64
 
-    Nothing in the file tells the layouts apart but the checksum over [0, end): tensorfmt writes
-    the specification's, with CRC-32, and reads both. Newer files of the same magic (snapshots of
-    magnetron 0.1.5 and later) are refused by name.
+    Only the checksum over [0, end) tells the layouts apart. The specification's is written, with
+    CRC-32; both are read. Snapshots of magnetron 0.1.5 and later are refused by name.
     """
 
     NAME = "mag"
@@ -3205,7 +3178,7 @@ class Mag(Format):
                  200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
                  300: "magnetron snapshot 300 (magnetron 0.2.x)"}
 
-    def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         version = header[1]
@@ -3218,12 +3191,12 @@ class Mag(Format):
             raise cursor.error(name + " is not read, only version 1", "version", 4,
                                kind=Unsupported)
         spec, walk = self._decide(Cursor(cursor.source), header)
-        if walk is None or cursor.trace is not None:  # to name what does not fit; to add the fields
+        if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
         end, meta, records = walk
-        later: "List[FormatError]" = []  # what is beyond version 1; a broken rule comes first
+        later: Any = []  # beyond version 1; a broken rule comes first
         if header[5]:
-            later.append(cursor.error("header aux is %d, a version-1 file has 0" % header[5],
+            later.append(cursor.error(f"header aux is {header[5]}, a version-1 file has 0",
                                       "aux", 20, kind=Unsupported))
         metadata = self._metadata(cursor, meta, later)
         tensors = admit(cursor, self._rows(cursor, spec, records, later), self, end, cursor.end, (
@@ -3236,8 +3209,8 @@ class Mag(Format):
         return attrs, metadata, [item for item in tensors if item.dtype is not None]
 
     def _decide(self, cursor: Cursor, header: Any) -> "Tuple[bool, Any]":
-        """Return (is it the specification's layout, walk) by the checksum; no walk: none fits."""
-        walks: "List[Any]" = []
+        """Return (is it the specification's layout, walk or None) by the checksum."""
+        walks: Any = []
         for spec in (True, False) if header[3] else (True,):
             try:
                 walk = self._walk(cursor, spec, header)
@@ -3250,9 +3223,9 @@ class Mag(Format):
             walks.append((spec, walk, whole, tail))
         if not walks:
             return True, None
-        for spec, walk, _, tail in walks:  # CRC-32C is slower: last
+        for spec, walk, _, tail in walks:  # CRC-32C is slower
             if crc32c(tail) == header[2]:
-                if not header[3]:  # no tensors: the library is known by its types of metadata
+                if not header[3]:  # the library is known by its types of metadata
                     spec = bool([row for row in walk[1] if row[0] not in (1, 2)])
                 return spec, walk
         whole, tail = walks[0][2:]
@@ -3260,7 +3233,7 @@ class Mag(Format):
                            % (header[2], whole, crc32c(tail)), "checksum", 8, check="checksum")
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
-        """Return (end, metadata, records of tensors): only the lengths are checked."""
+        """Return (end, metadata, tensor records); only lengths are checked."""
         left, need = cursor.end - 24, 0
         for count, least, what, field, offset in (
                 (header[4], 16, "metadata", "num_meta_kv", 16),
@@ -3283,7 +3256,7 @@ class Mag(Format):
         return cursor.pos, meta, records
 
     def _spec_row(self, cursor: Cursor) -> "Tuple[bytes, Any]":
-        """Return (key, values) of a record; at once where all of it is in the cursor's window."""
+        """Return (key, values) of a record; at once where the cursor's window has it all."""
         at, data = cursor.pos - cursor.base, cursor.data
         if cursor.trace is None and at + 4 <= len(data):
             stop = at + 4 + unpack_from("<I", data, at)[0]
@@ -3298,11 +3271,11 @@ class Mag(Format):
         values = cursor.record(self.M012)
         rank = values[0] >> 8 & 255
         if rank:
-            values += cursor.record(Record(("shape", "%dQ" % rank, "dimensions")))
+            values += cursor.record(Record(("shape", f"{rank}Q", "dimensions")))
         nbytes, = cursor.record(self.KEY_LENGTH)
         return cursor.take(nbytes, "key", "name of the tensor"), values
 
-    def _metadata(self, cursor: Cursor, meta: "List[Any]", later: "List[FormatError]") -> Facts:
+    def _metadata(self, cursor: Cursor, meta: Any, later: Any) -> Facts:
         metadata: Facts = Map()
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.enter("metadata", i)
@@ -3310,11 +3283,11 @@ class Mag(Format):
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
-                cursor.fault("metadata key %s twice" % show(key), "key")
+                cursor.fault(f"metadata key {show(key)} twice", "key")
             elif kind not in self.PAYLOADS:
-                what = "metadata %s has type %d; 0, 1 and 2 are known" % (show(key), kind)
+                what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
                 later.append(cursor.error(what, "type", kind=Unsupported))
-                metadata[key] = None  # a second one of this name is found all the same
+                metadata[key] = None  # so that a second one is found
             else:
                 metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
         cursor.leave()
@@ -3322,7 +3295,7 @@ class Mag(Format):
 
     def _rows(self, cursor: Cursor, spec: bool, records: Any, later: Any) -> Chunks:
         source, end, traced = cursor.source, cursor.end, cursor.trace is not None
-        known: "Dict[Any, Any]" = {}  # shapes come again and again
+        known: Any = {}  # shapes come again and again
         for i, (raw, values) in enumerate(records):
             if traced:
                 cursor.enter("tensors", i)
@@ -3348,23 +3321,23 @@ class Mag(Format):
                 continue
             dtype = self.DTYPES[number] if number < 4 else None
             if dtype is None:
-                later.append(cursor.error("dtype %d is not one of version 1 (0 to 3)" % number,
+                later.append(cursor.error(f"dtype {number} is not one of version 1 (0 to 3)",
                                           "dtype" if spec else "aux", None, name, kind=Unsupported))
             stored = Storage(source, offset if nbytes else min(offset, end), nbytes)
             yield name, dtype, shape, stored, ("aux", aux) if aux else (), Tensor
 
     @staticmethod
     def _shape_of(places: Shape, empty: bool) -> "Tuple[Shape, str, str]":
-        """Return (shape, field, what is wrong): the shape ends at -1, or at 0 if there are data."""
+        """Return (shape, field, what is wrong): it ends at -1, or at 0 if there are data."""
         rank = 6 if empty or 0 not in places else places.index(0)
         low = min(places)
         if low < 0 and -1 in places:
             rank = min(rank, places.index(-1))
         shape, why = places[:rank], ""
         if low < -1 and min(shape + (0,)) < 0:
-            why = "a dimension is below -1: %s" % list(places)
+            why = f"a dimension is below -1: {list(places)}"
         elif rank < 6 and places.count(places[rank]) != 6 - rank:
-            why = "dimensions behind the entry that ends the shape: %s" % list(places)
+            why = f"dimensions behind the entry that ends the shape: {list(places)}"
         return shape, "shape", why
 
     @staticmethod
@@ -3372,9 +3345,9 @@ class Mag(Format):
         if aux >> 16:
             return shape, "aux", "aux is 0x%x; its upper half must be 0" % aux
         if not 1 <= len(shape) <= 6:
-            return shape, "aux", "rank %d; 1 to 6 exist" % len(shape)
+            return shape, "aux", f"rank {len(shape)}; 1 to 6 exist"
         if [n for n in shape if not 1 <= n < 1 << 63]:
-            return shape, "shape", "a dimension is 0 or over 2**63-1: %s" % list(shape)
+            return shape, "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
         size = count_elements(shape)
         if numel != size:
             return shape, "numel", f"{numel} elements, the shape {list(shape)} has {size}"
@@ -3382,7 +3355,7 @@ class Mag(Format):
 
     # <tools>
     def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
-                attrs: Any) -> "List[Tuple[int, int, str]]":
+                attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, filled, attrs)
         if attrs["layout"] != "spec":
             rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
@@ -3391,7 +3364,7 @@ class Mag(Format):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
-    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
             yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
         if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
@@ -3401,7 +3374,7 @@ class Mag(Format):
     # </tools>
 
     # <save>
-    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         misfits = []
         for key, value in metadata.items():
             if not is_text(key) or not key or "\0" in key:
@@ -3452,9 +3425,8 @@ class ZTensor(Format):
     S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
     end-8  N u64
 
-    Real maps are of indefinite length; real zstd frames do not state their content size. Sparse
-    layouts: see SparseEntries. A tensor of another layout, dtype or encoding is listed, with its
-    bytes. zTensor 1.x and 2.x are other formats.
+    Real maps are of indefinite length, real zstd frames without content size. Sparse layouts: see
+    SparseEntries. Tensors of another layout, dtype or encoding are listed, with their bytes.
     """
 
     NAME = "ztensor"
@@ -3463,9 +3435,9 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     MAGIC = b"ZTEN0001"
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
-    OTHERS = ((b"\x89ZT2\r\n\x1a\n", "zTensor 2.x is another format"),
+    OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
-              (b"ZTEN0", "another version of zTensor"))
+              (b"ZTEN0000", "another version of zTensor"))
     DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
@@ -3508,7 +3480,7 @@ class ZTensor(Format):
                ("checksum", ("none", "crc32c", "sha256")))
     LAYOUTS: Facts = {}  # besides dense: what makes the tensor of such an entry
 
-    def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGIC)
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
@@ -3533,7 +3505,7 @@ class ZTensor(Format):
                         ("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _rows(self, cursor: Cursor, index: "List[Any]", end: int) -> Chunks:
+    def _rows(self, cursor: Cursor, index: Any, end: int) -> Chunks:
         source, check, traced = cursor.source, self.ENTRY.check, cursor.trace is not None
         for i, entry in enumerate(index):
             if traced:
@@ -3547,11 +3519,11 @@ class ZTensor(Format):
             name, offset, nbytes = pop("name"), pop("offset"), pop("size")
             dtype, shape = pop("dtype"), tuple(pop("shape"))
             if offset < 64 or offset & 63 or offset > end:
-                cursor.fault("offset %d is not a multiple of 64 from 64 to %d" % (offset, end),
+                cursor.fault(f"offset {offset} is not a multiple of 64 from 64 to {end}",
                              "offset", name, "bounds")
                 continue
             encoding, layout = entry["encoding"], entry.get("layout", "dense")
-            why = None if dtype in ITEMSIZE else "dtype %s is not known" % show(dtype)
+            why = None if dtype in ITEMSIZE else f"dtype {show(dtype)} is not known"
             order, make = "<", Tensor
             if encoding == "raw":
                 if entry.get("data_endianness") == "big" and ITEMSIZE.get(dtype) != 1:
@@ -3563,37 +3535,37 @@ class ZTensor(Format):
                         nbytes, show(need)), "size", name, "sizes")
                     continue
             else:
-                why = why or "encoding %s is not known" % show(encoding)
+                why = why or f"encoding {show(encoding)} is not known"
             if layout != "dense" and layout not in self.LAYOUTS:
-                why = why or "layout %s is not known" % show(layout)
+                why = why or f"layout {show(layout)} is not known"
             stored = Storage(source, offset, nbytes, None, order, encoding, why)
             if layout != "dense" and why is None:
                 make = self.LAYOUTS[layout](layout, stored, end)
                 stored = Storage(source, offset, nbytes, None, "<", layout)
             yield name, dtype, shape, stored, entry, make
 
-    # checksums: "crc32c:0x1234ABCD" or "sha256:" and 64 digits, over the stored bytes
+    # checksums of the stored bytes: "crc32c:0x1234ABCD" or "sha256:" and 64 digits
 
     def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
         rows = []
         for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
-            key = label[len(tensor.name) + 1:]  # of a sparse tensor's part; "" for the values
+            key = label[len(tensor.name) + 1:]  # of a part; "" for the values
             text = (tensor.attrs[key] if key else tensor.attrs).get("checksum")
             if text is not None:
-                rows.append(("%s: " % key if key else "", offset, nbytes, text))
+                rows.append((f"{key}: " if key else "", offset, nbytes, text))
         return rows
 
     def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
         kind, digits = text[:6], text[7:].lower()
         if text[:7] not in ("crc32c:", "sha256:"):
-            return "-", "checksum %s is of an unknown algorithm" % show(text)
+            return "-", f"checksum {show(text)} is of an unknown algorithm"
         prefixed = digits[:2] == "0x"
         digits = digits[2:] if prefixed else digits
         readable = bool(digits) and not [c for c in digits if c not in "0123456789abcdef"]
-        if readable and prefixed and kind == "crc32c":  # its leading zeros may be there or not
+        if readable and prefixed and kind == "crc32c":  # with or without leading zeros
             digits = "%08x" % int(digits, 16)
         if not readable or len(digits) != (64 if kind == "sha256" else 8):
-            return "FAIL", "the checksum %s cannot be read" % show(text)
+            return "FAIL", f"the checksum {show(text)} cannot be read"
         digest = Digest(kind)
         for start in range(0, nbytes, BLOCK):
             digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
@@ -3606,10 +3578,8 @@ class ZTensor(Format):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
-    def remarks(self, fields: "List[Any]", attrs: Any,
-                tensors: "List[Tensor]") -> "Iterator[str]":
-        refused = [item.stored.why or "layout " + show(item.attrs.get("layout"))
-                   for item in tensors
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
                    if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
         if refused:
             yield "ztensor 0.1.x refuses the whole file: " + refused[0]
@@ -3634,7 +3604,7 @@ class ZTensor(Format):
                     key, ", ".join(choices), options[key]))
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
-            raise ValueError("level is -131072 to 22, not %s" % show(level))
+            raise ValueError(f"level is -131072 to 22, not {show(level)}")
         plans = [self._plan(name, item, options, problems) for name, item in items]
         self.refuse(problems)
         for plan in plans:
@@ -3644,8 +3614,8 @@ class ZTensor(Format):
                 Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan(self, name: str, item: Tensor, options: Facts, problems: "List[Any]") -> Facts:
-        """Return how one tensor is stored; "copy": its stored bytes as they are."""
+    def _plan(self, name: str, item: Tensor, options: Facts, problems: Any) -> Facts:
+        """Return how a tensor will be stored; "copy": as it is."""
         attrs, unknown = self.own_attrs(item), self.passes(item)
         wrong: "List[str]" = []
         plan: Facts = {"level": self.choose("level", 3, options, {})}
@@ -3654,7 +3624,7 @@ class ZTensor(Format):
             if value not in known and not unknown:
                 wrong.append("attribute %s is %s, not %s" % (key, show(value), " or ".join(known)))
             if unknown and options.get(key) not in (None, attrs.get(key)):
-                wrong.append("%s; it can only be copied as it is stored" % item.stored.why)
+                wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         checksum = options.get("checksum")
         if checksum is None and attrs.get("checksum") is not None:
             checksum = str(attrs["checksum"]).partition(":")[0]
@@ -3682,7 +3652,7 @@ class ZTensor(Format):
                     raise ValueError("a custom field cannot be called so")
                 cbor_dumps({key: value}, depth=1)
             except (ValueError, TypeError) as error:
-                wrong.append("attribute %s: %s" % (show(key), error))
+                wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
         return plan
 
@@ -3746,10 +3716,10 @@ class ZTensor(Format):
 class SparseEntries:
     """The sparse layouts of zTensor entries; checked when the parts are asked for.
 
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords), each a component map that
-                places a blob of uint64 or uint32, or an inline array; the entry's blob: the values
-    sparsecsr   (of the real library) one blob: indptr, indices (uint64), values
-    sparsecoo   (of the real library) one blob: for each element its coordinates, then its value
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
+                blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparsecsr   (real library) one blob: indptr, indices (uint64), values
+    sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
 
     ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
@@ -3760,7 +3730,7 @@ class SparseEntries:
 
     def __call__(self, name: str, dtype: str, shape: Shape, _: Storage, attrs: Any,
                  format: str) -> Sparse:
-        """Return the tensor of the entry: this object stands for its class in admit()."""
+        """Return the tensor: admit() takes this object for its class."""
         self.base = Tensor(name, dtype, shape, self.stored, attrs, format)
         own = self.layout == "sparse"
         maps = [(key, attrs.get(key)) for key in self.ATTRS[2:] if own]
@@ -3779,7 +3749,7 @@ class SparseEntries:
             raise base.error(f"sparse_format is {show(kind)}, not csr or coo",
                              Unsupported if type(kind) is str else FormatError)
         if "nnz" in attrs and not all_u64([nnz]):
-            raise base.error("nnz is %s, not an unsigned integer" % show(nnz), field="nnz")
+            raise base.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
         found: Any = nnz
         field = "nnz"
         if kind == "csr":
@@ -3804,17 +3774,17 @@ class SparseEntries:
         return parts
 
     def check_size(self, part: Tensor) -> Tensor:
-        """Return the part; raise where its stored bytes cannot be those of its shape."""
+        """Return the part; raise where its bytes cannot be those of its shape."""
         need, nbytes, encoding = part.nbytes, part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
-            raise self.base.error("%d bytes stored, %s %s needs %d" % (
-                nbytes, part.dtype, show(part.shape), need))
+            raise self.base.error(
+                f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
         if encoding != "raw" and (nbytes < 1 or need > ENCODINGS[encoding].most * nbytes):
             raise self.base.error(f"{nbytes} stored bytes cannot decompress to {need}")
         return part
 
     def read_part(self, key: str, shape: Shape) -> Tensor:
-        """Return a component: of a map that places a blob, or of an inline array."""
+        """Return a component, of a map or an inline array."""
         base, end, size = self.base, self.end, count_elements(shape)
         if key not in base.attrs:
             raise base.error("sparse tensor without the field %r" % key, Unsupported)
@@ -3838,20 +3808,20 @@ class SparseEntries:
         return self.check_size(Tensor(key, dtype, shape, stored, (), base.format))
 
     def split_blob(self) -> "Dict[str, Tensor]":
-        """Return the components of the real library's layouts: indices and values in one blob."""
+        """Return the components of the real library's layouts: all in one blob."""
         base, data = self.base, self.base
         size, rank, stored = base.itemsize or 1, base.ndim, base.stored
         if stored.encoding != "raw":
             data = base.contiguous()
-        elif stored.order == ">":  # the whole blob is swapped in groups of the item size
+        elif stored.order == ">":  # swapped as a whole, in groups of the item size
             if stored.nbytes % size:
                 raise base.error(f"{stored.nbytes} bytes are not whole groups of {size}")
             data = base.in_memory(swap(base.raw, size))
         source, at, nbytes = data.stored.source, data.stored.offset, data.stored.nbytes
         if self.layout == "sparsecoo":
-            step = 8 * rank + size  # bytes of an element: its coordinates, then its value
+            step = 8 * rank + size  # bytes: coordinates, value
             if nbytes % step:
-                raise base.error("%d bytes are not whole elements of %d" % (nbytes, step))
+                raise base.error(f"{nbytes} bytes are not whole elements of {step}")
             blob, nnz = bytes(source.view(at, nbytes)), nbytes // step
             values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
             coords = b"".join([blob[i:i + 8] for axis in range(rank)
@@ -3863,7 +3833,7 @@ class SparseEntries:
             stored = Storage(source, at + start, count * ITEMSIZE[dtype])
             return Tensor(key, dtype, (count,), stored, (), base.format)
         if rank != 2:
-            raise base.error("sparsecsr needs rank 2, this is rank %d" % rank)
+            raise base.error(f"sparsecsr needs rank 2, this is rank {rank}")
         rows, head = base.shape[0], 8 * base.shape[0] + 8
         indptr = part("indptr", "uint64", 0, rows + 1)
         nnz = indptr[rows] if head <= nbytes else 0
@@ -3891,17 +3861,16 @@ class Primitiv(Format):
     Model     = N, then N x (array(str ...), Parameter)  0x300
     Optimizer = map(str -> uint32) map(str -> float32)   0x400
 
-    Every integer is written as ce + uint32, every float as ca; any form is read. The data are
-    float32, little-endian, column-major, the batch last. A parameter's name is its key's parts
-    joined by "."; its statistics are called NAME:STATISTIC; ".", ":" and the backslash in a part
-    are escaped by a backslash. Up to MAX_DIMS dimensions are read, 8 are written.
+    Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
+    little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
+    backslash escapes ".", ":" and itself. Up to MAX_DIMS dimensions are read, 8 are written.
     """
 
     NAME = "primitiv"
     TITLE = "primitiv 0.1"
     HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
     SUFFIXES = (".primitiv", ".model", ".optimizer")
-    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # as primitiv writes it; other forms are read too
+    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
     READER = MsgpackReader
     DTYPES = ("float32",)
@@ -3911,7 +3880,7 @@ class Primitiv(Format):
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
-    CHECKS = ("magic", "index", "sizes", "bounds")
+    CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
     KINDS = {0x000: "shape", 0x100: "tensor", 0x200: "parameter", 0x300: "model",
              0x400: "optimizer"}
@@ -3930,7 +3899,7 @@ class Primitiv(Format):
             None not in values and pos == 15 and head[0] == head[5] == head[10] == 0xCE)
         return known and values[2] in self.KINDS
 
-    def read(self, cursor: MsgpackReader) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: MsgpackReader) -> Any:
         major = cursor.uint32("ver_major", "of format 0.1")
         minor = cursor.uint32("ver_minor", "of format 0.1")
         if (major, minor) != (0, 1):
@@ -3956,7 +3925,7 @@ class Primitiv(Format):
 
     def _rows(self, cursor: MsgpackReader, kind: str) -> Chunks:
         parts: "Dict[bytes, str]" = {}  # of keys, escaped; they come again, as do
-        known: "Dict[Any, Any]" = {}  # shapes and their strides
+        known: Any = {}  # shapes and their strides
         for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
             cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
             if kind == "model":
@@ -3976,7 +3945,7 @@ class Primitiv(Format):
                 return
             cursor.tensor = name
             stats = cursor.count("int", "N", "statistics", 6)
-            room = max(1 << 20, MAX_COPIES * cursor.end)  # each statistic's name repeats the key
+            room = max(1 << 20, MAX_COPIES * cursor.end)  # each name repeats the key
             cursor.tensor = None
             outer, depth = cursor.prefix, cursor.depth
             for j in range(stats):
@@ -3991,7 +3960,7 @@ class Primitiv(Format):
                 yield row
                 self._skip(cursor, row)
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: "Dict[Any, Any]") -> Any:
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Any:
         """Return the row for admit() of the tensor that begins here."""
         cursor.tensor = name
         dims, batch = self._shape(cursor, known)
@@ -4006,21 +3975,21 @@ class Primitiv(Format):
     def _skip(cursor: MsgpackReader, row: Any) -> None:
         """Go on behind the data of a tensor, which was admitted."""
         name, _, shape, stored = row[:4]
-        if cursor.trace is not None:  # here, so that a file that breaks off later shows them
+        if cursor.trace is not None:  # here: a file that breaks off later shows them
             cursor.trace.add(cursor.pos, stored.nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
         cursor.pos += stored.nbytes
-        if cursor.pos > cursor.end:  # noted as wrong (verify); nothing to go on with
+        if cursor.pos > cursor.end:  # verify noted it; nothing to go on with
             raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
         cursor.tensor = None
 
-    def _shape(self, cursor: MsgpackReader, known: "Dict[Any, Any]") -> "Tuple[Any, int]":
+    def _shape(self, cursor: MsgpackReader, known: Any) -> Any:
         start, at, raw = cursor.pos, cursor.pos - cursor.base, b""
         if cursor.trace is None and at < len(cursor.data):
             raw = cursor.data[at:at + 6 + 5 * (cursor.data[at] & 15)]  # its bytes, as written
             if raw in known:
                 cursor.pos += len(raw)
-                found: "Tuple[Any, int]" = known[raw]
+                found: Any = known[raw]
                 return found
         size = cursor.count("array", "dims", "dimensions", 1)
         if size > self.MAX_DIMS:
@@ -4041,10 +4010,10 @@ class Primitiv(Format):
                 cursor.enter(group, i)
                 key = msgpack_text(cursor.text("key", "name of the number"))
                 if key in seen:
-                    raise cursor.error("config %s is in both maps" % show(key), "key",
+                    raise cursor.error(f"config {show(key)} is in both maps", "key",
                                        kind=Unsupported)
                 if key in metadata:
-                    raise cursor.error("config %s twice" % show(key), "key")
+                    raise cursor.error(f"config {show(key)} twice", "key")
                 if group == "uint_configs":
                     metadata[key] = cursor.uint32("value", doc)
                 else:
@@ -4057,7 +4026,7 @@ class Primitiv(Format):
 
     @staticmethod
     def split(name: str) -> "Tuple[List[str], Optional[str]]":
-        """Return (key parts, statistic or None) of a name; ValueError for a bad escape.
+        """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
 
         >>> Primitiv.split("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
@@ -4082,13 +4051,12 @@ class Primitiv(Format):
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
 
-    def remarks(self, fields: "List[Any]", attrs: Any,
-                tensors: "List[Tensor]") -> "Iterator[str]":
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         numbers = ("ver_major", "ver_minor", "data_type", "batch", "N", "value")
         for f in fields:
             name = f.name.split(".")[-1]
             if (name in numbers or name.startswith("dims[")) and f.nbytes != 5:
-                yield "primitiv refuses it: %s is not stored as ce + uint32, ca + float32" % f.name
+                yield f"primitiv refuses it: {f.name} is not stored as ce + uint32, ca + float32"
                 break
         for item in tensors:
             for why in self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None):
@@ -4097,7 +4065,7 @@ class Primitiv(Format):
     # </tools>
 
     # <save>
-    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
         misfits, seen = [], set()
@@ -4124,18 +4092,18 @@ class Primitiv(Format):
                 ", ".join(sorted(self.KINDS.values())), show(kind)))
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
             if options.get(key) not in (None, False) and kind != owner:
-                raise ValueError("the option %s belongs to kind=%r" % (key, owner))
+                raise ValueError(f"the option {key} belongs to kind={owner!r}")
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
-        groups: "Dict[Any, Any]" = {}
+        groups: Any = {}
         if kind in ("shape", "optimizer"):
             problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
         else:
             groups = self._groups(items, kind, bool(options.get("flat")), problems)
         self.refuse(problems)
-        number = [code for code, name in self.KINDS.items() if name == kind][0]
+        number, = [code for code, name in self.KINDS.items() if name == kind]
         head = b"".join([msgpack_dumps(n, typed=True) for n in (0, 1, number)])
         if kind == "shape":
             return iter([head, self._pack_shape(self.choose("dims", None, options, attrs),
@@ -4156,31 +4124,31 @@ class Primitiv(Format):
                 return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
         except TypeError as error:
             what = str(error)
-        raise ValueError("dims %s, batch %s: %s" % (show(dims), show(batch), what))
+        raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
 
     def _misfits(self, item: Tensor, kind: str, statistic: bool) -> "List[str]":
         dims, what = item.shape, []
         batch = self.choose("batch", 1, self.own_attrs(item), {})
         if type(batch) is not int or batch < 1:
-            return ["batch is %s, expected an integer from 1 on" % show(batch)]
+            return [f"batch is {show(batch)}, expected an integer from 1 on"]
         if batch != 1:
             if dims[-1:] != (batch,):
-                return ["batch is %d, but the last dimension is not: %s" % (batch, list(dims))]
+                return [f"batch is {batch}, but the last dimension is not: {list(dims)}"]
             dims = dims[:-1]
             if kind != "tensor" and not statistic:
                 what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it "
                             "an ordinary dimension" % batch)
         if len(dims) > 8:
-            what.append("%d dimensions, 8 is the limit" % len(dims))
+            what.append(f"{len(dims)} dimensions, 8 is the limit")
         if 0 in item.shape:
-            what.append("no elements (shape %s)" % list(item.shape))
+            what.append(f"no elements (shape {list(item.shape)})")
         if item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
             what.append("a dimension or the data over 2**32-1")
         return what
 
-    def _groups(self, items: Items, kind: str, flat: bool, problems: "List[Any]") -> Any:
-        """Return key -> {statistic: Tensor}; the statistic None is the value itself."""
-        groups: "Dict[Any, Any]" = {}
+    def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
+        """Return key -> {statistic: Tensor}; None is the value itself."""
+        groups: Any = {}
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
         for name, item in items:
             try:
@@ -4199,11 +4167,11 @@ class Primitiv(Format):
             found = groups.setdefault(key, Map())
             if raw in found:
                 what = "key" if raw is None else "statistic"
-                problems.append((name, "the same %s twice" % what))
+                problems.append((name, f"the same {what} twice"))
             found[raw] = item
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
-        outer: Any = (None,)  # the last key that is not inside of another one
+        outer: Any = (None,)  # the last key that is not inside another
         outer_name = ""
         for key in sorted(groups):
             name = ".".join([self._escape(msgpack_text(part)) for part in key])
@@ -4247,15 +4215,15 @@ class Primitiv(Format):
 class Burnpack(Format):
     """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
 
-    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M
+    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
     10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
            param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
-    DS     = 10 + M rounded up to 256: the data; every tensor begins at a multiple of 256, nothing
-           behind the last one; data_offsets count from DS
+    DS     = 10 + M rounded up to 256: the data; each tensor at a multiple of 256, zeros between,
+           nothing behind the last; data_offsets count from DS
 
-    The index is sorted by name, the data lie in the order they were handed over. Burn 0.19 wrote
-    the same header over a "packed" layout: no padding at all, data from 10 + M on. It is read (and
-    told apart by the length of the file), never written. Tensors of unknown dtypes are listed.
+    The index is sorted by name, the data are in the order given. Burn 0.19 wrote the same header
+    over a "packed" layout: no padding, data from 10 + M on. It is read (a file too short for the
+    padding is packed), never written. Tensors of unknown dtypes are listed.
     """
 
     NAME = "burnpack"
@@ -4263,13 +4231,13 @@ class Burnpack(Format):
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
     MAGICS = (b"NRUB", b"BURN")
-    DTYPES = {  # tensorfmt's name -> what the CBOR says; bool and the odd ones in _dtype()
+    DTYPES = {  # name here -> in the CBOR; others: _dtype()
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
     KNOWN: Facts = dict([(code, (name, (), None, None))  # what _dtype() returns
                            for name, code in DTYPES.items() if isinstance(code, str)])
-    KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19, 0.20; a new file gets {"Bool": "Native"}
+    KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19 and 0.20
     KNOWN["Flex32"] = "float32", ("burn_dtype", "Flex32"), None, None
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
@@ -4283,22 +4251,21 @@ class Burnpack(Format):
     DATA_ORDER = True
     ALIGN = 256
     PAD_END = "structure"
-    MAX_METADATA_BYTES = 104857600  # the real reader's own limit, as is the next
+    MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
     MAX_TENSORS = 100000
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    SCHEME = MapRows(
-        ("value", "any", False, "type of the values"),
-        ("param", "any", False, "type of the scales"),
-        ("store", "any", False, "how values are packed", {"*": ("packed dimension", None)}),
-        ("level", "any", False, "what shares a scale", {"Block": ("elements that share one", {
+    SCHEME = {
+        "value": ("type of the values", None), "param": ("type of the scales", None),
+        "store": ("how values are packed", {"*": ("packed dimension", None)}),
+        "level": ("what shares a scale", {"Block": ("elements that share one", {
             "len": ("dimensions of a block", None), "storage": ("size of a block", None),
             "*": ("unknown here", None)})}),
-        ("mode", "any", False, "Symmetric: no offset"), other="unknown here")
+        "mode": ("Symmetric: no offset", None), "*": ("unknown here", None)}
     ENTRY = MapRows(
         ("dtype", "any", True, "type of the elements", {
-            "Bool": ("how it is stored", None), "QFloat": ("quantized", SCHEME.meanings)}),
+            "Bool": ("how it is stored", None), "QFloat": ("quantized", SCHEME)}),
         ("shape", "numbers", True, "dimensions"),
         ("data_offsets", "range", True, "bytes from DS, [start, end)"),
         ("param_id", "unsigned", None, "Burn's own id of it"), other="unknown here")
@@ -4308,14 +4275,14 @@ class Burnpack(Format):
         ("scalars", "map", False, "numbers by name", {"*": ("type and value", {
             "*": ("the value", None)})}), other="unknown here")
 
-    def read(self, cursor: Cursor, layout: Any = None) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor, layout: Any = None) -> Any:
         if layout not in (None, "aligned", "packed"):
-            raise ValueError("layout is aligned or packed, not %r" % (layout,))
+            raise ValueError(f"layout is aligned or packed, not {layout!r}")
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         behind = 10 + nbytes
         if version != 1:
-            raise cursor.error("format version %d; only 1 is known" % version, "version", 4,
+            raise cursor.error(f"format version {version}; only 1 is known", "version", 4,
                                kind=Unsupported)
         if behind > cursor.end:
             raise cursor.error("metadata_size %d runs past the end of the file, %d bytes left" % (
@@ -4346,11 +4313,11 @@ class Burnpack(Format):
         for field in ("tensors", "scalars"):
             for key in top.get(field, ()):
                 if type(key) is not str:
-                    raise cursor.error("the name %s is not text" % show(key), join_path(field, key))
+                    raise cursor.error(f"the name {show(key)} is not text", join_path(field, key))
         for key, value in top.get("metadata", Map()).items():
             if type(key) is not str or type(value) is not str:
-                raise cursor.error("metadata %s: %s is not text to text" % (
-                    show(key), show(value)), join_path("metadata", key))
+                raise cursor.error(f"metadata {show(key)}: {show(value)} is not text to text",
+                                   join_path("metadata", key))
         if len(top["tensors"]) > self.MAX_TENSORS:
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
@@ -4392,46 +4359,46 @@ class Burnpack(Format):
             return "qfloat", attrs, None, None if isinstance(value, dict) else (
                 "dtype", "dtype: the scheme of QFloat is not a map")
         if type(code) is str or type(kind) is str:
-            return None, attrs, "dtype %s is not known" % show(code), None
+            return None, attrs, f"dtype {show(code)} is not known", None
         return None, (), None, (
-            "dtype", "dtype is %s, neither text nor a map of one text key" % show(code))
+            "dtype", f"dtype is {show(code)}, neither text nor a map of one text key")
 
-    def _layout(self, cursor: Cursor, behind: int, tensors: "List[Tensor]", metadata: Any,
-                layout: "Optional[str]") -> "Tuple[str, int]":
-        """Return (layout, offset of the data): the length of the file tells which it is."""
-        size, aligned = cursor.end, round_up(behind, 256)
+    def _layout(self, cursor: Cursor, packed: int, tensors: "List[Tensor]", metadata: Any,
+                layout: Any) -> "Tuple[str, int]":
+        """Return (layout, offset of the data), by the length of the file."""
+        size, aligned = cursor.end, round_up(packed, 256)
         ranges = sorted([(item.stored.offset, item.stored.offset + item.stored.nbytes)
                          for item in tensors])
         stops = [0] + [stop for _, stop in ranges]
         end = max(stops)
         if layout is None and size < aligned + end and (end == 0 or (
-                size == behind + end and [start for start, _ in ranges] == stops[:-1])):
+                size == packed + end and [start for start, _ in ranges] == stops[:-1])):
             layout = "packed"
-            gap = cursor.source.read(behind, min(aligned, size) - behind)
+            gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
                     and not [1 for start, stop in ranges if start % 256 and stop > start]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
                     "layout=\"packed\" or \"aligned\" settles it", "metadata_size", 6,
                     check="bounds")
-        base = behind if layout == "packed" else aligned
+        base = packed if layout == "packed" else aligned
         if size < base + end:
-            raise cursor.error("file too short: the data end at %d, the file at %d" % (
-                base + end, size), "metadata_size", 6, check="bounds")
+            raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
+                               "metadata_size", 6, check="bounds")
         return layout or "aligned", base
 
     # <tools>
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
             yield "burn 0.20 and newer misread this layout of 0.19"
         if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
             yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
         unknown = [item for item in tensors if item.stored.why is not None]
         if unknown:
-            yield "burn refuses the whole file: %s" % unknown[0].stored.why
+            yield f"burn refuses the whole file: {unknown[0].stored.why}"
     # </tools>
 
     # <save>
@@ -4439,7 +4406,7 @@ class Burnpack(Format):
         return (tensor.format in (None, self.NAME) and tensor.dtype in (None, "qfloat")
                 and "burn_dtype" in tensor.attrs)
 
-    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         return [(key, "Burnpack holds text to text") for key, value in metadata.items()
                 if not is_text(key) or not is_text(value)]
 
@@ -4512,7 +4479,7 @@ class Burnpack(Format):
 
 # <quantized>
 class BurnSchemes:
-    """Burn's quantization schemes of 0.20, 0.21 and 0.22-pre.2; others are opaque."""
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
 
     NEEDS = 'burn_dtype={"QFloat": {...}}'
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
@@ -4537,7 +4504,7 @@ class BurnSchemes:
             where = tuple(store)
         block = cls.find_block(item, scheme.get("level"))
         if not known or where not in cls.UNITS or block is False:
-            raise item.error("the quantization scheme %s is not known" % show(scheme, 200),
+            raise item.error(f"the quantization scheme {show(scheme, 200)} is not known",
                              Unsupported)
         bits = cls.VALUES[kind]
         unit = 8 if where == ("PackedNative",) and kind == "E2M1" else cls.UNITS[where] or bits
@@ -4550,7 +4517,7 @@ class BurnSchemes:
 
     @staticmethod
     def find_block(item: Tensor, level: Any) -> Any:
-        """Return the block shape, None for one scale in all, False for a level unknown here."""
+        """Return the block shape, None: one scale for all, False: unknown."""
         if level == "Tensor":
             return None
         block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
@@ -4577,9 +4544,9 @@ class TensorBuffers(Format):
     M      metadata: one FlatBuffer of n bytes, positions in it count from M
     end-8  n u32 | magic "TBS1" 4
 
-    The root has version, model, tensors and (in the newer schema) operations. Offsets of data are
-    absolute. tensorfmt sorts the vector of tensors by id, as its schema says; the real library
-    does not (sort=False). The id is the FNV-1a hash of the name and one byte ff.
+    The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
+    Tensors are sorted by id, the FNV-1a hash of the name and a byte ff, as the schema says; the
+    real library does not sort (sort=False).
     """
 
     NAME = "tensorbuffers"
@@ -4612,10 +4579,10 @@ class TensorBuffers(Format):
                  ("output", "Q", 0, "id of a tensor"),
                  ("input_operations", "[Q]", None, "what goes into it"))
 
-    def read(self, cursor: Cursor) -> "Tuple[Any, Any, List[Tensor]]":
+    def read(self, cursor: Cursor) -> Any:
         flat = self._metadata(cursor)
         root = flat.target(0, "root")
-        flat.note(0, 4, "root", root, "root table at %d" % root)
+        flat.note(0, 4, "root", root, f"root table at {root}")
         version, model, tensors, operations = flat.fields(root, self.ROOT)
         if version is None:
             raise flat.wrong("the required field version is missing", root, "table")
@@ -4639,7 +4606,7 @@ class TensorBuffers(Format):
     def _metadata(self, cursor: Cursor) -> FlatReader:
         self.check_magic(cursor, self.MAGIC)
         if cursor.end < 12:
-            raise cursor.error("%d bytes, too short for a frame of 12" % cursor.end, "magic", 0,
+            raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic", 0,
                                check="magic")
         cursor.record(self.LEAD)
         cursor.seek(cursor.end - 8)
@@ -4673,12 +4640,12 @@ class TensorBuffers(Format):
                 flat.fault("data_type 0 (None) is not a type", "data_type", name)
                 continue
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-            why = None if dtype else "data_type %d is not known" % code
+            why = None if dtype else f"data_type {code} is not known"
             stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
                              "<", "raw", why)
             yield name, dtype, shape, stored, ("id", number), Tensor
 
-    def _operations(self, flat: FlatReader, places: Any, budget: Any) -> "List[Any]":
+    def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
         if len(places) * 8 > flat.end:  # a table and the offset to it
             raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
                              "operations")
@@ -4699,7 +4666,7 @@ class TensorBuffers(Format):
         return found
 
     # <tools>
-    def remarks(self, fields: "List[Any]", attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
         if [item for item in tensors if item.name not in shaped]:
             yield "the real library refuses it: a tensor without a shape"
@@ -4715,20 +4682,20 @@ class TensorBuffers(Format):
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
-    def misfit_metadata(self, metadata: Any, options: Facts) -> "List[Any]":
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
                 if key != "model" or not is_text(value)]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         entries, at = [], 4
-        ids: "Dict[int, str]" = {}
+        ids: Any = {}
         for name, item in items:
             if at >= 1 << 32 or item.nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             number = self.hash_name(encode_text(name)) if is_text(name) else 0
             if number in ids:
-                problems.append((name, "it has the same id as %s" % show(ids[number])))
+                problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
             entries.append((number, name, item, at))
             at += item.nbytes
@@ -4741,10 +4708,10 @@ class TensorBuffers(Format):
         return self.lay_out(self.MAGIC, items, [row[3] for row in entries], at,
                             data + self.TRAILER.pack(len(data), self.MAGIC))
 
-    def _pack(self, entries: "List[Any]", metadata: Any, operations: Any, sort: bool) -> bytes:
-        """Return the FlatBuffer; the order of the calls is the order of its bytes, last first."""
+    def _pack(self, entries: Any, metadata: Any, operations: Any, sort: bool) -> bytes:
+        """Return the FlatBuffer; what is called first lies last in it."""
         flat = FlatBuilder()
-        places, steps = [], []
+        places = []
         for number, name, item, at in entries:
             shape = flat.scalars("I", item.shape)
             text = flat.string(name)
@@ -4752,8 +4719,8 @@ class TensorBuffers(Format):
                 (0, "Q", number, 0), (5, "I", item.nbytes, 0), (4, "I", at, 0),
                 (2, "offset", shape, None), (1, "offset", text, None),
                 (3, "b", self.DTYPES.index(item.dtype) + 1, 0)))))
-        if not isinstance(operations, bool):
-            steps = [self._pack_operation(flat, operation) for operation in operations]
+        given = () if isinstance(operations, bool) else operations
+        steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
         if sort:
             places.sort()
@@ -4768,9 +4735,9 @@ class TensorBuffers(Format):
         known = [row[0] for row in self.OPERATION]
         inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
         if not isinstance(inputs, (list, tuple)):
-            raise ValueError("an operation is a dict with a list of input_operations, not %s" %
-                             show(operation))
-        wrong: "List[Any]" = [key for key in operation if key not in known]
+            raise ValueError(
+                f"an operation is a dict with a list of input_operations, not {show(operation)}")
+        wrong: Any = [key for key in operation if key not in known]
         number, code, output = [operation.get(key, 0) for key in known[:3]]
         wrong += [value for value in [number, output] + list(inputs) if not all_u64([value])]
         if type(code) is not int or not -128 <= code < 128:
@@ -4793,19 +4760,19 @@ FORMATS: "Tuple[Format, ...]" = (
     Burnpack(),
     TensorBuffers(),
 )
+NAMES = [kind.NAME for kind in FORMATS]
 
 
 def find_format(name: str) -> "Format":
-    """Return the entry of FORMATS with this name; ValueError lists those there are."""
+    """Return the entry of FORMATS with this name."""
     for kind in FORMATS:
         if kind.NAME == name:
             return kind
-    names = ", ".join([kind.NAME for kind in FORMATS])
-    raise ValueError(f"no format {show(name)}; there are {names}")
+    raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
 
 
-def kind_of(source: Any, name: "Optional[str]") -> "Format":
-    """Return the format by name, else by content: the leading bytes, never the suffix."""
+def kind_of(source: Any, name: Any) -> "Format":
+    """Return the format by name, else by the leading bytes, never by the suffix."""
     if name is not None:
         return find_format(name)
     head = source.read(0, min(64, source.nbytes))
@@ -4813,10 +4780,8 @@ def kind_of(source: Any, name: "Optional[str]") -> "Format":
         for kind in FORMATS:
             if kind.MARKED == marked and kind.detect(head):
                 return kind
-    what = "the file is empty"
-    if head:
-        what = "not a tensor file known here (it begins with %s)" % " ".join(
-            ["%02x" % byte for byte in head[:8]])
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
     if head[:8] == b"version ":
         what += "; a Git LFS pointer, fetch the file itself"
     left_out = [name for name, magics in LEFT_OUT
@@ -4828,7 +4793,7 @@ def kind_of(source: Any, name: "Optional[str]") -> "Format":
 
 
 def detect(source: Any) -> "Optional[str]":
-    """Return the name of the format that a source's leading bytes tell, or None.
+    """Return the name of the format that the leading bytes tell, or None.
 
     >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
     'ztensor'
@@ -4842,21 +4807,21 @@ def detect(source: Any) -> "Optional[str]":
         opened.close()
 
 
-def check_options(options: "Iterable[str]", known: "Dict[str, str]", what: str) -> None:
-    """Raise TypeError for an option that is not known, with those there are."""
+def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
+    """Raise TypeError for an option that is not known."""
     for key in options:
         if key not in known:
-            raise TypeError("%s has no option %r; there are %s" % (
-                what, key, ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"))
+            texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+            raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
-    check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     import gc
     error: Any = None
     collecting = not BOARD and gc.isenabled()
-    if collecting:  # a parse makes many objects and no cycles: looking for them takes a fifth of it
+    if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
         gc.disable()
     try:
         for trace in (None, Trace(), Trace()):
@@ -4881,9 +4846,9 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
-    `source`: a path, a bytes-like object, or a seekable binary stream (read from its start; not
-    closed). `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
-    verify=True also checks what verify() checks. Options: see READ_OPTIONS of FORMATS. Raises
+    `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
+    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
+    verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
     FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
@@ -4906,27 +4871,27 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
 
 # <save>
 def _as_items(tensors: Any) -> Items:
-    """Return (name, Tensor) pairs of a mapping or an iterable of pairs; duplicates are refused."""
+    """Return (name, Tensor) pairs of a mapping or of pairs; no name comes twice."""
     pairs = tensors.items() if hasattr(tensors, "items") else tensors
     if isinstance(tensors, File):
         pairs = in_order(tensors)
     items: "Dict[str, Tensor]" = Map()
     for name, value in pairs:
         if not isinstance(name, str):
-            raise TypeError("a tensor's name is a str, not %s" % show(name))
+            raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in items:
-            raise ValueError("two tensors are called %s" % show(name))
+            raise ValueError(f"two tensors are called {show(name)}")
         if not isinstance(value, Tensor):
             try:
                 value = tensor(value)
             except (ValueError, TypeError) as error:
-                raise type(error)("tensor %s: %s" % (quote(name), error))
+                raise type(error)(f"tensor {quote(name)}: {error}")
         items[name] = value
     return list(items.items())
 
 
 def in_order(file: File) -> Items:
-    """Return a File's items: in the order of the data where the format sorts its index."""
+    """Return a File's items, by offset where the format sorts its index."""
     items = list(file.items())
     if not find_format(file.format).DATA_ORDER:
         return items
@@ -4935,7 +4900,7 @@ def in_order(file: File) -> Items:
 
 
 def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with their checksum: never copy rot."""
+    """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()
     for name, item in items:
         if item.format is None:
@@ -4943,30 +4908,29 @@ def check_stored(items: Items) -> None:
         kind = find_format(item.format)
         for label, offset, nbytes, text in kind.checksums(item):
             source = item.stored.source
-            key = (id(source), offset, nbytes, text)
-            if key in seen:
-                continue
+            key = id(source), offset, nbytes, text
+            if key not in seen:
+                status, why = kind.check_range(source, offset, nbytes, text)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
             seen.add(key)
-            status, why = kind.check_range(source, offset, nbytes, text)
-            if status == "FAIL":
-                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any,
                 options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     same = isinstance(tensors, File) and tensors.format == kind.NAME
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
         attrs = tensors.attrs if same else {}
-    for what, given in (("metadata", metadata), ("attrs", attrs)):
+    for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
-            raise TypeError("%s is a mapping, not %s" % (what, type(given).__name__))
+            raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
+    known = ", ".join(kind.FILE_ATTRS)
     for key in attrs:
         if key not in kind.FILE_ATTRS:
-            known = ", ".join(kind.FILE_ATTRS)
             raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = _as_items(tensors)
     chunks = kind.write(items, metadata, attrs, options)
@@ -4974,8 +4938,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any,
     return chunks
 
 
-def target_format(format: "Optional[str]", target: Any, tensors: Any) -> "Format":
-    """Return the format to write: the argument, the suffix, then that of a File."""
+def target_format(format: Any, target: Any, tensors: Any) -> "Format":
+    """Return the format by the argument, else by the suffix, else that of a File."""
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else path_of(target)
@@ -4984,8 +4948,7 @@ def target_format(format: "Optional[str]", target: Any, tensors: Any) -> "Format
             return kind
     if path and isinstance(tensors, File):
         return find_format(tensors.format)
-    names = ", ".join([kind.NAME for kind in FORMATS])
-    ends = ", ".join([kind.SUFFIXES[0] for kind in FORMATS])
+    names, ends = ", ".join(NAMES), ", ".join([kind.SUFFIXES[0] for kind in FORMATS])
     raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
 
 
@@ -4993,13 +4956,11 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
          metadata: Any = None, attrs: Any = None, **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
-    `tensors`: a File, any mapping of names to values, or an iterable of (name, value); values as
-    tensor() takes them. The format: `format`, else the suffix, else that of the File. `metadata`
-    and `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
-    the options.
-
-    A failure leaves the old file as it was. What the format cannot hold is a ValueError, before
-    the first byte, that names each tensor; damaged bytes of a source are a FormatError.
+    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
+    takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
+    `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
+    the options. A failure leaves the old file as it was. What the format cannot hold is a
+    ValueError before the first byte; damaged bytes of a source are a FormatError.
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -5035,7 +4996,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
 
 
 def write_all(stream: Any, chunks: Chunks) -> int:
-    """Write every chunk whole, also to a stream whose write() takes less than it is given."""
+    """Write every chunk whole, also where write() takes a part; return the bytes."""
     total = 0
     for chunk in chunks:
         total += len(chunk)
@@ -5051,7 +5012,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
 
 
 def _write_beside(path: str, chunks: Chunks) -> int:
-    """Write a file beside the target, then rename it over the target. Return its bytes."""
+    """Write a file beside the target, then rename it over the target."""
     exists = os.path.exists(path)
     if exists and not os.path.isfile(path):  # a device, a pipe (or a folder: an OSError)
         with open(path, "wb") as stream:
@@ -5088,9 +5049,8 @@ def _write_beside(path: str, chunks: Chunks) -> int:
 
 
 def _open_beside(path: str) -> "Tuple[Any, Any]":
-    """Return (stream, name) of a new file beside the target: counts until a name is free."""
-    folder, name = os.path.split(path)
-    number = 0
+    """Return (stream, name) of a new file beside the target: count until a name is free."""
+    (folder, name), number = os.path.split(path), 0
     while True:
         temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
         try:
@@ -5109,8 +5069,8 @@ def _open_beside(path: str) -> "Tuple[Any, Any]":
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` of nesting, `.tensor` (the
-    name of its tensor, or None) and `.lead` (bytes before its value: the map key and tags).
+    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` of nesting, `.tensor` (a
+    name or None) and `.lead` (bytes before its value: the map key and tags).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
@@ -5118,15 +5078,9 @@ class Field:
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
                  lead: int = 0) -> None:
-        self.offset = offset
-        self.nbytes = nbytes
-        self.name = name
-        self.value = value
-        self.doc = doc
-        self.kind = kind
-        self.depth = depth
-        self.tensor = tensor
-        self.lead = lead
+        self.offset, self.nbytes, self.name = offset, nbytes, name
+        self.value, self.doc, self.kind = value, doc, kind
+        self.depth, self.tensor, self.lead = depth, tensor, lead
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -5152,7 +5106,7 @@ class FieldTrace(Trace):
         self._absent: "Dict[str, int]" = {}  # offsets of what lacks a field, by its name
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: "Optional[str]" = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if kind == "absent":
             self._absent[name] = offset
         else:
@@ -5175,9 +5129,7 @@ class CborTokens:
     """Makes a field of each token of cbor_read: what `explain --wire` shows."""
 
     def __init__(self, trace: FieldTrace, base: int, name: str) -> None:
-        self.trace = trace
-        self.base = base
-        self.name = name
+        self.trace, self.base, self.name = trace, base, name
         self.chunks: "List[Tuple[int, int, Any]]" = []
 
     def path(self, depth: int, key: Any) -> str:
@@ -5203,11 +5155,11 @@ class CborTokens:
             kind += "(*)" if value < 0 else "(%d)" % value
             doc, value = "until the break ff" if value < 0 else count_of(value, "item"), None
         elif isinstance(body, bytes) and nbytes > len(body):
-            doc = "head of %s, then %s" % (count_of(nbytes - len(body), "byte"),
-                                           count_of(len(body), "byte"))
-            kind += "(%d)" % len(body)
+            head = count_of(nbytes - len(body), "byte")
+            doc = f"head of {head}, then {count_of(len(body), 'byte')}"
+            kind += f"({len(body)})"
         else:
-            doc = "in the head" if nbytes == 1 else "head, then %s" % count_of(nbytes - 1, "byte")
+            doc = "in the head" if nbytes == 1 else "head, then " + count_of(nbytes - 1, "byte")
         self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
@@ -5215,16 +5167,15 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
             **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
-    Fields tile the file; only shared tensor data overlap. Of a broken file, all up to the
-    offending field come first, then the FormatError. `wire`: CBOR token by token.
+    Only shared tensor data overlap. Of a broken file, all up to the offending field come, then
+    the FormatError. `wire`: CBOR token by token.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
     """
     opened = open_source(source, True)
     try:
-        kind = kind_of(opened, format)
-        fields, _, error = dissect(kind, opened, options, None, wire)
+        fields, _, error = dissect(kind_of(opened, format), opened, options, None, wire)
     finally:
         opened.close()
 
@@ -5238,7 +5189,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
-    check_options(options, kind.READ_OPTIONS, "loading %s" % kind.NAME)
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire)
     error: Any = None
     try:
@@ -5248,7 +5199,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
         error.path = source.path
     for field in trace.fields:
         if field.kind != "data" and field.tensor is not None:
-            field.tensor = trace.owners.get(field.tensor)  # a name for the prefix of its record
+            field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
@@ -5259,7 +5210,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
 
 
 def sort_fields(fields: "List[Field]") -> "List[Field]":
-    """Return fields by offset; where that is equal, empty ones first, then as they were parsed."""
+    """Return fields by offset; of the same offset, empty ones first, then as parsed."""
     keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
     return [fields[key[2]] for key in sorted(keys)]
 
@@ -5284,7 +5235,7 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
 
 
 def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
-    """Return the fields up to the offending one; what was not reached before it is named so."""
+    """Return the fields up to the offending one, and what was not reached before it."""
     fields = _without_overlap(fields)
     offset = nbytes if error.offset is None else error.offset
     kept = [field for field in fields if field.offset <= offset]
@@ -5299,11 +5250,11 @@ def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[
 
 
 def _without_overlap(fields: "List[Field]") -> "List[Field]":
-    """Return the structure's fields by offset, without overlap: what is shared is named once."""
+    """Return fields by offset, without overlap: what is shared is named once."""
     out, at = [], 0
     for field in sort_fields(fields):
         end = field.offset + field.nbytes
-        if end <= at and field.nbytes:
+        if end < at or field.nbytes and end == at:
             continue
         if field.offset < at:
             field.offset, field.nbytes = at, end - at
@@ -5331,8 +5282,9 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: "List[Field]") -
                     out.append(Field(at, nbytes, "padding", value, doc, "padding"))
                 at += nbytes
         if field.offset > at:
-            doc = f"{count_of(field.offset - at, 'byte')} that no field names"
-            out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
+            nbytes = field.offset - at
+            doc = count_of(nbytes, "byte") + " that no field names"
+            out.append(Field(at, nbytes, "unused", None, doc, "unused"))
         if field.nbytes:
             out.append(field)
         if field.offset + field.nbytes >= at:
@@ -5351,16 +5303,15 @@ class Report:
     """
 
     def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
-        self.path = path
-        self.format = format
-        self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
-        self.errors: "List[FormatError]" = []
+        self.path, self.format = path, format
+        self.rows: Any = []
+        self.errors: Any = []
 
     def __bool__(self) -> bool:
         return not self.errors
 
-    def add(self, status: str, check: str, text: str, tensor: "Optional[str]" = None,
-            offset: "Optional[int]" = None) -> None:
+    def add(self, status: str, check: str, text: str, tensor: Any = None,
+            offset: Any = None) -> None:
         self.rows.append((status, check, tensor, text, offset))
 
     def fail(self, error: FormatError) -> None:
@@ -5398,24 +5349,22 @@ class Report:
 def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    The Report is true when nothing failed. It comes for unreadable files too; OSError passes.
+    The Report is true when nothing failed. It comes for broken files too; OSError passes.
     """
     opened = open_source(source, True)
-    report = Report(opened.path, None)
     try:
-        kind = kind_of(opened, format)
+        return verify_source(opened, kind_of(opened, format), options)
     except FormatError as error:
+        report = Report(opened.path, None)
         report.fail(error)
-    else:
-        report = verify_source(opened, kind, options)
+        return report
     finally:
         opened.close()
-    return report
 
 
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     report = Report(source.path, kind.TITLE)
-    faults: "List[FormatError]" = []
+    faults: Any = []
     fields, parsed, error = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, _, tensors = parsed or (None, None, [])
@@ -5448,7 +5397,7 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
 
 
 def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -> None:
-    """Tell whether saving the file again, in the order of its data, gives the same bytes."""
+    """Note whether the file, saved again in the order of its data, is the same."""
     at = 0
     try:
         for chunk in kind.write(in_order(file), file.metadata, file.attrs, {}):
@@ -5461,7 +5410,7 @@ def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -
                     return
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        report.add("-", "canonical", "it cannot be saved again: %s" % str(error).split("\n")[0])
+        report.add("-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0])
         return
     if at < source.nbytes:
         report.add("note", "canonical", "saved again, it ends here", None, at)
@@ -5470,7 +5419,7 @@ def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -
 
 
 def _verify_padding(report: Report, kind: "Format", source: Any, fields: "List[Field]",
-                    faults: "List[FormatError]") -> None:
+                    faults: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
@@ -5490,7 +5439,7 @@ def _verify_padding(report: Report, kind: "Format", source: Any, fields: "List[F
 
 
 def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Tensor]") -> None:
-    """Note unaligned data, and ranges that overlap; the same twice is tied weights, and common."""
+    """Note unaligned data, and ranges that overlap in part: the same twice is tied weights."""
     align = kind.alignment(attrs)
     ranges = [(item.stored.offset, item.stored.offset + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
@@ -5510,10 +5459,10 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
 
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> None:
-    """Check stored checksums and decode what is coded; the same range is read only once."""
+    """Check stored checksums, decode what is coded; read the same range only once."""
     agreed, stored, decoded, total = 0, 0, 0, 0
     most = MAX_COPIES * source.nbytes
-    done: "Dict[Any, Any]" = {}
+    done: Any = {}
     for item in tensors:
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
@@ -5532,7 +5481,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                 report.add("-", "checksums", text, item.name, offset)
         for part in _coded_parts(report, item, total <= most):
             total += part.stored.nbytes
-            key = (part.stored.offset, part.stored.nbytes, part.nbytes)
+            key = part.stored.offset, part.stored.nbytes, part.nbytes
             if part.stored.encoding == "zstd" and key not in done and total <= most:
                 done[key] = True
                 try:
@@ -5550,7 +5499,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
 
 
 def _coded_parts(report: Report, item: Any, read: bool) -> "List[Tensor]":
-    """Return the blobs of a tensor to decode: itself, or the checked parts of a sparse one."""
+    """Return what to decode: the tensor, or the checked parts of a sparse one."""
     if not is_sparse(item):
         return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
     try:
@@ -5574,7 +5523,7 @@ class Summary:
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
-        self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
+        self.renamed: Any = []  # (old, new)
         self.nbytes = 0  # of the target
 
     def __str__(self) -> str:
@@ -5593,18 +5542,18 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
             **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
-    Nothing is dropped, renamed, reshaped or cast silently: what the target cannot hold is a
-    ValueError that names it. `cast`: {"float16": "float32"}, or "float32" for whatever the target
-    cannot hold (it dequantizes too). `dense`: sparse tensors as dense ones where the target has
-    none. `only`: names or shell patterns. `drop`: leave out content that has no place
-    (custom fields, scalars, metadata). `options` are those of save. Memory as in save().
+    Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
+    {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
+    `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
+    patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
+    `options` and memory: as in save().
     """
-    if not isinstance(source, File):
-        with load(source) as file:
-            return convert(file, target, format=format, cast=cast, only=only, dense=dense,
-                           drop=drop, **options)
-    kind = target_format(format, target, None)
-    return _convert(source, target, kind, cast, only, dense, drop, options)
+    if isinstance(source, File):
+        kind = target_format(format, target, None)
+        return _convert(source, target, kind, cast, only, dense, drop, options)
+    with load(source) as file:
+        return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
+                       **options)
 
 
 def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
@@ -5612,15 +5561,15 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     cast = {} if cast is None else cast
     for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
-            raise ValueError("cast: no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
-    check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+            raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
+    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     summary = Summary()
     origin = find_format(file.format)
     chosen = _select(in_order(file), only)
     raw = sum([item.stored.nbytes for _, item in chosen if item.stored.encoding == "raw"])
     if raw > MAX_COPIES * file.nbytes:
-        raise ValueError("the tensors name the same bytes again and again: %d bytes of a file of "
-                         "%d, MAX_COPIES = %d" % (raw, file.nbytes, MAX_COPIES))
+        text = f"{raw} bytes of a file of {file.nbytes}, MAX_COPIES = {MAX_COPIES}"
+        raise ValueError("the tensors name the same bytes again and again: " + text)
     items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
@@ -5632,8 +5581,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     if kind is not origin:
         _leave_behind(origin, file, items, summary)
     if summary.dropped and not drop:
-        raise ValueError("%s has no place for\n  %s\n  drop=True (--drop) leaves it out" % (
-            kind.TITLE, "\n  ".join(summary.dropped)))
+        lines = "\n  ".join(summary.dropped + ["drop=True (--drop) leaves it out"])
+        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}")
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
@@ -5653,18 +5602,18 @@ def _select(items: Items, only: Any) -> Items:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
         if not found:
-            raise ValueError("only: no tensor is called %s" % show(pattern))
+            raise ValueError(f"only: no tensor is called {show(pattern)}")
         chosen.update(found)
     return [(name, item) for name, item in items if name in chosen]
 
 
 def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Summary) -> Tensor:
-    """Return a sparse tensor with its zeros where the target has no sparse ones, if allowed."""
+    """Return a sparse tensor as a dense one where the target has no sparse ones."""
     if not is_sparse(item) or "sparse" in kind.USES:
         return item
     if not dense:
-        raise ValueError("%s has no sparse tensors: %s; dense=True (--dense) writes the zeros" % (
-            kind.TITLE, quote(name)))
+        text = f"{kind.TITLE} has no sparse tensors: {quote(name)}"
+        raise ValueError(text + "; dense=True (--dense) writes the zeros")
     summary.cast.append((name, "sparse", "dense", True))
     return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
 
@@ -5699,7 +5648,7 @@ def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary)
 
 
 def _round_trips(item: Tensor, old: str, new: str) -> bool:
-    """Return whether casting there and back gives the same numbers; all are cast, so all fit."""
+    """Return whether casting there and back gives the same; all are cast, so all fit."""
     same = True
     for block in item.blocks():
         for piece in pieces(block, BLOCK):
@@ -5712,7 +5661,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 
 def _leave_behind(origin: "Format", file: File, items: Items, summary: Summary) -> None:
-    """Note the attrs that another format has no place for: some are content, some mechanics."""
+    """Note the attrs that have no place in another format: content, or mechanics."""
     found = [("file attribute ", key, value not in (None, {})) for key, value in file.attrs.items()]
     found += [(f"tensor {quote(name)}: attribute ", key, True)
               for name, item in items for key in item.attrs]
@@ -5746,7 +5695,7 @@ formats: %s        COMMAND -h lists its options
 
 
 def plain(text: str) -> str:
-    """Return a name for a listing: as it is if printable ASCII without blanks at its ends."""
+    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
     return text if fine else quote(text)
 
@@ -5766,7 +5715,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
               for key, value in file.attrs.items()
               if key not in ("version", "scalars", "operations")]
-    codings = set([item.stored.encoding for item in file.values()])
+    codings = {item.stored.encoding for item in file.values()}
     coded = len(codings) > 1
     facts += [] if coded else ["all " + coding for coding in codings]
     print(", ".join(facts))
@@ -5783,7 +5732,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     if args.sort:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].stored.offset}[args.sort])
-    rows: "List[Any]" = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
+    rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
     rows += [(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
               show(item.shape), plain(name)) for name, item in items[:args.limit]]
     if len(rows) <= len(items):
@@ -5803,7 +5752,7 @@ def print_json(file: File, path: str) -> None:
     rows = ["\n " + to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
                              "offset": item.offset, "bytes": item.stored.nbytes,
                              "attrs": item.attrs}) for name, item in file.items()]
-    print('%s, "tensors": [%s]}' % (head[:-1], ",".join(rows)))
+    print(head[:-1] + ', "tensors": [' + ",".join(rows) + "]}")
 
 
 def to_json(value: Any) -> str:
@@ -5832,8 +5781,8 @@ def show_get(args: Any) -> None:
         item = file[args.name]
         if args.rows is not None:
             if not item.ndim:
-                raise ValueError("%s: tensor %s is a scalar, it has no rows" % (
-                    args.file, quote(args.name)))
+                name = quote(args.name)
+                raise ValueError(f"{args.file}: tensor {name} is a scalar, it has no rows")
             item = item[args.rows]
         if args.raw:
             write_all(sys.stdout.buffer, item.blocks())
@@ -5844,7 +5793,7 @@ def show_get(args: Any) -> None:
 
 
 def row_range(text: str) -> slice:
-    """Return the slice of --rows: START:STOP, START:STOP:STEP or one number."""
+    """Return the slice of START:STOP, START:STOP:STEP or one number."""
     parts = [int(part) if part else None for part in text.split(":")]
     if len(parts) == 1 and parts[0] is not None:
         return slice(parts[0], parts[0] + 1 or None)
@@ -5871,9 +5820,9 @@ def print_stats(item: Tensor) -> None:
             low, high = (min(low, value), max(high, value)) if count else (value, value)
             count += 1
             total += value
-    print("dtype %s, shape %s, %s" % (item.dtype, list(item.shape), count_of(item.size, "element")))
-    print("min %s, max %s, mean %s, %d NaN, %d infinite" % (
-        low, high, total / count if count else None, nans, infs))
+    mean = total / count if count else None
+    print(f"dtype {item.dtype}, shape {list(item.shape)}, {count_of(item.size, 'element')}")
+    print(f"min {low}, max {high}, mean {mean}, {nans} NaN, {infs} infinite")
 
 
 def print_values(item: Tensor) -> None:
@@ -5907,10 +5856,10 @@ def show_explain(args: Any) -> None:
 
 
 def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatError], str]":
-    """Return the rows that the options ask for, the error at the end, and the sums as text."""
-    rows: "List[Row]" = []
+    """Return the rows that are asked for, the error at the end, and the sums as text."""
+    rows: Any = []
     sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
-    names: "Dict[int, str]" = {}  # of the fields around this one, by depth
+    names: Any = {}  # of the fields around this one, by depth
     reach, error = 0, None
     fields = explain(args.file, wire=args.wire, **args.options)
     try:
@@ -5929,10 +5878,10 @@ def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatErr
 
 
 def print_rows(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
-    """Print the rows as a table; --limit leaves rows out, but never the offending one."""
+    """Print a table; --limit never leaves the offending row out."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
-    good = len(rows) if error is None else max(0, len(rows) - 1)
+    good = max(0, len(rows) - (error is not None))
     for row in rows[:good][:args.limit]:
         print(row.line())
     for row in rows[good:]:
@@ -5946,7 +5895,7 @@ def print_rows(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
 
 
 class Row:
-    """A field as a person sees it: `.name` without that of the field around, `.value` as text."""
+    """A field for a person: `.name` without that of the field around, `.value` as text."""
 
     def __init__(self, field: Field, parent: str, stream: Any) -> None:
         self.field = field
@@ -5955,20 +5904,19 @@ class Row:
         if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
         self.name = plain(field.name[start:])
+        self.value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused"):
             self.value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
             self.value = str(field.value)
-        else:
-            self.value = "" if field.value is None else show(field.value, 40)
 
     def bytes(self, skip: int, most: int) -> bytes:
-        """Return up to `most` bytes of the field, without those that it begins with."""
+        """Return up to `most` bytes of the field, from its byte `skip` on."""
         self._stream.seek(self.field.offset + skip)
         return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
 
     def line(self, width: int = 100) -> str:
-        """Return the row of the table, cut off at a width; --json and the page have all of it."""
+        """Return the row of the table, cut off at a width."""
         field = self.field
         digits = ".. " if field.lead else ""
         digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
@@ -6004,7 +5952,7 @@ def show_diff(args: Any) -> int:
 
 
 def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
-    """Return what differs between two tensors of one name; of the only one, what it is."""
+    """Return what differs between two tensors; of the only one, what it is."""
     if a is None or b is None:
         only: Any = b if a is None else a
         return [f"{only.dtype} {show(only.shape)}"]
@@ -6015,7 +5963,7 @@ def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
 
 
 def diff_values(a: Tensor, b: Tensor) -> "List[str]":
-    """Compare elements in constant memory: bytes first, numbers where the bytes differ."""
+    """Compare in constant memory: bytes first, numbers where they differ."""
     try:
         if a.dtype == b.dtype and a.nbytes == b.nbytes and same_bytes(a, b):
             return []
@@ -6036,7 +5984,7 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether the row-major bytes are the same; read no further than to a difference."""
+    """Return whether the row-major bytes are the same; stop at a difference."""
     others = (piece for block in b.blocks() for piece in pieces(block, BLOCK))
     rest = b""  # of b, not compared yet: its blocks may have other lengths
     for block in a.blocks():
@@ -6066,7 +6014,7 @@ def show_verify(args: Any) -> int:
         elif not args.quiet:
             print(report)
         elif not report:
-            print(str(report.errors[0]))
+            print(report.errors[0])
     return 1 if bad else 0
 
 
@@ -6080,7 +6028,7 @@ def show_convert(args: Any) -> None:
             kind = target_format(args.format, args.target, None)
         except ValueError as error:
             raise TypeError(str(error))
-        check_options(options, kind.OPTIONS, "saving %s" % kind.NAME)
+        check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
         origin = find_format(file.format).TITLE
         print(f"{args.source} ({origin}) -> {args.target} ({kind.TITLE})")
         try:
@@ -6095,11 +6043,11 @@ def show_convert(args: Any) -> None:
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
-    """Return (key, value) of --set KEY=VALUE: a Python literal, else text."""
+    """Return (key, value) of KEY=VALUE: a Python literal, else text."""
     from ast import literal_eval
     key, equals, value = text.partition("=")
     if not equals:
-        raise TypeError("--set takes KEY=VALUE, not %s" % quote(text))
+        raise TypeError("--set takes KEY=VALUE, not " + quote(text))
     try:
         return key, literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -6107,7 +6055,7 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
 
 
 def progress(chunks: Chunks) -> Chunks:
-    """Yield chunks; once a second has gone by, tell on stderr how far it is."""
+    """Yield chunks; tell on stderr once a second how far it is."""
     from time import time
     start = last = time()
     total = 0
@@ -6160,12 +6108,12 @@ def demo_one(kind: "Format", path: str) -> None:
     print(f"== {kind.TITLE}: save({quote(path)}, {{...}})\n")
     for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
         if main(command):
-            raise FormatError("%s failed" % " ".join(command))
+            raise FormatError(" ".join(command) + " failed")
         print()
     with load(path) as file:
         for name, item in wanted.items():
             if diff_tensor(item, file[name]):
-                raise FormatError("%s does not come back as it was saved" % name)
+                raise FormatError(name + " does not come back as it was saved")
 
 
 def make_parser() -> Any:
@@ -6174,7 +6122,7 @@ def make_parser() -> Any:
     commands = parser.add_subparsers()
 
     def command(call: Any, *arguments: Any) -> None:
-        sub = commands.add_parser(call.__name__[len("show_"):])
+        sub = commands.add_parser(call.__name__[5:])  # without show_
         sub.set_defaults(call=call)
         for names, settings in list(arguments) + loading:
             sub.add_argument(*names, **settings)
@@ -6182,7 +6130,7 @@ def make_parser() -> Any:
     def option(*names: str, **settings: Any) -> Any:
         return names, settings
 
-    def flag(name: str, help: "Optional[str]" = None) -> Any:
+    def flag(name: str, help: Any = None) -> Any:
         return option(name, action="store_true", help=help)
     loading = [option("--" + key, help=f"of {kind.NAME}: {doc}") for kind in FORMATS
                for key, doc in kind.READ_OPTIONS.items()]
@@ -6200,7 +6148,7 @@ def make_parser() -> Any:
     command(show_verify, files, json, flag("--quiet", "one line for each bad file, only"))
     command(show_diff, option("a"), option("b"), flag("--quiet"))
     command(show_convert, option("source"), option("target"),
-            option("--format", choices=[kind.NAME for kind in FORMATS]),
+            option("--format", choices=NAMES),
             option("--cast", metavar="DTYPE | OLD=NEW,...",
                    help="dtype for what the target cannot hold, or of each dtype"),
             option("--only", action="append", metavar="NAME", help="name or shell pattern"),
@@ -6240,7 +6188,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         where = "" if error.filename is None else plain(str(error.filename)) + ": "
         message = f"{where}{error.strerror or error}"
     except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
-        message, code = str(error), 2 if isinstance(error, TypeError) else 1
+        message, code = str(error), 1 + isinstance(error, TypeError)
     try:
         sys.stdout.flush()
     except OSError:  # the reader is gone, or the disk is full
@@ -6266,7 +6214,7 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE % (__version__, " ".join([kind.NAME for kind in FORMATS])))
+        sys.stdout.write(USAGE % (__version__, " ".join(NAMES)))
         return 0
     if argv[0] == "--version":
         print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
@@ -6279,7 +6227,7 @@ def run(argv: "List[str]") -> int:
 
 # -- [10b] page ----------------------------------------------------------------------------------
 #
-# Hex on one side, the tree of fields on the other, linked by the number of the field.
+# Hex on one side, the fields on the other, linked by their number.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
 PAGE_BYTES = 64  # bytes of one field shown in hex
@@ -6289,7 +6237,7 @@ PAGE_HEAD = """<!DOCTYPE html>
 :root{--bg:#fff;--ink:#1a1a1a;--dim:#666;--line:#ddd;--s0:#dbe9ff;--s1:#ffe9cc;--data:#d8f3dc;
 --padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000}
 @media (prefers-color-scheme:dark){:root{--bg:#16181c;--ink:#e6e6e6;--dim:#9aa0a6;--line:#333;
---s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626;--on:#ffd43b}}
+--s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626}}
 *{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:14px system-ui,
 sans-serif}header{padding:.6em 1em;border-bottom:1px solid var(--line)}h1{font-size:1.1em;margin:0}
 p{margin:.3em 0;color:var(--dim)}main{display:grid;grid-template-columns:auto 1fr;
@@ -6308,32 +6256,32 @@ td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
 <section id="hex" aria-label="bytes">"""
 PAGE_SCRIPT = """</main><script>
 "use strict";
-let rows = Array.from(document.querySelectorAll("tr[data-f]")), fixed = null;
+let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
 function mark(id, scroll) {
-  document.querySelectorAll(".on").forEach(e => e.classList.remove("on"));
-  document.querySelectorAll('[data-f="' + id + '"]').forEach((e, i) => {
+  all(".on").forEach(e => e.classList.remove("on"));
+  all('[data-f="' + id + '"]').forEach((e, i) => {
     e.classList.add("on");
     if (scroll && !i) e.scrollIntoView({block: "nearest"});
   });
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
 function choose(id, focus) {
+  if (!id) return;
   fixed = id;
   mark(id, true);
   let row = rows.find(r => r.dataset.f === id);
   if (focus && row) row.focus({preventScroll: true});
 }
-document.addEventListener("mouseover", e => mark(owner(e) || fixed, false));
-document.addEventListener("click", e => { let id = owner(e); if (id) choose(id, true); });
-document.addEventListener("focusin", e => { let id = owner(e); if (id) choose(id, false); });
-document.addEventListener("keydown", e => {
+document.onmouseover = e => mark(owner(e) || fixed);
+document.onclick = e => choose(owner(e), true);
+document.addEventListener("focusin", e => choose(owner(e)));
+document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1}[e.key];
   if (!step || !rows.length) return;
   let at = rows.findIndex(r => r.dataset.f === fixed);
-  let next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
   e.preventDefault();
-  choose(next.dataset.f, true);
-});
+  choose((rows[Math.max(0, at + step)] || rows[at]).dataset.f, true);
+};
 </script></body></html>
 """
 
@@ -6341,7 +6289,7 @@ document.addEventListener("keydown", e => {
 def write_page(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
     from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{args.html}: the page would replace the file itself")
+        raise ValueError(f"{args.html}: the page would replace the file")
     picked = list(enumerate(rows))
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
@@ -6357,36 +6305,36 @@ def write_page(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
 
 
 def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
-    """Yield the page in parts: the bytes, 16 a line, long fields folded; then the fields."""
+    """Yield the page: the bytes, 16 a line, long fields cut off; then the fields."""
     from html import escape
     yield head
     for number, row in picked:
-        data, at = row.bytes(0, PAGE_BYTES), row.field.offset
+        field, data, at = row.field, row.bytes(0, PAGE_BYTES), row.field.offset
         for line in pieces(data, 16):
             digits = " ".join(["%02x" % byte for byte in line])
             text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
             yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
-                at, number, row.field.kind, number % 2, digits, text)
+                at, number, field.kind, number % 2, digits, text)
             at += len(line)
-        if row.field.nbytes > len(data):
-            yield f'<i>          ... {row.field.nbytes - len(data)} more bytes</i>\n'
+        if field.nbytes > len(data):
+            yield f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n'
     yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
           '<th>field</th><th>value</th><th>meaning</th></tr>'
     for number, row in picked:
         here = ' class="here"' if broken and row is picked[-1][1] else ""
-        yield ('<tr data-f="%d" tabindex="0"%s><td>%08x</td><td style="padding-left:%dem">%s</td>'
-               "<td>%s</td><td>%s</td></tr>\n" % (
-                   number, here, row.field.offset, row.field.depth, escape(row.name),
-                   escape(row.value), escape(row.field.doc)))
+        cells = [f'<td style="padding-left:{row.field.depth}em">' + escape(row.name)]
+        cells += [escape(row.value), escape(row.field.doc)]
+        yield f'<tr data-f="{number}" tabindex="0"{here}><td>{row.field.offset:08x}</td>'
+        yield "</td><td>".join(cells) + "</td></tr>\n"
     yield "</table></section>" + PAGE_SCRIPT
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
 #
-# A copy is made of this file's text. Rooms and marked sections go first, from `# <NAME>` to
-# `# </NAME>`: save (what writes), tools (what explain, verify, convert and the command line need),
-# zstd, sparse, quantized, and full (what boards have no use for). Then, for boards, `if BOARD` is
-# decided. At last everything goes that no line that stays names.
+# A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
+# save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
+# quantized, and full (not for boards). For boards `if BOARD` is decided; then everything goes
+# that no line that stays names.
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
@@ -6406,22 +6354,20 @@ API = {  # what a program may use of a copy, by the section that it goes with
 def show_vendor(args: Any) -> None:
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
-    names = args.formats.split(",") if args.formats else [kind.NAME for kind in FORMATS]
-    kept = [kind for kind in FORMATS if kind.NAME in names]
+    names, wanted = [[name for name in (text or "").split(",") if name]
+                     for text in (args.formats, args.optional)]
+    kept = [kind for kind in FORMATS if kind.NAME in names or not names]
     if len(kept) < len(names):
-        raise TypeError("--formats takes some of " + ",".join([kind.NAME for kind in FORMATS]))
+        raise TypeError("--formats takes some of " + ",".join(NAMES))
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
     used = [] if flags else [part for kind in kept for part in kind.USES]
-    wanted = args.optional.split(",") if args.optional else used
     drop = [part for word in flags for part in SWITCHES[word]]
-    drop += [part for part in OPTIONAL if part not in wanted]
-    lists = (("formats", args.formats), ("with", args.optional))
-    asked = [f"--{key} {value}" for key, value in lists if value]
-    asked += ["--" + word for word in flags]
+    drop += [part for part in OPTIONAL if part not in (wanted or used)]
+    asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
+             if value] + ["--" + word for word in flags]
+    label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    label = ".".join(asked).replace("--formats ", "").replace("--", "")
-    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop,
-                     label.replace(" ", ".").replace(",", "."))
+    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes = write_out(args.out, iter([text.encode()]))
@@ -6430,7 +6376,7 @@ def show_vendor(args: Any) -> None:
 
 
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
-    """Return the text of a copy without some formats and sections; `label` is of its version."""
+    """Return the text of a copy without some formats and sections."""
     import re
     gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
     names = "|".join(gone + ["-"])
@@ -6442,7 +6388,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without])
     text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
-    text = re.sub(r"(?m)^__version__ = .*", '__version__ = "%s"' % version, text)
+    text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
     for part in drop:
         text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (part, part), "", text)
     if "tools" in drop:  # a copy that cannot vendor has no marks
@@ -6458,7 +6404,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
 
 
 def decide_board(text: str) -> str:
-    """Return the text in which every `if` that BOARD decides is replaced by what it comes to."""
+    """Return the text with what each `if` comes to that BOARD decides."""
     import ast
 
     def truth(test: Any) -> "Optional[bool]":
@@ -6485,7 +6431,7 @@ def decide_board(text: str) -> str:
             stop, new = one.end_lineno, []
             if chosen:
                 if lines[one.lineno - 1].lstrip().startswith("elif"):
-                    raise ValueError("line %d: `elif` and BOARD" % one.lineno)
+                    raise ValueError(f"line {one.lineno}: `elif` and BOARD")
                 shift = chosen[0].col_offset - one.col_offset
                 new = [line[shift:] for line in lines[chosen[0].lineno - 1:chosen[-1].end_lineno]]
                 if new[0].lstrip().startswith("elif"):
@@ -6498,13 +6444,13 @@ def decide_board(text: str) -> str:
 
 
 def drop_unnamed(text: str, needed: Any) -> str:
-    """Return the text without the functions, classes, methods and tables that nothing names."""
+    """Return the text without the definitions that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
     named: Any = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
 
     def defined(node: Any) -> "List[str]":
-        """Return the names that a statement defines; none if it is more than a definition."""
+        """Return the names that a mere definition defines."""
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             return [node.name]
         if not isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -6513,7 +6459,7 @@ def drop_unnamed(text: str, needed: Any) -> str:
         return [target.id for target in targets if isinstance(target, ast.Name)]
 
     def take(node: Any) -> None:
-        """Keep a statement: what it names is needed, what it defines inside waits."""
+        """Need what a statement names; what it defines inside waits."""
         if isinstance(node, ast.ClassDef):
             inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
             waiting.extend(inner)
@@ -6522,8 +6468,8 @@ def drop_unnamed(text: str, needed: Any) -> str:
             key = named.get(type(one))
             if key is not None:
                 needed.add(getattr(one, key))
-    waiting: "List[Any]" = [node for node in body if defined(node)]  # that nothing has named yet
-    found: "List[Any]" = [node for node in body if not defined(node)]
+    waiting: Any = [node for node in body if defined(node)]  # that nothing has named yet
+    found: Any = [node for node in body if not defined(node)]
     while found:
         for node in found:
             take(node)
