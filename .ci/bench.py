@@ -5,6 +5,7 @@ import os
 import platform
 import struct
 import sys
+from random import Random
 from subprocess import run
 from tempfile import TemporaryDirectory
 
@@ -16,13 +17,8 @@ from tensorfmt import dumps, load, tensor
 FORMATS = [kind.NAME for kind in tensorfmt.FORMATS]
 
 
-def make_bytes(nbytes, seed=1):
-    """Return bytes that look random, the same on every Python."""
-    out = bytearray(nbytes)
-    for i in range(nbytes):
-        seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
-        out[i] = seed >> 16 & 255
-    return bytes(out)
+def make_bytes(nbytes):
+    return Random(1).getrandbits(8 * nbytes).to_bytes(nbytes, "little")
 
 
 def seconds(call, times=5):
