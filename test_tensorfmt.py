@@ -3085,7 +3085,7 @@ class CopyTest(TestCase):
         for formats, flags in COPIES:
             text = self.make(formats, flags)[1]
             top = symtable.symtable(text, "copied.py", "exec")
-            known = set(dir(builtins)) | {"__file__", "__name__"} | {
+            known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
                 symbol.get_name() for symbol in top.get_symbols()
                 if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
             missing, tables = set(), [top]
