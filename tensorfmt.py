@@ -687,7 +687,8 @@ class Reader:
         name = (self.prefix + field).rstrip(".")
         if offset is None and self.trace is not None:
             offset = self.trace.find(name)
-        return kind(what, offset, name or None, tensor or self.tensor, self.path, check)
+        tensor = self.tensor if tensor is None else tensor
+        return kind(what, offset, name or None, tensor, self.path, check)
 
     def fault(self, what: str, field: str = "", tensor: Any = None,
               check: str = "index") -> None:

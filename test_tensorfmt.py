@@ -802,10 +802,9 @@ class GoldenTest(TestCase):
         self.path = self.folder + "/golden.bin"
 
     def check(self, file, wanted):
-        names = list(file)
-        self.assertEqual(sorted(names), sorted(wanted))
+        self.assertEqual(sorted(file), sorted(wanted))
         if CPYTHON:  # elsewhere the dict of GOLDENS has no order
-            self.assertEqual(names, list(wanted))
+            self.assertEqual(list(file), list(wanted))
         for name, item in file.items():
             dtype, shape, text = wanted[name]
             self.assertEqual((item.name, item.dtype, item.shape), (name, dtype, shape))
@@ -914,7 +913,8 @@ class GoldenTest(TestCase):
                             look(item)
                             seen.append((item.zero_copy, item[0].zero_copy, repr(item), repr(file)))
                         self.assertEqual(seen[0], seen[1])
-                        self.assertEqual(seen[0][:2], (present and not options,) * 2, present)
+                        whole = present and not options and sys.byteorder == "little"
+                        self.assertEqual(seen[0][:2], (whole, whole))
         sys.modules.pop("mmap", None)
         if usual is not None:
             sys.modules["mmap"] = usual
