@@ -98,7 +98,7 @@ if TYPE_CHECKING:
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = object
 
-BOARD = sys.implementation.name == "micropython"  # `vendor --board` makes it the constant True
+BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
     quote = ascii  # names are data: escaped for people
@@ -112,7 +112,7 @@ else:
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
-LEFT_OUT: Any = ()  # (name, magics) of the formats that this copy lacks
+LEFT_OUT: Any = ()  # (name, magics) of formats that are not in a copy
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -1535,13 +1535,13 @@ class FlatReader(Reader):
         data, end = self.data, self.end
         if self.trace is not None or BOARD or table + 4 > end:
             return self.fields_one_by_one(table, rows)
-        key = table - unpack_from("<i", data, table)[0], id(rows)  # the vtable, read by these rows
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._plan(table, rows)
-        if plan is None or table + plan[1] > end:
+        vtable = table - unpack_from("<i", data, table)[0]
+        plan = self._plans.get(vtable)
+        if plan is None or plan[0] is not rows:
+            plan = self._plans[vtable] = self._plan(table, rows)
+        if plan is None or table + plan[2] > end:
             return self.fields_one_by_one(table, rows)
-        text, _, defaults, order, offsets = plan
+        _, text, _, defaults, order, offsets = plan
         pool = unpack_from(text, data, table + 4) + defaults
         out = [pool[i] for i in order]
         for slot, distance in offsets:
@@ -1588,7 +1588,7 @@ class FlatReader(Reader):
             at = distance + WIDTH.get(code, 4)
             order[slot] = place
         offsets = [(slot, distance) for distance, slot in found if rows[slot][1] not in WIDTH]
-        return text, at, tuple([row[2] for row in rows]), order, offsets
+        return rows, text, at, tuple([row[2] for row in rows]), order, offsets
 
     def string(self, pos: int, field: str, doc: str = "") -> str:
         """Return the text of the string at a position: u32 length, UTF-8, NUL."""
@@ -1617,7 +1617,7 @@ class FlatReader(Reader):
     def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
         """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
         size, = unpack_from("<I", self.data, pos)
-        if size > (self.end - pos - 4) // WIDTH[code]:
+        if pos + 4 + size * WIDTH[code] > self.end:
             self.vector(pos, WIDTH[code], field)  # raises
         if limit and size > limit:
             raise self.wrong(f"{size} elements, {limit} is the limit", pos, field, Unsupported)
@@ -4622,12 +4622,13 @@ class TensorBuffers(Format):
         return FlatReader(cursor.source.read(start, nbytes), start, cursor)
 
     def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
-        """`budget`: the bytes that names and shapes may still take."""
+        """`budget`: what names and shapes may still take."""
         source, fields, traced = cursor.source, flat.fields, flat.trace is not None
+        entry, dtypes = self.ENTRY, self.DTYPES
         for i, place in enumerate(places):
             if traced:
                 flat.enter("tensors", i)
-            number, name_at, shape_at, code, offset, nbytes = fields(place, self.ENTRY)
+            number, name_at, shape_at, code, offset, nbytes = fields(place, entry)
             if name_at is None:
                 raise flat.wrong("the required field name is missing", place, "table")
             name = flat.string(name_at, "name", "name")
@@ -4640,7 +4641,7 @@ class TensorBuffers(Format):
             if not code:
                 flat.fault("data_type 0 (None) is not a type", "data_type", name)
                 continue
-            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+            dtype = dtypes[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else f"data_type {code} is not known"
             stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
                              "<", "raw", why)
