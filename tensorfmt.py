@@ -439,7 +439,7 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
 class Memory:
     """Any bytes-like object."""
 
-    path: "Optional[str]" = None
+    path: Any = None
     zero_copy = True
 
     def __init__(self, buffer: Any, of_file: bool = False) -> None:
@@ -474,7 +474,7 @@ class Memory:
 class Stream:
     """A seekable binary file object; each read puts its position back."""
 
-    path: "Optional[str]" = None
+    path: Any = None
     of_file = True
     zero_copy = False
 
@@ -622,7 +622,7 @@ def open_source(source: Any, mapped: bool) -> Any:
 class Record:
     """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
 
-    def __init__(self, *rows: "Tuple[str, str, str]") -> None:
+    def __init__(self, *rows: Any) -> None:
         self.rows = rows
         self.format = "<" + "".join([row[1] for row in rows])
         self.nbytes = struct.calcsize(self.format)
@@ -635,7 +635,7 @@ class Trace:
     """Follows one parse to find the offset of the field `wanted`."""
 
     def __init__(self) -> None:
-        self.wanted: "Optional[str]" = None
+        self.wanted: Any = None
         self.offset: Any = None
         self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
 
@@ -658,12 +658,12 @@ class Trace:
 class Reader:
     """What all readers share: the record, the trace, how to raise or note an error."""
 
-    path: "Optional[str]" = None  # of the file
+    path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
     prefix = ""  # of field names, "tensors[3]."; only with a trace
-    owner: "Optional[str]" = None  # prefix of the fields of one tensor
-    tensor: "Optional[str]" = None  # its name, for errors
+    owner: Any = None  # prefix of the fields of one tensor
+    tensor: Any = None  # its name, for errors
     depth = 0
 
     def enter(self, path: str, index: int, depth: int = 1) -> None:
@@ -1192,6 +1192,10 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
+    return _cbor_item(value, indefinite, sort, depth)
+
+
+def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1203,9 +1207,9 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    inside: Any = {"indefinite": indefinite, "sort": sort, "depth": depth + 1}
+    depth += 1
     if isinstance(value, (list, tuple)):
-        items = [cbor_dumps(item, **inside) for item in value]
+        items = [_cbor_item(item, indefinite, sort, depth) for item in value]
         return cbor_head(4, len(items)) + b"".join(items)
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
@@ -1213,7 +1217,7 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
         raise TypeError("a CBOR map key cannot be an array or a map")
-    pairs = [(cbor_dumps(key, **inside), cbor_dumps(item, **inside))
+    pairs = [(_cbor_item(key, indefinite, sort, depth), _cbor_item(item, indefinite, sort, depth))
              for key, item in value.items()]
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
@@ -1484,7 +1488,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 
 
 class FlatReader(Reader):
-    """One FlatBuffer; every read is checked."""
+    """One FlatBuffer, read with checks."""
 
     def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
         if around is not None:  # the reader of the file
@@ -1735,7 +1739,7 @@ class FlatBuilder:
         self._parts: "List[bytes]" = []  # last part first
         self._used = 0
         self._align_max = 1
-        self._vtables: "Dict[bytes, int]" = {}
+        self._vtables: Any = {}
 
     def _put(self, data: bytes) -> int:
         self._parts.append(data)
@@ -1743,9 +1747,11 @@ class FlatBuilder:
         return self._used
 
     def _align(self, size: int, nbytes: int) -> None:
-        """Pad so that `size` divides the place after `nbytes` more bytes."""
+        """Pad so that `size` divides the place `nbytes` further on."""
         self._align_max = max(size, self._align_max)
-        self._put(bytes(-(self._used + nbytes) % size))
+        zeros = -(self._used + nbytes) % size
+        if zeros:
+            self._put(bytes(zeros))
 
     def string(self, text: str) -> int:
         data = encode_text(text) + b"\0"
@@ -3065,7 +3071,7 @@ class Format:
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
 
-    def refuse(self, problems: "List[Tuple[str, str]]") -> None:
+    def refuse(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
         lines = [f"tensor {quote(name)}: {text}" for name, text in problems]
         if len(lines) > 1:
@@ -3088,7 +3094,7 @@ class Format:
 
 
 def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
-          fields: "Tuple[str, str, str]") -> "List[Tensor]":
+          fields: Any) -> "List[Tensor]":
     """Return the tensors of a file; check the rules that all formats share.
 
     `rows`: (name, dtype, shape, Storage, attrs, class), with the reader inside of the record.
@@ -3096,7 +3102,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
     `fields` are named by an error: of name, size, place.
     """
     tensors: "List[Tensor]" = []
-    seen: "Dict[str, int]" = {}
+    seen: Any = {}
     format, trace, sizes = kind.NAME, reader.trace, ITEMSIZE
     for i, (name, dtype, shape, stored, attrs, make) in enumerate(rows):
         if trace is not None and reader.owner is not None:
@@ -4032,6 +4038,8 @@ class Primitiv(Format):
         >>> Primitiv.split("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
         """
+        if "\\" not in name and ":" not in name:
+            return name.split("."), None
         parts: "List[List[str]]" = [[]]  # the letters of each
         at = 0
         while at < len(name) and name[at] != ":":
@@ -5103,7 +5111,7 @@ class FieldTrace(Trace):
     def __init__(self, wire: bool = False) -> None:
         super().__init__()
         self.wire = wire
-        self.fields: "List[Field]" = []
+        self.fields: Any = []
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name
         self._absent: "Dict[str, int]" = {}  # offsets of what lacks a field, by its name
 
@@ -5211,7 +5219,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None
 
 
-def sort_fields(fields: "List[Field]") -> "List[Field]":
+def sort_fields(fields: Any) -> "List[Field]":
     """Return fields by offset; of the same offset, empty ones first, then as parsed."""
     keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
     return [fields[key[2]] for key in sorted(keys)]
@@ -5236,7 +5244,7 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
     return text, doc + " ".join(values + ["..."] * (item.size > 3))
 
 
-def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[Field]":
+def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields up to the offending one, and what was not reached before it."""
     fields = _without_overlap(fields)
     offset = nbytes if error.offset is None else error.offset
@@ -5251,7 +5259,7 @@ def _fields_to(error: FormatError, fields: "List[Field]", nbytes: int) -> "List[
         for end, field in zip(ends, kept) if field.offset > end])
 
 
-def _without_overlap(fields: "List[Field]") -> "List[Field]":
+def _without_overlap(fields: Any) -> "List[Field]":
     """Return fields by offset, without overlap: what is shared is named once."""
     out, at = [], 0
     for field in sort_fields(fields):
@@ -5266,7 +5274,7 @@ def _without_overlap(fields: "List[Field]") -> "List[Field]":
     return out
 
 
-def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: "List[Field]") -> "List[Field]":
+def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Field]":
     """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
     def filled(start: int, stop: int, byte: int) -> bool:
         for at in range(start, stop, BLOCK):
@@ -5420,7 +5428,7 @@ def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -
         report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
-def _verify_padding(report: Report, kind: "Format", source: Any, fields: "List[Field]",
+def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any,
                     faults: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
@@ -5879,7 +5887,7 @@ def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatErr
     return rows, error, f"{sum(sums.values())} of {nbytes} explained: {', '.join(texts)}"
 
 
-def print_rows(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
+def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
     """Print a table; --limit never leaves the offending row out."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
@@ -6288,7 +6296,7 @@ document.onkeydown = e => {
 """
 
 
-def write_page(args: Any, rows: "List[Row]", error: Any, totals: str) -> None:
+def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{args.html}: the page would replace the file")
