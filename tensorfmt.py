@@ -3302,7 +3302,7 @@ class Mag(Format):
 
     def _rows(self, cursor: Cursor, spec: bool, records: Any, later: Any) -> Chunks:
         source, end, traced = cursor.source, cursor.end, cursor.trace is not None
-        known: Any = {}  # shapes come again and again
+        known: Any = {}  # shapes come again
         for i, (raw, values) in enumerate(records):
             if traced:
                 cursor.enter("tensors", i)
