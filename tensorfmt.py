@@ -1007,7 +1007,7 @@ def cbor_read(data: bytes, pos: int = 0, end: Any = None, base: int = 0, bignum:
                 if not stack:
                     return box[0], pos
                 box, left, keyed, level = stack.pop()
-    except ValueError as caught:
+    except (FormatError, UnicodeError) as caught:
         error = caught if isinstance(caught, FormatError) else FormatError(
             "text is not UTF-8", start)
         error.what = "CBOR: " + error.what
@@ -3986,7 +3986,7 @@ class Primitiv(Format):
             cursor.trace.add(cursor.pos, stored.nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
         cursor.pos += stored.nbytes
-        if cursor.pos > cursor.end:  # verify noted it; nothing to go on with
+        if cursor.pos > cursor.end:  # verify noted it
             raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
         cursor.tensor = None
 
@@ -3996,8 +3996,7 @@ class Primitiv(Format):
             raw = cursor.data[at:at + 6 + 5 * (cursor.data[at] & 15)]  # its bytes, as written
             if raw in known:
                 cursor.pos += len(raw)
-                found: Any = known[raw]
-                return found
+                return known[raw]
         size = cursor.count("array", "dims", "dimensions", 1)
         if size > self.MAX_DIMS:
             raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
@@ -4642,7 +4641,7 @@ class TensorBuffers(Format):
             name = flat.string(name_at, "name", "name")
             shape = () if shape_at is None else flat.scalars(
                 shape_at, "I", "shape", "dimensions", self.MAX_RANK)
-            budget[0] -= len(name) + len(shape)
+            budget[0] -= unpack_from("<I", flat.data, name_at)[0] + len(shape)
             if budget[0] < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", flat.base + name_at, name, kind=Unsupported)
