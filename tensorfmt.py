@@ -4629,9 +4629,9 @@ class TensorBuffers(Format):
         return FlatReader(cursor.source.read(start, nbytes), start, cursor)
 
     def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
-        """`budget`: what names and shapes may still take."""
         source, fields, traced = cursor.source, flat.fields, flat.trace is not None
-        entry, dtypes = self.ENTRY, self.DTYPES
+        entry, dtypes, data = self.ENTRY, self.DTYPES, flat.data
+        left = budget[0]  # for names, shapes
         for i, place in enumerate(places):
             if traced:
                 flat.enter("tensors", i)
@@ -4641,8 +4641,8 @@ class TensorBuffers(Format):
             name = flat.string(name_at, "name", "name")
             shape = () if shape_at is None else flat.scalars(
                 shape_at, "I", "shape", "dimensions", self.MAX_RANK)
-            budget[0] -= unpack_from("<I", flat.data, name_at)[0] + len(shape)
-            if budget[0] < 0:
+            left -= unpack_from("<I", data, name_at)[0] + len(shape)
+            if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", flat.base + name_at, name, kind=Unsupported)
             if not code:
@@ -4653,6 +4653,7 @@ class TensorBuffers(Format):
             stored = Storage(source, offset if nbytes else min(offset, flat.base), nbytes, None,
                              "<", "raw", why)
             yield name, dtype, shape, stored, ("id", number), Tensor
+        budget[0] = left
 
     def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
         if len(places) * 8 > flat.end:  # a table and the offset to it
