@@ -1176,9 +1176,9 @@ def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
         return pack(">B", major << 5 | count)
-    for i, code in enumerate("BHIQ"):
-        if count < 1 << (8 << i):
-            return pack(">B" + code, major << 5 | 24 + i, count)
+    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
+        if not count >> (8 << i):
+            return pack(code, major << 5 | 24 + i, count)
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
@@ -1733,29 +1733,25 @@ class FlatBuilder:
         self._used = 0
         self._align_max = 1
         self._vtables: Any = {}
+        self._plans: Any = {}
 
-    def _put(self, data: bytes) -> int:
-        self._parts.append(data)
-        self._used += len(data)
+    def _put(self, data: bytes, size: int = 1, lead: int = 4) -> int:
+        """Add data, zeros behind them so that `size` divides the place `lead` bytes into them."""
+        zeros = -(self._used + len(data) - lead) % size
+        self._parts.append(data + bytes(zeros) if zeros else data)
+        self._used += len(data) + zeros
+        if size > self._align_max:
+            self._align_max = size
         return self._used
 
-    def _align(self, size: int, nbytes: int) -> None:
-        """Pad so that `size` divides the place `nbytes` further on."""
-        self._align_max = max(size, self._align_max)
-        zeros = -(self._used + nbytes) % size
-        if zeros:
-            self._put(bytes(zeros))
-
     def string(self, text: str) -> int:
-        data = encode_text(text) + b"\0"
-        self._align(4, len(data))
-        return self._put(pack("<I", len(data) - 1) + data)
+        data = encode_text(text)
+        return self._put(b"".join((pack("<I", len(data)), data, b"\0")), 4)
 
     def scalars(self, code: str, values: Any) -> int:
         """Add a vector of numbers, aligned to the element size even if empty."""
-        size = struct.calcsize("<" + code)
-        self._align(max(4, size), size * len(values))
-        return self._put(pack(f"<I{len(values)}{code}", len(values), *values))
+        size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
+        return self._put(pack(f"<I{len(values)}{code}", len(values), *values), size)
 
     def offsets(self, places: "List[int]") -> int:
         """Add a vector of strings or tables by their places."""
@@ -1767,35 +1763,60 @@ class FlatBuilder:
 
         The code is a struct code or "offset"; a default or an offset of None is left out.
         """
-        start = self._used
-        stored: "Dict[int, int]" = {}  # slot -> place
+        stored: Any = [self._used & 7]
+        values: Any = []
         for slot, code, value, default in fields:
-            size = 4 if code == "offset" else WIDTH.get(code)
-            if not size or not 0 <= slot < 32765 or slot in stored:
-                raise ValueError(f"slot {show(slot)} with the code {show(code)}")
-            if value is None or (code != "offset" and value == default):
-                continue
-            if code == "offset" and not 0 < value <= self._used:
-                raise ValueError(f"slot {slot}: there is no place {show(value)} yet")
-            self._align(size, size)
-            if code == "offset":
-                code, value = "I", self._used + 4 - value
-            stored[slot] = self._put(pack("<" + code, value))
-        self._align(4, 4)
-        place = self._used + 4
-        count = max(stored) + 1 if stored else 0
-        distances = [place - stored.get(i, place) for i in range(count)]
-        vtable = pack(f"<{count + 2}H", 4 + 2 * count, place - start, *distances)
-        if vtable in self._vtables:
-            return self._put(pack("<i", self._vtables[vtable] - place))
-        self._put(pack("<i", len(vtable)))
-        self._vtables[vtable] = self._put(vtable)
+            if value != default and value is not None:
+                stored.append((slot, code))
+                values.append(value)
+        key = tuple(stored)
+        if key not in self._plans:
+            self._plans[key] = self._plan(*key)
+        text, nbytes, offsets, size, vtable = self._plans[key]
+        place: int = self._used + nbytes
+        for i, distance in offsets:
+            if not 0 < values[i] <= self._used:
+                what = f"there is no place {show(values[i])} yet"
+                raise ValueError(f"slot {stored[i + 1][0]}: {what}")
+            values[i] = place - distance - values[i]
+        values.append(self._vtables.get(vtable, place + len(vtable)) - place)
+        values.reverse()
+        self._align_max = max(size, self._align_max)
+        self._put(pack(text, *values))
+        if vtable not in self._vtables:
+            self._vtables[vtable] = self._put(vtable)
         return place
+
+    @staticmethod
+    def _plan(at: int, *stored: Any) -> Any:
+        """Return how one pack makes a table of these fields: (struct format, bytes of the table,
+        (index, distance) of offsets, alignment, vtable). `at`: bytes behind it, modulo 8.
+        """
+        start, align = at, 4
+        places: "Dict[int, int]" = {}  # of the slots
+        for slot, code in stored:
+            size = 4 if code == "offset" else WIDTH.get(code)
+            if not size or not 0 <= slot < 32765 or slot in places:
+                raise ValueError(f"slot {show(slot)} with the code {show(code)}")
+            at = round_up(at + size, size)
+            places[slot] = at
+            align = max(size, align)
+        at = round_up(at + 4, 4)
+        text, stop = "<i", 4
+        for slot, code in reversed(stored):
+            text += "%dx%s" % (at - places[slot] - stop, "I" if code == "offset" else code)
+            stop = at - places[slot] + WIDTH.get(code, 4)
+        text += f"{at - start - stop}x"
+        offsets = [(i, at - places[row[0]]) for i, row in enumerate(stored) if row[1] == "offset"]
+        count = max(places) + 1 if places else 0
+        distances = [at - places.get(i, at) for i in range(count)]
+        vtable = pack(f"<{count + 2}H", 4 + 2 * count, at - start, *distances)
+        return text, at - start, offsets, align, vtable
 
     def finish(self, root: int) -> bytes:
         """Return the buffer whose root table is at this place."""
-        self._align(self._align_max, 4)
-        self._put(pack("<I", self._used + 4 - root))
+        zeros = -(self._used + 4) % self._align_max
+        self._put(pack("<I", self._used + zeros + 4 - root) + bytes(zeros))
         return b"".join(reversed(self._parts))
 # </save>
 
@@ -2001,7 +2022,7 @@ class Storage:
         self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
         self.strides = strides  # bytes; None: row-major without gaps
         self.order = order  # byte order of the stored elements
-        self.encoding = encoding  # "raw", or a name in ENCODINGS
+        self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
         self.why = why  # why the values cannot be read, or None
 
 
@@ -2054,7 +2075,10 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """size x itemsize, or what is stored where the dtype has no itemsize."""
-        return self.stored.nbytes if self.itemsize is None else self.size * self.itemsize
+        stored, itemsize = self.stored, ITEMSIZE.get(self.dtype)
+        if itemsize is None or (stored.encoding == "raw" and stored.strides is None):
+            return stored.nbytes
+        return self.size * itemsize
 
     @property
     def strides(self) -> Shape:
@@ -2141,9 +2165,17 @@ class Tensor:
         return view_as(base.raw if native else swap(base.raw, itemsize),
                        "H" if code == "e" else code)
 
+    def is_plain(self) -> bool:
+        """Return whether one view shows its row-major little-endian bytes."""
+        stored = self.stored
+        return bool(stored.encoding == "raw" and stored.strides is stored.why is None
+                    and stored.order == "<" and stored.source.zero_copy)
+
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
         stored = self.stored
+        if self.is_plain():
+            return iter((stored.source.view(self.start, stored.nbytes),))
         if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
         itemsize = self.check()
@@ -2199,6 +2231,21 @@ class Tensor:
                 spool.write(block)
             spool.flush()
             return self.in_memory(mmap(spool.fileno(), self.nbytes))
+
+    def column_blocks(self) -> Chunks:
+        """Yield column-major little-endian bytes."""
+        stored, shape = self.stored, self.shape
+        if len(shape) < 2:
+            return self.blocks()
+        if len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain() and not BOARD:
+            code, (n, m) = BITS_CODE[self.check()], shape  # a small matrix: in few steps
+            out = bytearray(stored.nbytes)
+            target = view_as(out, code)
+            source = view_as(stored.source.view(self.start, stored.nbytes), code)
+            for i in range(n):
+                target[i::n] = source[i * m:i * m + m]
+            return iter((out,))
+        return self.transpose().blocks()
 
     def transpose(self) -> "Tensor":
         """Return the transpose (a view): its row-major bytes are column-major ones here."""
@@ -2373,7 +2420,7 @@ class Cast(Tensor):
 
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
-        stored = Storage(Memory(b""), base.size * ITEMSIZE[dtype])
+        stored = Storage(Memory(b""), 0, None, "<", "cast")
         attrs = base.attrs_without(gone)
         super().__init__(base.name, dtype, base.shape, stored, 0, attrs, base.format)
         self._base = base
@@ -3042,16 +3089,14 @@ class Format:
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
         problems: Any = []
+        fine: Any = set()  # classes, dtypes and shapes of tensors that can be held
         for name, item in items:
-            if is_sparse(item) and "sparse" not in self.USES:
-                problems.append((name, "sparse; .todense() or convert(dense=True)"))
-            if (item.stored.why or item.dtype not in self.DTYPES) and not self.passes(item):
-                problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
-                    item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
-            if item.ndim > self.MAX_RANK:
-                problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
-            if [n for n in item.shape if n >> self.DIM_BITS]:
-                problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
+            key = type(item), item.dtype, item.shape
+            if key not in fine or item.stored.why:
+                found = self._misfits_of(item)
+                problems += [(name, why) for why in found]
+                if not found and not self.passes(item):
+                    fine.add(key)
             if item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
@@ -3060,7 +3105,25 @@ class Format:
         if misfits:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(misfits)))
-        return problems + [(name, why) for name, _ in items for why in self.check_name(name)]
+        names = [name for name, _ in items]
+        text = "".join(names)
+        if is_text(text) and "\0" not in text and "" not in names and len(text) < 1 << 30:
+            return problems  # names that no format refuses
+        return problems + [(name, why) for name in names for why in self.check_name(name)]
+
+    def _misfits_of(self, item: Tensor) -> "List[str]":
+        """Return why a tensor cannot be written, by its class, dtype and shape."""
+        what = []
+        if is_sparse(item) and "sparse" not in self.USES:
+            what.append("sparse; .todense() or convert(dense=True)")
+        if (item.stored.why or item.dtype not in self.DTYPES) and not self.passes(item):
+            what.append(item.stored.why or "%s (it holds %s)%s" % (
+                item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES)))
+        if item.ndim > self.MAX_RANK:
+            what.append(f"{item.ndim} dimensions, {self.MAX_RANK} is the limit")
+        if [n for n in item.shape if n >> self.DIM_BITS]:
+            what.append(f"a dimension over 2**{self.DIM_BITS}-1")
+        return what
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -3080,7 +3143,8 @@ class Format:
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
-            yield bytes(start - at)
+            if start > at:
+                yield bytes(start - at)
             yield from item.blocks() if item.stored.why is None else item.stored_blocks()
             at = start + item.nbytes
         yield bytes(end - at) + tail
@@ -3428,13 +3492,17 @@ class Mag(Format):
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64)
+        known: Any = {}  # the fields up to data_offset, by dtype and shape
         for raw, (_, item) in zip(keys, items):
-            fill = 0 if item.size else -1
-            places = item.shape + (fill,) * (6 - item.ndim)
-            rows.append(self.KEY_LENGTH.pack(len(raw)) + raw + self.SPEC.pack(
-                *places + (self.DTYPES.index(item.dtype), item.nbytes, offset, 0)))
+            key = item.dtype, item.shape
+            if key not in known:
+                places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
+                known[key] = self.SPEC.pack(*places + (
+                    self.DTYPES.index(item.dtype), item.nbytes, 0, 0))[:57], item.nbytes
+            fields, nbytes = known[key]
+            rows.append(b"".join([pack("<I", len(raw)), raw, fields, pack("<QI", offset, 0)]))
             starts.append(offset)
-            offset += round_up(item.nbytes, 64)
+            offset += nbytes + -nbytes % 64
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
@@ -3694,7 +3762,15 @@ class ZTensor(Format):
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
             raise ValueError(f"level is -131072 to 22, not {show(level)}")
-        plans = [self._plan(name, item, options, problems) for name, item in items]
+        known: Any = {None: None}  # plans, by what decides them
+        plans: "List[Facts]" = []
+        for name, item in items:
+            key = self._plan_key(item)
+            plan = known.get(key)
+            if plan is None:
+                plan = self._plan(name, item, options, problems)
+                known[key] = plan if key else None
+            plans.append(plan)
         self.refuse(problems)
         for plan in plans:
             if plan["encoding"] in ENCODINGS and not plan["copy"]:
@@ -3702,6 +3778,14 @@ class ZTensor(Format):
             if plan["checksum"] is not None:
                 Digest(plan["checksum"])
         return self._chunks(items, plans)
+
+    def _plan_key(self, item: Tensor) -> Any:
+        """Return what decides how a dense tensor is stored; None if it has attrs of its own."""
+        attrs: Any = item._attrs or ()
+        if type(item) is not Tensor or type(attrs) is not tuple:
+            return None
+        known = attrs if item.format == self.NAME else ()  # hashable: of _usual_kind()
+        return known, item.format, item.stored.encoding, item.stored.why
 
     def _plan(self, name: str, item: Tensor, options: Facts, problems: Any) -> Facts:
         """Return how a tensor will be stored; "copy": as it is."""
@@ -3747,46 +3831,65 @@ class ZTensor(Format):
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield self.MAGIC
-        at = 8
-        index = [cbor_head(4, len(items))]
+        at, index = 8, [cbor_head(4, len(items))]
+        known: Any = {}  # what follows the offset in an entry comes again
         for (name, item), plan in zip(items, plans):
-            entry: Facts = {"name": name, "layout": plan["layout"], "shape": item.shape}
-            custom, parts = plan["custom"], {"": item}
+            custom, parts, values = plan["custom"], {}, item
             # <sparse>
             if isinstance(item, Sparse):
                 parts = item.sort_rows()
-                parts[""] = values = parts.pop("values")
+                values = parts.pop("values")
                 custom["nnz"] = values.size
                 custom["sparse_format"] = "coo" if "coords" in parts else "csr"
             # </sparse>
+            entry: Facts = {}
+            yield from self._blob(values, plan, at, entry)
+            at = entry["offset"] + entry["size"]
             for key in sorted(parts):
-                part, facts = parts[key], entry
-                if key:
-                    custom[key] = facts = {}
-                digest = Digest(plan["checksum"]) if plan["checksum"] else None
-                facts["dtype"], facts["encoding"] = part.dtype, plan["encoding"]
-                ordered = plan["encoding"] == "raw" and part.itemsize != 1
-                if part.stored.why is not None:
-                    ordered = part.attrs.get("data_endianness") is not None
-                if ordered:
-                    facts["data_endianness"] = plan["data_endianness"]
-                yield bytes(-at % 64)
-                facts["offset"] = at = round_up(at, 64)
-                for block in self._coded(part, plan):
-                    at += len(block)
-                    if digest is not None:
-                        digest.update(block)
-                    yield block
-                facts["size"] = at - facts["offset"]
-                if digest is not None:
-                    facts["checksum"] = digest.text()
-            keys = [key for key in self.ENTRY.keys if key in entry] + sorted(custom)
-            entry.update(custom)
-            index.append(b"\xbf" + b"".join([
-                cbor_dumps(key) + cbor_dumps(entry[key], sort=True, depth=2) for key in keys])
-                + b"\xff")
+                facts: Facts = {}
+                custom[key] = facts
+                yield from self._blob(parts[key], plan, at, facts)
+                at = facts["offset"] + facts["size"]
+            look = (entry["size"], values.dtype, item.shape, plan["layout"], plan["encoding"],
+                    entry.get("data_endianness"))
+            if look not in known:
+                entry.update(layout=plan["layout"], shape=item.shape)
+                known[look] = self._pack_fields(entry, [
+                    row for row in self.ENTRY.keys[2:8] if row in entry])
+            raw = encode_text(name)
+            index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
+                      cbor_head(0, entry["offset"]), known[look]]
+            if "checksum" in entry:
+                index.append(self._pack_fields(entry, ["checksum"]))
+            index += [self._pack_fields(custom, sorted(custom)), b"\xff"] if custom else [b"\xff"]
         data = b"".join(index)
         yield data + self.TRAILER.pack(len(data))
+
+    @staticmethod
+    def _pack_fields(entry: Facts, keys: "List[str]") -> bytes:
+        return b"".join([cbor_dumps(key) + cbor_dumps(entry[key], sort=True, depth=2)
+                         for key in keys])
+
+    def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
+        """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
+        digest = Digest(plan["checksum"]) if plan["checksum"] else None
+        facts["dtype"], facts["encoding"] = part.dtype, plan["encoding"]
+        ordered = plan["encoding"] == "raw" and part.itemsize != 1
+        if part.stored.why is not None:
+            ordered = part.attrs.get("data_endianness") is not None
+        if ordered:
+            facts["data_endianness"] = plan["data_endianness"]
+        if at & 63:
+            yield bytes(-at % 64)
+        facts["offset"] = start = at = round_up(at, 64)
+        for block in self._coded(part, plan):
+            at += len(block)
+            if digest is not None:
+                digest.update(block)
+            yield block
+        facts["size"] = at - start
+        if digest is not None:
+            facts["checksum"] = digest.text()
 
     def _coded(self, item: Tensor, plan: Facts) -> Chunks:
         if plan["copy"]:
@@ -3864,7 +3967,8 @@ class SparseEntries:
 
     def check_size(self, part: Tensor) -> Tensor:
         """Return the part; raise where its bytes cannot be those of its shape."""
-        need, nbytes, encoding = part.nbytes, part.stored.nbytes, part.stored.encoding
+        need = part.size * part.check()
+        nbytes, encoding = part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
             raise self.base.error(
                 f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
@@ -4269,6 +4373,7 @@ class Primitiv(Format):
         """Return key -> {statistic: Tensor}; None is the value itself."""
         groups: Any = {}
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
+        fine: Any = set()  # shapes and batches that can be held
         for name, item in items:
             try:
                 parts, stat = ([name], None) if flat else self.split(name)
@@ -4277,7 +4382,12 @@ class Primitiv(Format):
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
-            problems += [(name, text) for text in self._misfits(item, kind, raw is not None)]
+            batch = self.own_attrs(item).get("batch")
+            look = item.shape, batch if type(batch) is int else str(batch), raw is None
+            if look not in fine:
+                misfits = self._misfits(item, kind, raw is not None)
+                problems += [(name, text) for text in misfits]
+                fine.add(None if misfits else look)
             alone = kind == "tensor" and (raw is not None or len(items) > 1)
             if only is not None and (key != (only.encode(),) or alone):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
@@ -4291,38 +4401,44 @@ class Primitiv(Format):
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
         outer: Any = (None,)  # the last key that is not inside another
-        outer_name = ""
         for key in sorted(groups):
-            name = ".".join([self._escape(msgpack_text(part)) for part in key])
-            if key[:len(outer)] == outer:
-                problems.append((name, "the key %s is both a parameter and a group of them"
-                                 % show(outer_name)))
-            else:
-                outer, outer_name = key, name
+            inside = key[:len(outer)] == outer
+            if inside:
+                problems.append((self._join(key), "the key %s is both a parameter and a group of "
+                                 "them" % show(self._join(outer))))
             if None not in groups[key]:
                 stat = msgpack_text(list(groups[key])[0])
-                problems.append((name + ":" + stat, "a statistic without its value (the part "
-                                 "before ':'); escape ':' and '\\' in names, or use flat=True"))
+                problems.append((self._join(key) + ":" + stat, "a statistic without its value "
+                                 "(the part before ':'); escape ':' and '\\' in names, or use "
+                                 "flat=True"))
+            outer = outer if inside else key
         return groups
+
+    def _join(self, key: "Tuple[bytes, ...]") -> str:
+        return ".".join([self._escape(msgpack_text(part)) for part in key])
 
     def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
         yield head
         if kind == "model":
             yield msgpack_dumps(len(groups), typed=True)
+        known: Any = {}  # parts of keys; shapes with the head of the data
         for key in sorted(groups):
-            if kind == "model":
-                yield msgpack_size("array", len(key))
-                yield b"".join([msgpack_size("str", len(part)) + part for part in key])
             stats = groups[key]
             value = stats.pop(None)
             for raw, item in [(None, value)] + list(stats.items()):
-                if raw is not None:
-                    yield msgpack_size("str", len(raw)) + raw
+                parts = (raw,) if raw is not None else key if kind == "model" else ()
+                heads = [msgpack_size("array", len(key))] if parts is key else []
+                for part in parts:
+                    if part not in known:
+                        known[part] = msgpack_size("str", len(part)) + part
+                    heads.append(known[part])
                 batch = self.choose("batch", 1, self.own_attrs(item), {})
-                dims = item.shape[:-1] if batch > 1 else item.shape
-                yield msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-                yield msgpack_size("bin", item.nbytes)
-                yield from item.transpose().blocks()
+                if (item.shape, batch) not in known:
+                    dims = item.shape[:-1] if batch > 1 else item.shape
+                    known[item.shape, batch] = msgpack_dumps(dims, typed=True) + msgpack_dumps(
+                        batch, typed=True) + msgpack_size("bin", item.nbytes)
+                yield b"".join(heads + [known[item.shape, batch]])
+                yield from item.column_blocks()
                 if raw is None and kind != "tensor":
                     yield msgpack_dumps(len(stats), typed=True)
     # </save>
@@ -4595,40 +4711,56 @@ class Burnpack(Format):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         items = self._reorder(items, options.get("tensor_order"))
         problems = self.check_items(items, metadata, options)
-        entries: Facts = Map()
+        entries: Any = []
         end = 0
         for name, item in items:
             own = self.own_attrs(item)
-            code = own.get("burn_dtype")
+            code, param_id = own.get("burn_dtype"), own.get("param_id")
             if code is None:
                 code = self.DTYPES.get(str(item.dtype))
             elif item.dtype not in (None, self._dtype(code)[0]):
                 problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
-            start = round_up(end, 256)
+            if param_id is not None and not all_u64([param_id]):
+                problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
+            start = end + -end % 256
             end = start + item.nbytes
-            entries[name] = Map([("dtype", code), ("shape", item.shape),
-                                 ("data_offsets", (start, end))])
-            param_id = own.get("param_id")
-            if param_id is not None:
-                entries[name]["param_id"] = param_id
-                if not all_u64([param_id]):
-                    problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
+            entries.append((name, start, end, item, code, param_id))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
         scalars = attrs.get("scalars") if scalars is None else self._check_scalars(scalars)
         self.refuse(problems)
-        top = Map([(key, Map(sorted(pairs.items())))  # by code points, as by the bytes of UTF-8
-                   for key, pairs in zip(self.TOP.keys, (entries, metadata, scalars))
-                   if pairs or key == "tensors"])
-        data = cbor_dumps(top)
+        starts = [entry[1] for entry in entries]
+        entries.sort(key=lambda entry: entry[0])  # by code points, as by the bytes of UTF-8
+        more = [(key, Map(sorted(pairs.items()))) for key, pairs in (
+            ("metadata", metadata), ("scalars", scalars)) if pairs]
+        data = b"".join([cbor_head(5, 1 + len(more)), cbor_dumps("tensors"), cbor_head(
+            5, len(entries))] + self._pack_entries(entries)
+            + [cbor_dumps(item) for pair in more for item in pair])
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = round_up(10 + len(data), 256)
-        starts = [base + entry["data_offsets"][0] for entry in entries.values()]
-        return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items, starts,
-                            base + end)
+        return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
+                            [base + start for start in starts], base + end)
+
+    @staticmethod
+    def _pack_entries(entries: Any) -> "List[bytes]":
+        known: Any = {}  # a dtype and a shape come again
+        parts = []
+        for name, start, end, item, code, param_id in entries:
+            key = (code, item.shape) if type(code) is str else None
+            fields = known.get(key)
+            if fields is None or key is None:
+                fields = known[key] = b"".join([
+                    b"\x65dtype", cbor_dumps(code, depth=3), b"\x65shape", cbor_dumps(item.shape),
+                    b"\x6cdata_offsets\x82"])
+            raw = encode_text(name)
+            parts += [cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
+                      fields, cbor_head(0, start), cbor_head(0, end)]
+            if param_id is not None:
+                parts += [b"\x68param_id", cbor_head(0, param_id)]
+        return parts
 
     @staticmethod
     def _reorder(items: Items, order: Any) -> Items:
@@ -4887,9 +5019,9 @@ class TensorBuffers(Format):
 
     # <save>
     @staticmethod
-    def hash_name(raw: bytes) -> int:
-        h = 0xCBF29CE484222325
-        for byte in raw + b"\xff":
+    def hash_name(raw: bytes, h: int = 0xCBF29CE484222325) -> int:
+        """Return the FNV-1a hash, going on from h."""
+        for byte in raw:
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
@@ -4901,15 +5033,21 @@ class TensorBuffers(Format):
         problems = self.check_items(items, metadata, options)
         entries, at = [], 4
         ids: Any = {}
+        hashes: Any = {}  # of the beginnings of names
         for name, item in items:
-            if at >= 1 << 32 or item.nbytes >= 1 << 32:
+            nbytes = item.nbytes
+            if at >= 1 << 32 or nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
-            number = self.hash_name(encode_text(name)) if is_text(name) else 0
+            head, dot, last = (encode_text(name) if not problems else
+                               name.encode("utf-8", "replace")).rpartition(b".")
+            if head not in hashes:
+                hashes[head] = self.hash_name(head + dot)
+            number = self.hash_name(last + b"\xff", hashes[head])
             if number in ids:
                 problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
-            entries.append((number, name, item, at))
-            at += item.nbytes
+            entries.append((number, name, item, at, nbytes))
+            at += nbytes
         operations = self.choose("operations", True, options, attrs)
         sort = self.choose("sort", True, options, {})
         if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
@@ -4923,13 +5061,14 @@ class TensorBuffers(Format):
         """Return the FlatBuffer; what is called first lies last in it."""
         flat = FlatBuilder()
         places = []
-        for number, name, item, at in entries:
+        codes = dict([(dtype, i + 1) for i, dtype in enumerate(self.DTYPES)])
+        for number, name, item, at, nbytes in entries:
             shape = flat.scalars("I", item.shape)
             text = flat.string(name)
             places.append((number, flat.table((
-                (0, "Q", number, 0), (5, "I", item.nbytes, 0), (4, "I", at, 0),
+                (0, "Q", number, 0), (5, "I", nbytes, 0), (4, "I", at, 0),
                 (2, "offset", shape, None), (1, "offset", text, None),
-                (3, "b", self.DTYPES.index(item.dtype) + 1, 0)))))
+                (3, "b", codes[item.dtype], 0)))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
@@ -5185,7 +5324,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     (24, '5a54454e30303031800100000000000000')
     """
     chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
-    return b"".join([bytes(chunk) for chunk in chunks])
+    return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
 def write_out(target: Any, chunks: Chunks) -> int:
