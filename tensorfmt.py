@@ -117,6 +117,7 @@ MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
+MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded, swapped or cast at a time
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 
@@ -2033,7 +2034,7 @@ class Tensor:
     for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
     """
 
-    __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs")
+    __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
     components: Any = None  # of a sparse tensor, see [6b]
     own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
@@ -2309,18 +2310,24 @@ class Tensor:
         return self.in_memory(self.tobytes())
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a number or a zero-copy part; if compressed, of a copy made each time."""
+        """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
         itemsize, old, at = self.check(), self.stored, 0
         if old.encoding != "raw":
-            return self.contiguous()[key]
-        if old.strides is None and type(key) is tuple and len(key) == len(self.shape):
-            for k, n in zip(key, self.shape):
+            return self._decoded_once()[key]
+        ints = key if type(key) is tuple else (key,)
+        if old.strides is None and len(ints) <= len(self.shape):
+            for k, n in zip(ints, self.shape):
                 if type(k) is not int or not -n <= k < n:
                     break
                 at = at * n + k % n
-            else:
-                view = old.source.view(self.start + at * itemsize, itemsize)
-                return unpack_values(str(self.dtype), view, old.order)[0]
+            else:  # the usual case: integers only
+                shape = self.shape[len(ints):]
+                nbytes = count_elements(shape) * itemsize
+                at = self.start + at * nbytes
+                if len(ints) == len(self.shape):
+                    return unpack_values(str(self.dtype), old.source.view(at, nbytes), old.order)[0]
+                stored = Storage(old.source, nbytes, None, old.order)
+                return Tensor(self.name, self.dtype, shape, stored, at, (), self.format)
         keys = list(key) if isinstance(key, tuple) else [key]
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         if len(dots) > 1:
@@ -2351,6 +2358,16 @@ class Tensor:
             strides, nbytes = (), count_elements(shape) * itemsize
         stored = Storage(old.source, nbytes, strides or None, old.order)
         return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
+
+    def _decoded_once(self) -> "Tensor":
+        """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
+        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
+        if kept is None:
+            kept = self.contiguous()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.stored.source.view(self.start, 0)  # raises if the File is closed
+        return kept
 
     def __iter__(self) -> Chunks:
         for i in range(len(self)):

@@ -5,7 +5,7 @@
 
 NAME is a group of ROWS (open, write ...); all of them unless given. --old measures another version
 of tensorfmt.py in the same rounds. --quick: few rounds and small sizes, with times scaled up.
-Each round runs the floor, tensorfmt and every peer in turn; a number is the median of its rounds.
+Each round runs the floor, tensorfmt and every peer, in any order; a number is the median of rounds.
 Times are CPU times, by process_time(), or by getrusage() of child processes (wall time on Windows).
 Only where a row waits for the disk or for a new process (save, cold) it is wall time.
 """
@@ -674,7 +674,7 @@ def main():
         if not run.json:
             for key in [key for key in (*FIXED, "python", "machine", "date") if key in facts]:
                 print("%-10s %s" % (key, facts[key]))
-            print("ratio      to safetensors (open, write), numpy (layout), old (script), else floor")
+            print("ratio      to safetensors (open, write), numpy (layout), old (script), or floor")
             print("\n%26s%7s%10s%s%8s%8s    peers" % (
                 "", *FIXED[:2], "     old" if run.old else "", "ratio", "must"))
         for group in [group for group in GROUPS if group in (run.names or GROUPS)]:
