@@ -2648,6 +2648,133 @@ class BadFileTest(TestCase):
             self.assertTiles(tensorfmt.explain(far), len(far), True)
 
 
+# -- [10b] shortcuts -----------------------------------------------------------------------------
+
+
+def many_tensors(count):
+    """Return the names and tensors of a model of layers; every tenth one is a vector."""
+    return dict([("model.layers.%d.w%d" % (i // 10, i % 10), tensor(
+        bytes(64), "float32", (16,) if i % 10 == 3 else (4, 4))) for i in range(count)])
+
+
+def described(attrs, metadata, tensors):
+    """Return all that an index says, in its order."""
+    return [list(attrs.items()), list(metadata.items())] + [
+        (name, item.name, item.dtype, item.shape, item.start, item.stored.nbytes,
+         item.stored.strides, item.stored.order, item.stored.encoding, item.stored.why,
+         list(item.attrs.items()), item.format, type(item)) for name, item in tensors.items()]
+
+
+class ShortcutTest(TestCase):
+    """What reads and writes the usual file in few steps agrees with what reads every file."""
+
+    def read_both(self, data):
+        """Compare an index read with and without shortcuts; return whether it can be read."""
+        both = []
+        for trace in (None, tensorfmt.Trace()):
+            source = tensorfmt.Memory(data, True)
+            try:
+                kind = tensorfmt.kind_of(source, None)
+                both.append(described(*kind.read(kind.READER(source, trace))))
+            except FormatError:
+                both.append(None)
+        self.assertSame(*both)
+        return both[0] is not None
+
+    def variants(self):
+        """Yield files with many alike tensors, and with what real writers add to them."""
+        items = many_tensors(40)
+        for kind in tensorfmt.FORMATS:
+            yield dumps(items, format=kind.NAME)
+        if any(kind.NAME == "ztensor" for kind in tensorfmt.FORMATS):
+            for checksum in ("crc32c", "sha256"):
+                yield dumps(items, format="ztensor", checksum=checksum, data_endianness="big")
+            own = dict([(name, tensor(item, step=i % 3)) for i, (name, item)
+                        in enumerate(items.items())])
+            yield dumps(own, format="ztensor")
+        if any(kind.NAME == "burnpack" for kind in tensorfmt.FORMATS):
+            own = dict([(name, tensor(item, **({"param_id": 1 << i} if i % 3 else {})))
+                        for i, (name, item) in enumerate(items.items())])
+            yield dumps(own, format="burnpack", metadata={"edtype": "eshape"},
+                        scalars={"n": {"Int": 1}})
+        if any(kind.NAME == "primitiv" for kind in tensorfmt.FORMATS):
+            own = dict([(name + ":m" * (i % 3 == 1), item) for i, (name, item)
+                        in enumerate(items.items()) if i % 3])
+            own.update([(name, item) for name, item in items.items()])
+            yield dumps(own, format="primitiv")
+
+    @full
+    def test_agreement_on_good_and_changed_files(self):
+        from random import Random
+        draw, read = Random(5), []
+        for data in [data for _, _, data, _ in FILES] + list(self.variants()):
+            self.read_both(data)
+            end = index_of_mag(data) if data[:4] == b"MAG!" else 0
+            begin = len(data) - min(len(data), 5000) if data[:4] in (b"ZTEN", b"TBS1") else 0
+            for _ in range(60):
+                changed = bytearray(data)
+                at = draw.randrange(begin, min(begin + 5000, end or len(data)))
+                size = draw.choice([0, 1, 1, 1, 2, 8])
+                changed[at:at + size] = draw.choice([b"", b"\xff", b"\0", bytes([
+                    draw.randrange(256)]), data[at:at + 2 * size], data[at + 7:at + 7 + size]])
+                if data[:4] == b"MAG!" and end:  # a wrong checksum would hide all else
+                    stop = end + len(changed) - len(data)
+                    changed[8:12] = bytes(4)
+                    changed[8:12] = struct.pack("<I", tensorfmt.crc32(bytes(changed[:stop])))
+                read.append(self.read_both(bytes(changed)))
+        self.assertTrue(0.05 < sum(read) / len(read) < 0.9, sum(read) / len(read))
+
+    @full
+    def test_number_of_calls(self):
+        most = {"mag": (12, 30), "ztensor": (11, 40), "primitiv": (13, 75), "burnpack": (13, 45),
+                "tensorbuffers": (16, 80)}  # for each tensor, to open and to write
+        items = many_tensors(1000)
+        for kind in tensorfmt.FORMATS:
+            data = dumps(items, format=kind.NAME)
+            calls = [count_calls(lambda data=data: load(data)),
+                     count_calls(lambda kind=kind: dumps(items, format=kind.NAME))]
+            with self.subTest(format=kind.NAME, calls=calls):
+                for count, limit in zip(calls, most[kind.NAME]):
+                    self.assertTrue(count < 1000 * limit)
+
+    @full
+    def test_bytes_in_memory(self):
+        from tracemalloc import get_traced_memory, start, stop
+        folder = folder_for(self)
+        for kind in tensorfmt.FORMATS:
+            path = folder + "/many" + kind.SUFFIXES[0]
+            tensorfmt.save(path, many_tensors(2000))
+            big = folder + "/big" + kind.SUFFIXES[0]
+            tensorfmt.save(big, {"w": tensor(bytes(16 << 20), "float32", (1 << 10, 1 << 12))})
+            peaks = []
+            for call in (lambda path=path: load(path), lambda big=big, kind=kind: tensorfmt.convert(
+                    big, folder + "/out.zt", cast={"float32": "bfloat16"})):
+                start()
+                call()
+                peaks.append(get_traced_memory()[1])
+                stop()
+            with self.subTest(format=kind.NAME, peaks=peaks):
+                self.assertTrue(peaks[0] < 2000 * 600 and peaks[1] < 8 << 20)
+
+
+def index_of_mag(data):
+    """Return where the index of a .mag file ends."""
+    cursor = tensorfmt.Cursor(tensorfmt.Memory(data))
+    kind, header = tensorfmt.find_format("mag"), cursor.record(tensorfmt.Mag.HEADER)
+    return kind._decide(cursor, header)[1][0]
+
+
+def count_calls(call):
+    """Return how many functions, of Python and of C, a call calls."""
+    seen = []
+    sys.setprofile(lambda frame, event, arg: seen.append(1) if event in ("call", "c_call") else None)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
 # -- [11] explain, verify ------------------------------------------------------------------------
 
 EXPLAINED = {  # offset, bytes and name of every field of small files
