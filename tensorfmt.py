@@ -1068,7 +1068,6 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
     return ("" if major == 3 else b"").join(parts), pos + 1
 
 
-# <full>
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
 
 
@@ -1080,7 +1079,6 @@ def cbor_short_text(data: bytes) -> str:
     if data[0] == 0x78 and data[1] == nbytes - 1:
         return data[2:].decode()
     raise ValueError
-# </full>
 
 
 class CborFields:
@@ -1425,22 +1423,6 @@ class MsgpackReader(Cursor):
         if self.trace is not None:
             self.add(start, self.pos - start, field, msgpack_text(data), doc)
         return data
-
-    def texts(self, field: str, doc: str, size: int) -> "List[bytes]":
-        """Return the bytes of so many strs, short ones in the window at once."""
-        found: "List[bytes]" = []
-        if self.trace is None:
-            data, at = self.data, self.pos - self.base
-            end = len(data)
-            while at < end and len(found) < size:
-                head = data[at]
-                stop = at + head - 0x9F
-                if not 0xA0 <= head < 0xC0 or stop > end:
-                    break
-                found.append(data[at + 1:stop])
-                at = stop
-            self.pos = self.base + at
-        return found + [self.text(f"{field}[{i}]", doc) for i in range(len(found), size)]
 
 
 # <save>
@@ -3108,11 +3090,19 @@ class Format:
         problems: Any = []
         fine: Any = set()  # classes, dtypes and shapes of tensors that can be held
         for name, item in items:
-            key = type(item), item.dtype, item.shape
+            key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
             if key not in fine or item.stored.why:
-                found = self._misfits_of(item)
-                problems += [(name, why) for why in found]
-                if not found and not self.passes(item):
+                found = len(problems)
+                if is_sparse(item) and "sparse" not in self.USES:
+                    problems.append((name, "sparse; .todense() or convert(dense=True)"))
+                if (item.stored.why or not known) and not self.passes(item):
+                    problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
+                        item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
+                if item.ndim > self.MAX_RANK:
+                    problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
+                if [n for n in item.shape if n >> self.DIM_BITS]:
+                    problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
+                if known and found == len(problems):
                     fine.add(key)
             if item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
@@ -3127,20 +3117,6 @@ class Format:
         if is_text(text) and "\0" not in text and "" not in names and len(text) < 1 << 30:
             return problems  # names that no format refuses
         return problems + [(name, why) for name in names for why in self.check_name(name)]
-
-    def _misfits_of(self, item: Tensor) -> "List[str]":
-        """Return why a tensor cannot be written, by its class, dtype and shape."""
-        what = []
-        if is_sparse(item) and "sparse" not in self.USES:
-            what.append("sparse; .todense() or convert(dense=True)")
-        if (item.stored.why or item.dtype not in self.DTYPES) and not self.passes(item):
-            what.append(item.stored.why or "%s (it holds %s)%s" % (
-                item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES)))
-        if item.ndim > self.MAX_RANK:
-            what.append(f"{item.ndim} dimensions, {self.MAX_RANK} is the limit")
-        if [n for n in item.shape if n >> self.DIM_BITS]:
-            what.append(f"a dimension over 2**{self.DIM_BITS}-1")
-        return what
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -3173,14 +3149,17 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `rows`: (name, dtype, shape, Storage, start, attrs, class), with the reader inside of the
-    record. Names are unique, raw bytes are what dtype and shape need, all lie from `low` to
-    `high`. `fields` are named by an error: of name, size, place.
+    record, or None where verify noted a fault. Names are unique, raw bytes are what dtype and
+    shape need, all lie from `low` to `high`. `fields` are named by an error: of name, size, place.
     """
     tensors: "Dict[str, Tensor]" = Map()
     numbers: Any = {}  # of the rows, by name
     fitting: Any = set()  # Storages whose size is right
     format, traced, i = kind.NAME, reader.trace is not None, 0
-    for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
+    for row in rows if traced else list(rows):
+        if row is None:
+            continue
+        name, dtype, shape, stored, start, attrs, make = row
         if traced:  # an error is raised then: load() parses again to locate it
             numbers.setdefault(name, i)
             i += 1
@@ -3610,10 +3589,8 @@ class ZTensor(Format):
                 nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
         start = end - nbytes
         data, rows = cursor.source.read(start, nbytes), None
-        # <full>
-        if not BOARD and cursor.trace is cursor.faults is None:
+        if not BOARD and cursor.trace is None:
             rows = self._usual_rows(cursor, data, start)
-        # </full>
         if rows is None:
             index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, bignum=False,
                                       simple=False, keys=Unsupported)
@@ -3622,19 +3599,13 @@ class ZTensor(Format):
                                    stop)
             if not isinstance(index, list):
                 raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
-            rows = self._rows(cursor, index, start)
+            rows = (self._row(cursor, i, entry, start) for i, entry in enumerate(index))
         tensors = admit(cursor, rows, self, 64, start, ("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _rows(self, cursor: Cursor, index: Any, end: int) -> Chunks:
-        for i, entry in enumerate(index):
-            cursor.enter("index", i)
-            row = self._row(cursor, entry, end)
-            if row is not None:
-                yield row
-
-    def _row(self, cursor: Cursor, entry: Any, end: int) -> Any:
+    def _row(self, cursor: Cursor, i: int, entry: Any, end: int) -> Any:
         """Return the row for admit() of an entry; None if verify notes a fault."""
+        cursor.enter("index", i)
         wrong = self.ENTRY.check(entry)
         if wrong is not None:
             name = entry.get("name") if isinstance(entry, dict) else None
@@ -3669,7 +3640,6 @@ class ZTensor(Format):
             stored = Storage(cursor.source, nbytes, None, "<", layout)
         return name, dtype, shape, stored, offset, entry, make
 
-    # <full>
     def _usual_rows(self, cursor: Cursor, data: bytes, end: int) -> Any:
         """Return the rows of an index as real writers make it, or None: five times as fast.
 
@@ -3710,13 +3680,12 @@ class ZTensor(Format):
         """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
         data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
         entry, stop = cbor_read(data, bignum=False, simple=False)
-        _, dtype, shape, stored, _, attrs, make = self._row(cursor, entry, end)
+        _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
         flat = [item for pair in attrs.items() for item in pair]
         own = [item for item in flat if isinstance(item, (list, Map))]
         if stop < len(data) or make is not Tensor or own:
             raise ValueError("it has attrs of its own")
         return dtype, shape, stored, tuple(flat)
-    # </full>
 
     # checksums of the stored bytes: "crc32c:0x1234ABCD" or "sha256:" and 64 digits
 
@@ -3779,15 +3748,8 @@ class ZTensor(Format):
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
             raise ValueError(f"level is -131072 to 22, not {show(level)}")
-        known: Any = {None: None}  # plans, by what decides them
-        plans: "List[Facts]" = []
-        for name, item in items:
-            key = self._plan_key(item)
-            plan = known.get(key)
-            if plan is None:
-                plan = self._plan(name, item, options, problems)
-                known[key] = plan if key else None
-            plans.append(plan)
+        known: Any = {}  # plans, by what decides them
+        plans = [self._plan(name, item, options, problems, known) for name, item in items]
         self.refuse(problems)
         for plan in plans:
             if plan["encoding"] in ENCODINGS and not plan["copy"]:
@@ -3796,23 +3758,20 @@ class ZTensor(Format):
                 Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan_key(self, item: Tensor) -> Any:
-        """Return what decides how a dense tensor is stored; None if it has attrs of its own."""
-        attrs: Any = item._attrs or ()
-        if type(item) is not Tensor or type(attrs) is not tuple:
-            return None
-        known = attrs if item.format == self.NAME else ()  # hashable: of _usual_kind()
-        return known, item.format, item.stored.encoding, item.stored.why
-
-    def _plan(self, name: str, item: Tensor, options: Facts, problems: Any) -> Facts:
+    def _plan(self, name: str, item: Tensor, options: Facts, problems: Any, known: Any) -> Facts:
         """Return how a tensor will be stored; "copy": as it is."""
+        attrs: Any = item._attrs if item.format in (None, self.NAME) else ()
+        alike = attrs or (), item.format, item.stored.encoding, item.stored.why, type(item)
+        plan: Facts = known.get(alike, {}) if type(alike[0]) is tuple else {}
+        if plan:
+            return plan
         attrs, unknown = self.own_attrs(item), self.passes(item)
         wrong: "List[str]" = []
-        plan: Facts = {"level": self.choose("level", 3, options, {})}
-        for key, known in self.CHOICES[:2]:
-            plan[key] = value = self.choose(key, known[0], options, attrs)
-            if value not in known and not unknown:
-                wrong.append("attribute %s is %s, not %s" % (key, show(value), " or ".join(known)))
+        plan["level"] = self.choose("level", 3, options, {})
+        for key, words in self.CHOICES[:2]:
+            plan[key] = value = self.choose(key, words[0], options, attrs)
+            if value not in words and not unknown:
+                wrong.append("attribute %s is %s, not %s" % (key, show(value), " or ".join(words)))
             if unknown and options.get(key) not in (None, attrs.get(key)):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         checksum = options.get("checksum")
@@ -3844,6 +3803,8 @@ class ZTensor(Format):
             except (ValueError, TypeError) as error:
                 wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
+        if type(alike[0]) is tuple and not wrong and plan["layout"] == "dense":
+            known[alike] = plan
         return plan
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
@@ -4092,9 +4053,7 @@ class Primitiv(Format):
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
-    # <full>
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
-    # </full>
     KINDS = {0x000: "shape", 0x100: "tensor", 0x200: "parameter", 0x300: "model",
              0x400: "optimizer"}
 
@@ -4141,17 +4100,16 @@ class Primitiv(Format):
         for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
             cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
             if kind == "model":
-                # <full>
-                row = self._usual_row(cursor, known)
-                if row is not None:
-                    yield row
-                    continue
-                # </full>
+                if not BOARD:
+                    row = self._usual_row(cursor, known)
+                    if row is not None:
+                        yield row
+                        continue
                 cursor.enter("params", i)
                 size = cursor.count("array", "key", "parts of the name", 1)
                 if not size:
                     raise cursor.error("key has no components", "key")
-                raws = cursor.texts("key", "part of the name", size)
+                raws = [cursor.text(f"key[{i}]", "part of the name") for i in range(size)]
                 name = ".".join([self._escape(msgpack_text(raw)) for raw in raws])
             row = self._tensor(cursor, name, known)
             yield row
@@ -4175,7 +4133,6 @@ class Primitiv(Format):
                 yield row
                 self._skip(cursor, row)
 
-    # <full>
     def _usual_row(self, cursor: MsgpackReader, known: Any) -> Any:
         """Return the row of a parameter, or None; its shape was seen: half of the time is saved.
 
@@ -4183,7 +4140,7 @@ class Primitiv(Format):
         the window.
         """
         data, start = cursor.data, cursor.pos - cursor.base
-        if BOARD or cursor.trace or start >= len(data) or not 0x91 <= data[start] < 0xA0:
+        if cursor.trace or start >= len(data) or not 0x91 <= data[start] < 0xA0:
             return None
         at, size = start + 1, data[start] - 0x90
         try:
@@ -4204,7 +4161,6 @@ class Primitiv(Format):
             return None
         cursor.pos = cursor.base + end + 5
         return name, "float32", shape, stored, cursor.base + stop, attrs, Tensor
-    # </full>
 
     def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Any:
         """Return the row for admit() of the tensor that begins here."""
@@ -4544,19 +4500,18 @@ class Burnpack(Format):
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
         top: Any = None
-        rows: Any = None
-        # <full>
-        if not BOARD and cursor.trace is cursor.faults is None:
+        if not BOARD and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
-        # </full>
-        if rows is None:
+        if top is None:
             top, end = cursor.cbor(data, 10, "", ("three maps", self.TOP.meanings), 2)
             if cursor.trace is not None and end < behind:
                 cursor.trace.add(end, behind - end, "rest of the metadata", None,
                                  "bytes behind the CBOR item", kind="unused")
+            rows = None
         self._check_top(cursor, top)
         metadata = top.get("metadata", Map())
-        rows = self._rows(cursor, top["tensors"]) if rows is None else rows
+        if rows is None:
+            rows = (self._row(cursor, *pair) for pair in top["tensors"].items())
         tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
@@ -4582,16 +4537,10 @@ class Burnpack(Format):
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
 
-    def _rows(self, cursor: Cursor, entries: Facts) -> Chunks:
-        for name, entry in entries.items():
-            if cursor.trace is not None:
-                cursor.prefix = cursor.owner = join_path("tensors", name) + "."
-            row = self._row(cursor, name, entry)
-            if row is not None:
-                yield row
-
     def _row(self, cursor: Cursor, name: str, entry: Any) -> Any:
         """Return the row for admit(), its start counts from DS; None if verify notes a fault."""
+        if cursor.trace is not None:
+            cursor.prefix = cursor.owner = join_path("tensors", name) + "."
         wrong = self.ENTRY.check(entry)
         if wrong is None:
             dtype, attrs, why, wrong = self._dtype(entry["dtype"])
@@ -4607,7 +4556,6 @@ class Burnpack(Format):
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
         return name, dtype, tuple(entry["shape"]), stored, start, attrs, make
 
-    # <full>
     def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
         """Return (top, rows) of the metadata as Burn writes them, or (None, None): much faster.
 
@@ -4659,7 +4607,6 @@ class Burnpack(Format):
         if stop < len(data) + 9 or (attrs and type(attrs[1]) is not str):
             raise ValueError("the dtype is a map, which tensors must not share")
         return dtype, shape, stored, attrs
-    # </full>
 
     def _dtype(self, code: Any) -> Any:
         """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
@@ -4956,8 +4903,9 @@ class TensorBuffers(Format):
         data, traced = flat.data, flat.trace is not None
         known: Any = {}  # types and shapes come again
         left = budget[0]  # for names, shapes
-        plan = None if traced or BOARD or not places else flat.plan(
-            places[0], self.ENTRY, self.USUAL)
+        plan: Any = None
+        if not BOARD and not traced and places:
+            plan = flat.plan(places[0], self.ENTRY, self.USUAL)
         vtable, text, slots = plan or (-1, "", (0, 0, 0))
         for i, place in enumerate(places):
             if traced:

@@ -16,6 +16,7 @@ their absence is a failure).
     [8] save               atomic, refusals, metadata, attrs, options
     [9] convert            goldens into every format and back; nothing silent
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
+    [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
     [11] explain, verify   fields, their meanings, the checks and what they say
     [12] the file itself   contents, imports, rooms that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
@@ -2767,7 +2768,7 @@ def index_of_mag(data):
 def count_calls(call):
     """Return how many functions, of Python and of C, a call calls."""
     seen = []
-    sys.setprofile(lambda frame, event, arg: seen.append(1) if event in ("call", "c_call") else None)
+    sys.setprofile(lambda frame, event, arg: event in ("call", "c_call") and seen.append(1))
     try:
         call()
     finally:

@@ -157,7 +157,7 @@ def python(run, column, *args, cached=True):
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(paths),
                PYTHONDONTWRITEBYTECODE="" if cached else "1")  # as if it could not be written
     env.pop("PYTHONPYCACHEPREFIX", None)
-    return partial(subprocess.check_output, [sys.executable, "-S", *args], env=env)
+    return partial(subprocess.check_output, [sys.executable, "-S", *args], env=env, cwd=run.folder)
 
 
 @lru_cache(None)
