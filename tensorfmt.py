@@ -938,14 +938,7 @@ def cbor_read(data: bytes, pos: int = 0, end: Any = None, base: int = 0, bignum:
             major = head >> 5
             size = head & 31  # or the argument itself
             if size > 23 and head != 0xFF:
-                stop = pos + (1 << (size & 3))  # 24 to 27: 1, 2, 4 or 8 bytes
-                if size < 28 and stop <= end:
-                    size = data[pos] if size == 24 else int.from_bytes(data[pos:stop], "big")
-                    pos = stop
-                elif head == 0xBF:
-                    size = -1
-                else:
-                    size, pos = cbor_argument(data, pos, end, head)
+                size, pos = cbor_argument(data, pos, end, head)
             if major < 4 or (major == 7 and head != 0xFF):  # a leaf
                 if major == 3 and 0 <= size < 24 and pos + size <= end:
                     text = data[pos:pos + size]
@@ -1398,11 +1391,6 @@ class MsgpackReader(Cursor):
 
     def uint32(self, field: str, doc: str, index: Any = None) -> int:
         """Return an integer from 0 to 2**32-1, in any stored form."""
-        at, data = self.pos - self.base, self.data
-        if self.trace is None and at + 5 <= len(data) and data[at] == 0xCE:
-            self.pos += 5
-            short: int = unpack_from(">I", data, at + 1)[0]
-            return short
         start = self.pos
         name = field if index is None else f"{field}[{index}]"
         value = self.value("int", name, doc)
