@@ -1494,6 +1494,21 @@ class CastTest(TestCase):
             whole = tensor(data + extra, "float32").astype("bfloat16").tobytes()
             self.assertEqual(whole[:len(data) // 2], b"".join(one_by_one))
 
+    def test_bulk_casts_are_those_by_numbers(self):
+        for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF], []):
+            data = struct.pack("<%dH" % len(halves), *halves)
+            wanted = struct.pack("<%df" % len(halves), *struct.unpack("<%de" % len(halves), data))
+            wanted = [bits if h & 0x7FFF <= 0x7C00 else  # NaN: the bits of its fraction stay
+                      (h & 0x8000) << 16 | 0x7F800000 | (h & 0x3FF) << 13
+                      for h, bits in zip(halves, numbers("uint32", wanted))]
+            got = tensorfmt.cast_block(memoryview(data), "float16", "float32")
+            self.assertTrue(list(numbers("uint32", got)) == wanted)
+        odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
+        hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
+        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b""):
+            got = tensorfmt.cast_block(memoryview(data), "float32", "bfloat16")
+            self.assertEqual(bytes(got), tensorfmt.narrow_bfloat16(numbers("float32", data)))
+
     def test_values_beyond_numbers(self):
         for old in FLOATS:
             item = tensor([INF, -INF, NAN, -0.0], old)
