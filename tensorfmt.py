@@ -391,7 +391,7 @@ def narrow_float32(data: Any) -> bytearray:
     for start in range(0, len(data), 1 << 15):
         part: Any = bytes(data[start:start + nbytes])
         tops = part[3::4]
-        if b"\x7f" in tops or b"\xff" in tops:  # NaN may be there: the lane would overflow
+        if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
             part = bytearray(part)
             for i, number in enumerate(unpack_values("float32", part)):
                 if number != number:
@@ -6019,15 +6019,22 @@ def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary)
 
 
 def _round_trips(item: Tensor, old: str, new: str) -> bool:
-    """Return whether casting there and back gives the same; all are cast, so all fit."""
+    """Return whether casting there and back gives the same; to integers all are: so all fit."""
     same = True
     for block in item.blocks():
-        for piece in pieces(block, BLOCK):
-            there = cast_block(piece, old, new)
+        for piece in pieces(block, PART):
+            data = bytes(piece)
+            if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
+                tops, zeros = data[3::4], bytes(len(data) // 4)
+                if data[0::4] == data[1::4] == zeros and not (127 in tops or 255 in tops):
+                    continue
+            there = cast_block(data, old, new)
             try:
-                same = same and bytes(cast_block(there, new, old)) == bytes(piece)
+                same = same and bytes(cast_block(there, new, old)) == data
             except ValueError:
                 same = False
+            if not same and new not in INT_RANGE:
+                return False
     return same
 
 

@@ -2250,6 +2250,14 @@ class ConvertTest(TestCase):
         self.refuses(["'decoder.steps'", "uint8", "-1"], converted, basic, "mag", drop=True,
                      cast={"int64": "uint8"})
         error_of(ValueError, converted, basic, "mag", drop=True, cast="float8")
+        for bits, exact in ((0x7FC00000, True), (0xFF800000, True), (0x7F7F0000, True), (1, False),
+                            (0x3F800100, False), (0x7F800001, False), (0x7F810000, False)):
+            item = tensor(struct.pack("<2I", 0, bits), "float32")
+            summary = converted(dumps({"w": item}, format="mag"), "burnpack",
+                                cast={"float32": "bfloat16"})[1]
+            self.assertEqual(summary.cast, [("w", "float32", "bfloat16", exact)], bits)
+        late = dumps({"w": tensor([-0.0] * 40000 + [300.0])}, format="ztensor")  # -0.0: inexact
+        self.refuses(["300"], converted, late, "ztensor", cast={"float64": "uint8"})
 
     def test_only(self):
         nested = golden("model_nested.primitiv")
