@@ -3432,6 +3432,17 @@ class CommandTest(TestCase):
                 (("seed_dtypes.mag", "flag"), "[True, False, True, True, False]"),
                 (("odd.zt", "w", "--stats"), "dtype float32, shape [4], 4 elements\n"
                                              "min 1.0, max 4.0, mean 2.5, 1 NaN, 1 infinite")]
+        stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
+                 "b": ([True, False], "bool", "min False, max True, mean 0.5, 0 NaN, 0 infinite"),
+                 "o": ([1e308, 1e308], None, "min 1e+308, max 1e+308, mean inf, 0 NaN, 0 infinite"),
+                 "e": ([], None, "min None, max None, mean None, 0 NaN, 0 infinite"),
+                 "f": ([NAN, 1.0, INF, -INF, 3.0, INF, NAN, 0.5, -0.5], None,
+                       "min -0.5, max 3.0, mean 1.0, 2 NaN, 3 infinite")}
+        tensorfmt.save("s.zt", {key: tensor(row[0], row[1]) for key, row in stats.items()})
+        for block in (8, tensorfmt.BLOCK):
+            for key, (_, _, text) in stats.items():
+                with Changed(tensorfmt, "BLOCK", block):
+                    self.assertIn("\n" + text + "\n", self.prints("get", "s.zt", key, "--stats"))
         rows += [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
                  for name, item in load(data).items()
                  if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
