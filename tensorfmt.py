@@ -99,6 +99,7 @@ else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
+FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
     quote = ascii  # names are data: escaped for people
@@ -444,9 +445,9 @@ def cast_block(data: Any, old: str, new: str) -> Any:
         return data
     if (old, new) == ("bfloat16", "float32"):
         return widen_bfloat16(data, "<")
-    if (old, new) == ("float16", "float32") and not BOARD:
+    if (old, new) == ("float16", "float32") and FAST:
         return widen_float16(data)
-    if (old, new) == ("float32", "bfloat16") and not BOARD:
+    if (old, new) == ("float32", "bfloat16") and FAST:
         return narrow_float32(data)
     return pack_values(new, unpack_values(old, data))
 
@@ -2263,7 +2264,7 @@ class Tensor:
         stored, shape = self.stored, self.shape
         if len(shape) < 2:
             return self.blocks()
-        if len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain() and not BOARD:
+        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():
             code, (n, m) = BITS_CODE[self.check()], shape  # a small matrix: in few steps
             out = bytearray(stored.nbytes)
             target = view_as(out, code)
@@ -3640,7 +3641,7 @@ class ZTensor(Format):
                 nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
         start = end - nbytes
         data, rows = cursor.source.read(start, nbytes), None
-        if not BOARD and cursor.trace is None:
+        if FAST and cursor.trace is None:
             rows = self._usual_rows(cursor, data, start)
         if rows is None:
             index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, bignum=False,
@@ -4155,7 +4156,7 @@ class Primitiv(Format):
         for i in range(cursor.count("int", "N", "parameters", 8) if kind == "model" else 1):
             cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
             if kind == "model":
-                if not BOARD:
+                if FAST:
                     row = self._usual_row(cursor, known)
                     if row is not None:
                         yield row
@@ -4555,7 +4556,7 @@ class Burnpack(Format):
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
         top: Any = None
-        if not BOARD and cursor.trace is None:
+        if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
         if top is None:
             top, end = cursor.cbor(data, 10, "", ("three maps", self.TOP.meanings), 2)
@@ -4959,14 +4960,14 @@ class TensorBuffers(Format):
         known: Any = {}  # types and shapes come again
         left = budget[0]  # for names, shapes
         plan: Any = None
-        if not BOARD and not traced and places:
+        if FAST and not traced and places:
             plan = flat.plan(places[0], self.ENTRY, self.USUAL)
-        vtable, text, slots = plan or (-1, "", (0, 0, 0))
+            vtable, text, slots = plan or (-1, "", (0, 0, 0))
         for i, place in enumerate(places):
             if traced:
                 flat.enter("tensors", i)
             kind = None
-            if plan is not None:
+            if FAST and plan is not None:
                 try:  # a table like the first, and a kind that was seen: few calls
                     back, code, name_at, shape_at, offset, nbytes, number = unpack_from(
                         text, data, place)
@@ -6546,7 +6547,7 @@ def make_parser() -> Any:
             flag("--load-only", "nothing that writes, no tools"),
             flag("--no-tools", "no explain, verify, convert, no command line"),
             option("--with", dest="optional", metavar="NAME,...",
-                   help="zstd, sparse, quantized: also these"),
+                   help="zstd, sparse, quantized, fast: also these"),
             flag("--board", "for MicroPython: the least that works"))
     return parser
 
@@ -6717,7 +6718,7 @@ def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iter
 #
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, and full (not for boards). For boards `if BOARD` is decided; then everything goes
+# quantized, and full (not for boards). `if BOARD` and `if FAST` are decided; then everything goes
 # that no line that stays names.
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
@@ -6747,6 +6748,7 @@ def show_vendor(args: Any) -> None:
     used = [] if flags else [part for kind in kept for part in kind.USES]
     drop = [part for word in flags for part in SWITCHES[word]]
     drop += [part for part in OPTIONAL if part not in (wanted or used)]
+    drop += ["fast"] if flags and "fast" not in wanted else []
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
@@ -6778,7 +6780,10 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     if "tools" in drop:  # a copy that cannot vendor has no marks
         text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
     if "full" in drop:
-        text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", decide_board(text))
+        text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", text)
+    if "fast" in drop:
+        text = re.sub(r"(?m)^FAST = .*", "FAST = False", text)
+        text = decide(text, {"FAST": False, "BOARD": True} if "full" in drop else {"FAST": False})
     roots = " ".join([words for part, words in API.items() if part not in drop])
     text = drop_unnamed(text, set(roots.split()))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
@@ -6787,8 +6792,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
 
 
-def decide_board(text: str) -> str:
-    """Return the text with what each `if` comes to that BOARD decides."""
+def decide(text: str, known: "Dict[str, bool]") -> str:
+    """Return the text with what each `if` comes to that these constants decide."""
     import ast
 
     def truth(test: Any) -> "Optional[bool]":
@@ -6798,7 +6803,7 @@ def decide_board(text: str) -> str:
         if isinstance(test, ast.BoolOp):
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
-        return True if isinstance(test, ast.Name) and test.id == "BOARD" else None
+        return known.get(test.id) if isinstance(test, ast.Name) else None
     found = True
     while found:
         found, lines = False, text.split("\n")
@@ -6815,7 +6820,7 @@ def decide_board(text: str) -> str:
             stop, new = one.end_lineno, []
             if chosen:
                 if lines[one.lineno - 1].lstrip().startswith("elif"):
-                    raise ValueError(f"line {one.lineno}: `elif` and BOARD")
+                    raise ValueError(f"line {one.lineno}: `elif` and a constant")
                 shift = chosen[0].col_offset - one.col_offset
                 new = [line[shift:] for line in lines[chosen[0].lineno - 1:chosen[-1].end_lineno]]
                 if new[0].lstrip().startswith("elif"):
