@@ -3440,8 +3440,9 @@ class Mag(Format):
                 cursor.fault("the key is not UTF-8", "key")
                 continue
             if fields not in known:
-                known[fields] = self._kind(cursor.source, fields)
-            number, shape, stored, field, why = known[fields]
+                kind = self._spec_kind(fields) if spec else self._m012_kind(*fields)
+                known[fields] = (Storage(cursor.source, kind[1]),) + kind
+            stored, number, nbytes, shape, field, why = known[fields]
             if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
                 raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
                                    "are not read", "data_offset", kind=Unsupported)
@@ -3452,47 +3453,38 @@ class Mag(Format):
             if dtype is None:
                 later.append(cursor.error(f"dtype {number} is not one of version 1 (0 to 3)",
                                           "dtype" if spec else "aux", None, name, kind=Unsupported))
-            yield (name, dtype, shape, stored, offset if stored.nbytes else min(offset, end),
+            yield (name, dtype, shape, stored, offset if nbytes else min(offset, end),
                    ("aux", aux) if aux else (), Tensor)
 
-    def _kind(self, source: Any, fields: Any) -> Any:
-        """Return (dtype number, shape, Storage, field, what is wrong) of a record's fields."""
-        if isinstance(fields, bytes):
-            values = unpack_from("<6qBQ", fields, 0)
-            number, nbytes = values[6:]
-            shape, field, why = self._shape_of(values[:6], not nbytes)
-        else:
-            number = fields[0] & 255
-            shape, field, why = self._shape_of_012(*fields)
-            nbytes = fields[1] * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
-        return number, shape, Storage(source, nbytes), field, why
-
     @staticmethod
-    def _shape_of(places: Shape, empty: bool) -> "Tuple[Shape, str, str]":
-        """Return (shape, field, what is wrong): it ends at -1, or at 0 if there are data."""
-        rank = 6 if empty or 0 not in places else places.index(0)
-        low = min(places)
+    def _spec_kind(fields: bytes) -> Any:
+        """Return (dtype number, bytes, shape, field, what is wrong).
+
+        The shape ends at -1, or at 0 if there are data.
+        """
+        places, (number, nbytes) = unpack_from("<6q", fields, 0), unpack_from("<BQ", fields, 48)
+        rank = 6 if not nbytes or 0 not in places else places.index(0)
+        low, why = min(places), ""
         if low < 0 and -1 in places:
             rank = min(rank, places.index(-1))
-        shape, why = places[:rank], ""
-        if low < -1 and min(shape + (0,)) < 0:
+        if low < -1 and min(places[:rank] + (0,)) < 0:
             why = f"a dimension is below -1: {list(places)}"
         elif rank < 6 and places.count(places[rank]) != 6 - rank:
             why = f"dimensions behind the entry that ends the shape: {list(places)}"
-        return shape, "shape", why
+        return number, nbytes, places[:rank], "shape", why
 
-    @staticmethod
-    def _shape_of_012(aux: int, numel: int, *shape: int) -> "Tuple[Shape, str, str]":
+    def _m012_kind(self, aux: int, numel: int, *shape: int) -> Any:
+        field, why, number, size = "", "", aux & 255, count_elements(shape)
         if aux >> 16:
-            return shape, "aux", "aux is 0x%x; its upper half must be 0" % aux
-        if not 1 <= len(shape) <= 6:
-            return shape, "aux", f"rank {len(shape)}; 1 to 6 exist"
-        if [n for n in shape if not 1 <= n < 1 << 63]:
-            return shape, "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
-        size = count_elements(shape)
-        if numel != size:
-            return shape, "numel", f"{numel} elements, the shape {list(shape)} has {size}"
-        return shape, "", ""
+            field, why = "aux", "aux is 0x%x; its upper half must be 0" % aux
+        elif not 1 <= len(shape) <= 6:
+            field, why = "aux", f"rank {len(shape)}; 1 to 6 exist"
+        elif [n for n in shape if not 1 <= n < 1 << 63]:
+            field, why = "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
+        elif numel != size:
+            field, why = "numel", f"{numel} elements, the shape {list(shape)} has {size}"
+        nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
+        return number, nbytes, shape, field, why
 
     # <tools>
     def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
