@@ -4224,7 +4224,8 @@ class Primitiv(Format):
         strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
         kind = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
         if start >= cursor.base:  # its bytes, as written; they come again
-            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = kind
+            raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
+            kind = known.setdefault(raw, kind)
         return name, "float32", kind[0], kind[1], cursor.pos, kind[2], Tensor
 
     @staticmethod
@@ -4984,9 +4985,9 @@ class TensorBuffers(Format):
                 name = flat.string(name_at, "name", "name")
                 shape = () if shape_at is None else flat.scalars(
                     shape_at, "I", "shape", "dimensions", self.MAX_RANK)
-                kind = self._kind(cursor.source, code, shape, nbytes)
                 raw = b"" if shape_at is None else data[shape_at:shape_at + 4 + 4 * len(shape)]
-                known[code, nbytes, raw] = kind
+                kind = known.setdefault((code, nbytes, raw),
+                                        self._kind(cursor.source, code, shape, nbytes))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= len(shape)
             dtype, shape, stored = kind
