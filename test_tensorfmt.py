@@ -1190,6 +1190,21 @@ class RoundTripTest(TestCase):
                                 checksum="crc32c")
                 self.assertEqual(load(swapped, verify=True)["w"].tobytes(), data)
 
+    @full
+    def test_turned_blocks_are_those_gathered_by_loops(self):
+        def fail(*args):
+            raise ImportError
+        for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
+                             ("float64", (5, 40, 60)), ("float32", (70, 700))):
+            size = tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape)
+            item = tensor(make_bytes(size), dtype, shape)
+            for turned in (item.transpose(), item[::-1].transpose()):
+                with Changed(tensorfmt, "_turn_block", fail):
+                    wanted = turned.tobytes()
+                for block in (1 << 12, 1 << 14, 1 << 20):
+                    with Changed(tensorfmt, "BLOCK", block):
+                        self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
+
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
         made = tensorfmt.Map([(name, F32) for name in names])
