@@ -2018,7 +2018,7 @@ def _turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> 
 
 def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]) and not BOARD:
+    if FAST and steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
         try:
             return _turn_block(view, first, dims, steps, itemsize)
         except ImportError:  # no module array
