@@ -25,6 +25,7 @@ their absence is a failure).
     [16] peers             other libraries, random data
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
+`python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py.
 """
 # -- [1] platform --------------------------------------------------------------------------------
 
@@ -3889,4 +3890,9 @@ class PeerTest(TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:2] == ["bench"]:
+        import runpy
+        del sys.argv[1]
+        runpy.run_path(os.path.join(HERE, ".ci", "bench.py"), run_name="__main__")
+    else:
+        unittest.main()
