@@ -5469,9 +5469,8 @@ class Field:
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
                  lead: int = 0) -> None:
-        self.offset, self.nbytes, self.name = offset, nbytes, name
-        self.value, self.doc, self.kind = value, doc, kind
-        self.depth, self.tensor, self.lead = depth, tensor, lead
+        self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
+        self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -5493,23 +5492,22 @@ class FieldTrace(Trace):
         super().__init__()
         self.wire = wire
         self.fields: Any = []
-        self._offsets: "Dict[str, int]" = {}  # of the last field of each name
-        self._absent: "Dict[str, int]" = {}  # offsets of what lacks a field, by its name
+        self._offsets: "Dict[str, int]" = {}  # of the last field of a name, or of what lacks it
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if kind == "absent":
-            self._absent[name] = offset
-        else:
-            self._offsets[name] = offset
-            self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
+            self._offsets.setdefault(name, offset)
+            return
+        self._offsets[name] = offset
+        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.fields.append(Field(offset, nbytes, name, None, "break: the end of it",
                                  depth=depth, tensor=owner))
 
     def find(self, name: str) -> "Optional[int]":
-        return self._offsets.get(name, self._absent.get(name))
+        return self._offsets.get(name)
 
     def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         return (CborTokens(self, base, name) if self.wire else
@@ -5526,8 +5524,7 @@ class CborTokens:
     def path(self, depth: int, key: Any) -> str:
         return self.name
 
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any,
-                 key: Any) -> None:
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
         if kind == "chunk":
             self.chunks.append((start, stop, value))
             return
@@ -5538,19 +5535,16 @@ class CborTokens:
                 self(first, last, depth + 1, kind, part, None)
             self(stop - 1, stop, depth + 1, "break", None, None)
             return
-        if kind == "key" and isinstance(value, str):
-            kind = "text"
         nbytes = stop - start
-        body = value.encode() if kind == "text" and isinstance(value, str) else value
+        doc = "in the head" if nbytes == 1 else "head, then " + count_of(nbytes - 1, "byte")
         if kind in ("array", "map"):
-            kind += "(*)" if value < 0 else "(%d)" % value
-            doc, value = "until the break ff" if value < 0 else count_of(value, "item"), None
-        elif isinstance(body, bytes) and nbytes > len(body):
+            doc = "until the break ff" if value < 0 else count_of(value, "item")
+            kind, value = kind + ("(*)" if value < 0 else f"({value})"), None
+        elif isinstance(value, (str, bytes)):
+            kind, body = ("text", value.encode()) if isinstance(value, str) else (kind, value)
+            kind += f"({len(body)})"
             head = count_of(nbytes - len(body), "byte")
             doc = f"head of {head}, then {count_of(len(body), 'byte')}"
-            kind += f"({len(body)})"
-        else:
-            doc = "in the head" if nbytes == 1 else "head, then " + count_of(nbytes - 1, "byte")
         self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
@@ -5589,7 +5583,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
         error = caught
         error.path = source.path
     for field in trace.fields:
-        if field.kind != "data" and field.tensor is not None:
+        if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error
@@ -5658,29 +5652,23 @@ def _without_overlap(fields: Any) -> "List[Field]":
 def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Field]":
     """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
     def filled(start: int, stop: int, byte: int) -> bool:
-        for at in range(start, stop, BLOCK):
-            block = source.read(at, min(BLOCK, stop - at))
-            if block.count(bytes([byte])) != len(block):
-                return False
-        return True
+        blocks = (source.read(at, min(BLOCK, stop - at)) for at in range(start, stop, BLOCK))
+        return all(block.count(bytes([byte])) == len(block) for block in blocks)
     out, at, before = [], 0, "structure"
     for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
         after = "structure" if field.kind == "unused" else field.kind
         if field.offset > at:
             for nbytes, byte, doc in kind.padding(at, field.offset, before, after, filled, attrs):
-                if nbytes:
-                    value = None if filled(at, at + nbytes, byte) else f"not all {byte:02x}"
-                    out.append(Field(at, nbytes, "padding", value, doc, "padding"))
+                value = None if filled(at, at + nbytes, byte) else f"not all {byte:02x}"
+                out.append(Field(at, nbytes, "padding", value, doc, "padding"))
                 at += nbytes
         if field.offset > at:
-            nbytes = field.offset - at
-            doc = count_of(nbytes, "byte") + " that no field names"
-            out.append(Field(at, nbytes, "unused", None, doc, "unused"))
-        if field.nbytes:
-            out.append(field)
+            doc = count_of(field.offset - at, "byte") + " that no field names"
+            out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
+        out.append(field)
         if field.offset + field.nbytes >= at:
             at, before = field.offset + field.nbytes, after
-    return out
+    return [field for field in out if field.nbytes]
 
 
 # -- [9b] verify ---------------------------------------------------------------------------------
@@ -6116,20 +6104,19 @@ def show_ls(args: Any) -> None:
 def print_listing(file: File, path: str, args: Any) -> None:
     facts = [f"{path}: {find_format(file.format).TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(file), "tensor")]
+    attrs, codings = file.attrs, {item.stored.encoding for item in file.values()}
     facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
-              for key, value in file.attrs.items()
-              if key not in ("version", "scalars", "operations")]
-    codings = {item.stored.encoding for item in file.values()}
+              for key, value in attrs.items() if key not in ("version", "scalars", "operations")]
     coded = len(codings) > 1
     facts += [] if coded else ["all " + coding for coding in codings]
     print(", ".join(facts))
-    for title, pairs in (("metadata", file.metadata), ("scalar", file.attrs.get("scalars") or {})):
+    for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
             print(f"{title} {plain(key)} = {show(value)}")
         if len(pairs) > 20:
             print(f"{len(pairs) - 20} more {title} entries")
-    if file.attrs.get("operations"):
-        print(count_of(len(file.attrs["operations"]), "operation"))
+    if attrs.get("operations"):
+        print(count_of(len(attrs["operations"]), "operation"))
     if not len(file):
         return
     items = list(file.items())
@@ -6141,9 +6128,8 @@ def print_listing(file: File, path: str, args: Any) -> None:
               show(item.shape), plain(name)) for name, item in items[:args.limit]]
     if len(rows) <= len(items):
         rows.append(("", "", "", "", f"{len(items) + 1 - len(rows)} more", ""))
-    rows.append((sum([item.stored.nbytes for _, item in items]), "",
-                 count_of(len(items), "tensor"), "",
-                 count_of(sum([item.size for _, item in items]), "element"), ""))
+    nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
+    rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
         coding = f"  {coding:8}" if coded else ""
@@ -6183,11 +6169,9 @@ def show_get(args: Any) -> None:
         if args.name not in file:
             raise ValueError(f"{args.file}: {file.say_missing(args.name)}")
         item = file[args.name]
-        if args.rows is not None:
-            if not item.ndim:
-                name = quote(args.name)
-                raise ValueError(f"{args.file}: tensor {name} is a scalar, it has no rows")
-            item = item[args.rows]
+        if args.rows is not None and not item.ndim:
+            raise ValueError(f"{args.file}: tensor {quote(args.name)} is a scalar, it has no rows")
+        item = item if args.rows is None else item[args.rows]
         if args.raw:
             write_all(sys.stdout.buffer, item.blocks())
         elif args.stats:
@@ -6286,10 +6270,10 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
     """Print a table; --limit never leaves the offending row out."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
-    good = max(0, len(rows) - (error is not None))
-    for row in rows[:good][:args.limit]:
+    good, broken = (rows, []) if error is None else (rows[:-1], rows[-1:])
+    for row in good[:args.limit]:
         print(row.line())
-    for row in rows[good:]:
+    for row in broken:
         print(f"{row.line(87):87}      <- here")
     if args.limit is not None and len(rows) > args.limit:
         print(f"... {len(rows) - args.limit} more rows")
@@ -6372,8 +6356,6 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     try:
         if a.dtype == b.dtype and a.nbytes == b.nbytes and same_bytes(a, b):
             return []
-        if a.dtype == b.dtype == "qfloat":
-            return ["stored bytes differ"]
         count, largest, note = 0, 0.0, ""
         for x, y in zip(a.flat, b.flat):
             if x != y and not (x != x and y != y):
@@ -6390,15 +6372,15 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether the row-major bytes are the same; stop at a difference."""
-    others = (bytes(piece) for block in b.blocks() for piece in pieces(block, PART))
+    wanted, others = [(bytes(piece) for block in item.blocks() for piece in pieces(block, PART))
+                      for item in (a, b)]  # bytes: of a memoryview, each byte is an object
     rest = b""  # of b, not compared yet: its blocks may have other lengths
-    for block in a.blocks():
-        for piece in pieces(block, PART):
-            while len(rest) < len(piece):
-                rest += next(others)
-            if rest[:len(piece)] != bytes(piece):  # of a memoryview, each byte is an object
-                return False
-            rest = rest[len(piece):]
+    for piece in wanted:
+        while len(rest) < len(piece):
+            rest += next(others)
+        if not rest.startswith(piece):
+            return False
+        rest = rest[len(piece):]
     return True
 
 
@@ -6416,10 +6398,8 @@ def show_verify(args: Any) -> int:
         if args.json:
             print(to_json({"file": path, "format": report.format, "valid": bool(report),
                            "rows": report.rows}))
-        elif not args.quiet:
-            print(report)
-        elif not report:
-            print(report.errors[0])
+        elif not args.quiet or not report:
+            print(report.errors[0] if args.quiet else report)
     return 1 if bad else 0
 
 
@@ -6434,8 +6414,7 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-        origin = find_format(file.format).TITLE
-        print(f"{args.source} ({origin}) -> {args.target} ({kind.TITLE})")
+        print(f"{args.source} ({find_format(file.format).TITLE}) -> {args.target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                options, progress if sys.stderr.isatty() else None)
@@ -6511,13 +6490,13 @@ def demo_one(kind: "Format", path: str) -> None:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
     print(f"== {kind.TITLE}: save({quote(path)}, {{...}})\n")
-    for command in (["ls", path], ["verify", path], ["explain", path, "--limit", "16"]):
-        if main(command):
-            raise FormatError(" ".join(command) + " failed")
+    for command in (f"ls {path}", f"verify {path}", f"explain {path} --limit 16"):
+        if main(command.split()):
+            raise FormatError(command + " failed")
         print()
     with load(path) as file:
-        for name, item in wanted.items():
-            if diff_tensor(item, file[name]):
+        for name in wanted:
+            if diff_tensor(wanted[name], file[name]):
                 raise FormatError(name + " does not come back as it was saved")
 
 
@@ -6526,67 +6505,61 @@ def make_parser() -> Any:
     parser = ArgumentParser("tensorfmt", add_help=False)
     commands = parser.add_subparsers()
 
+    def option(name: str, help: Any = None, **settings: Any) -> Any:
+        if name[0] == "-" and not settings:  # a flag
+            settings = {"action": "store_true"}
+        return name, dict(settings, help=help)
+
     def command(call: Any, *arguments: Any) -> None:
         sub = commands.add_parser(call.__name__[5:])  # without show_
         sub.set_defaults(call=call)
-        for names, settings in list(arguments) + loading:
-            sub.add_argument(*names, **settings)
-
-    def option(*names: str, **settings: Any) -> Any:
-        return names, settings
-
-    def flag(name: str, help: Any = None) -> Any:
-        return option(name, action="store_true", help=help)
-    loading = [option("--" + key, help=f"of {kind.NAME}: {doc}") for kind in FORMATS
+        for name, settings in list(arguments) + loading:
+            sub.add_argument(name, **settings)
+    loading = [option("--" + key, f"of {kind.NAME}: {doc}", type=str) for kind in FORMATS
                for key, doc in kind.READ_OPTIONS.items()]
-    files, json = option("file", nargs="+"), flag("--json")
-    limit = option("--limit", type=row_count, help="print that many rows at most")
+    file, files, json = option("file"), option("file", nargs="+"), option("--json")
+    limit = option("--limit", "print that many rows at most", type=row_count)
     command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
-    command(show_get, option("file"), option("name"),
-            option("--rows", type=row_range, help="START:STOP of the first dimension"),
-            flag("--raw", "row-major little-endian bytes to stdout"),
-            flag("--stats", "min, max, mean, NaN and infinities"))
-    command(show_explain, option("file"), limit,
-            option("--tensor", help="only the rows of this tensor"),
-            flag("--wire", "CBOR token by token"), flag("--json", "one JSON array a row"),
-            option("--html", metavar="OUT", help="write a page to look at instead"))
-    command(show_verify, files, json, flag("--quiet", "one line for each bad file, only"))
-    command(show_diff, option("a"), option("b"), flag("--quiet"))
-    command(show_convert, option("source"), option("target"),
-            option("--format", choices=NAMES),
-            option("--cast", metavar="DTYPE | OLD=NEW,...",
-                   help="dtype for what the target cannot hold, or of each dtype"),
-            option("--only", action="append", metavar="NAME", help="name or shell pattern"),
-            flag("--dense", "write sparse tensors with their zeros"),
-            flag("--drop", "leave out what has no place"),
-            option("--set", action="append", metavar="KEY=VALUE", help="option of the format"))
+    command(show_get, file, option("name"),
+            option("--rows", "START:STOP of the first dimension", type=row_range),
+            option("--raw", "row-major little-endian bytes to stdout"),
+            option("--stats", "min, max, mean, NaN and infinities"))
+    command(show_explain, file, limit, option("--tensor", "only the rows of this tensor", type=str),
+            option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
+            option("--html", "write a page to look at instead", metavar="OUT"))
+    command(show_verify, files, json, option("--quiet", "one line for each bad file, only"))
+    command(show_diff, option("a"), option("b"), option("--quiet"))
+    command(show_convert, option("source"), option("target"), option("--format", choices=NAMES),
+            option("--cast", "dtype for what the target cannot hold, or of each dtype",
+                   metavar="DTYPE | OLD=NEW,..."),
+            option("--only", "name or shell pattern", action="append", metavar="NAME"),
+            option("--dense", "write sparse tensors with their zeros"),
+            option("--drop", "leave out what has no place"),
+            option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
     command(show_formats)
     command(show_demo, option("folder", nargs="?"))
     command(show_vendor, option("out", metavar="OUT.py"),
-            option("--formats", metavar="NAME,...", help="only these"),
-            flag("--load-only", "nothing that writes, no tools"),
-            flag("--no-tools", "no explain, verify, convert, no command line"),
-            option("--with", dest="optional", metavar="NAME,...",
-                   help="zstd, sparse, quantized, fast: also these"),
-            flag("--board", "for MicroPython: the least that works"))
+            option("--formats", "only these", metavar="NAME,..."),
+            option("--load-only", "nothing that writes, no tools"),
+            option("--no-tools", "no explain, verify, convert, no command line"),
+            option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
+            option("--board", "for MicroPython: the least that works"))
     return parser
 
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    argv = sys.argv[1:] if argv is None else argv
     if sys.stdout is None:  # closed: `>&-`
         sys.stdout = open(os.devnull, "w")
     elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
         sys.stdout.reconfigure(errors="backslashreplace")
-    code = 1
+    message, code = "", 1
     try:
-        done = run(argv)
+        done = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return done
     except BrokenPipeError:  # `| head`
-        drop_output()
-        return 0
+        code = 0
     except KeyboardInterrupt:
         return 130
     except OSError as error:
@@ -6596,18 +6569,14 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         message, code = str(error), 1 + isinstance(error, TypeError)
     try:
         sys.stdout.flush()
-    except OSError:  # the reader is gone, or the disk is full
-        drop_output()
-    sys.stderr.write(f"error: {message}\n")
+    except OSError:  # the reader is gone, or the disk is full: the flush at exit must not fail, too
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError):
+            pass
+    if message:
+        sys.stderr.write(f"error: {message}\n")
     return code
-
-
-def drop_output() -> None:
-    """Point stdout at os.devnull so that the flush at exit cannot fail."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
 
 
 def own_source() -> "Tuple[bytes, str]":
@@ -6743,8 +6712,8 @@ def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iter
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
-    "load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["full"]}
-OPTIONAL = ("zstd", "sparse", "quantized")  # a copy with a switch has them only if it is asked to
+    "load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["full", "fast"]}
+OPTIONAL = ("zstd", "sparse", "quantized", "fast")  # with a switch only if they are asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
@@ -6760,15 +6729,15 @@ def show_vendor(args: Any) -> None:
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names, wanted = [[name for name in (text or "").split(",") if name]
-                     for text in (args.formats, args.optional)]
+                     for text in (args.formats, getattr(args, "with"))]
     kept = [kind for kind in FORMATS if kind.NAME in names or not names]
-    if len(kept) < len(names):
-        raise TypeError("--formats takes some of " + ",".join(NAMES))
+    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL):
+        if set(given).difference(known):
+            raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = [] if flags else [part for kind in kept for part in kind.USES]
+    used = wanted or [part for kind in kept for part in kind.USES if not flags]
     drop = [part for word in flags for part in SWITCHES[word]]
-    drop += [part for part in OPTIONAL if part not in (wanted or used)]
-    drop += ["fast"] if flags and "fast" not in wanted else []
+    drop += [part for part in OPTIONAL if part not in used + ["fast"] * (not flags)]
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
@@ -6776,9 +6745,8 @@ def show_vendor(args: Any) -> None:
     text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
-    nbytes = write_out(args.out, iter([text.encode()]))
-    lines = count_of(text.count("\n"), "line")
-    print(f"wrote {args.out}, {lines}, {count_of(nbytes, 'byte')}")
+    nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
+    print(f"wrote {args.out}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
@@ -6804,8 +6772,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     if "fast" in drop:
         text = re.sub(r"(?m)^FAST = .*", "FAST = False", text)
         text = decide(text, {"FAST": False, "BOARD": True} if "full" in drop else {"FAST": False})
-    roots = " ".join([words for part, words in API.items() if part not in drop])
-    text = drop_unnamed(text, set(roots.split()))
+    roots = {word for part in API if part not in drop for word in API[part].split()}
+    text = drop_unnamed(text, roots)
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
@@ -6818,38 +6786,32 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 
     def truth(test: Any) -> "Optional[bool]":
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            found = truth(test.operand)
-            return None if found is None else not found
+            return {True: False, False: True, None: None}[truth(test.operand)]
         if isinstance(test, ast.BoolOp):
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
         return known.get(test.id) if isinstance(test, ast.Name) else None
-    found = True
-    while found:
-        found, lines = False, text.split("\n")
-        for top in reversed(ast.parse(text).body):  # the outermost one of each in every round
-            blocks = [[top]] + [getattr(node, key, 0) for node in ast.walk(top)
-                                for key in ("body", "orelse")]
-            ifs = [(one, block[i + 1:]) for block in blocks if isinstance(block, list)
-                   for i, one in enumerate(block)
-                   if isinstance(one, ast.If) and truth(one.test) is not None]
-            if not ifs:
-                continue
-            found, (one, behind) = True, ifs[0]
-            chosen = one.body if truth(one.test) else one.orelse
-            stop, new = one.end_lineno, []
-            if chosen:
-                if lines[one.lineno - 1].lstrip().startswith("elif"):
-                    raise ValueError(f"line {one.lineno}: `elif` and a constant")
-                shift = chosen[0].col_offset - one.col_offset
-                new = [line[shift:] for line in lines[chosen[0].lineno - 1:chosen[-1].end_lineno]]
-                if new[0].lstrip().startswith("elif"):
-                    new[0] = new[0].replace("elif", "if", 1)
-                if isinstance(chosen[-1], (ast.Return, ast.Raise)) and behind:
-                    stop = behind[-1].end_lineno  # nothing behind it is ever reached
-            lines[one.lineno - 1:stop] = new
-        text = "\n".join(lines)
-    return text
+    lines = text.split("\n")
+    gone: Any = set()  # numbers of lines
+    shifts = [0] * len(lines)  # blanks that each line loses
+    for one in ast.walk(ast.parse(text)):
+        if not isinstance(one, ast.If) or truth(one.test) is None:
+            continue
+        start, stop, kept = one.lineno - 1, one.end_lineno or 0, range(0)
+        chosen = one.body if truth(one.test) else one.orelse
+        if chosen:
+            if lines[start].lstrip().startswith("elif"):
+                raise ValueError(f"line {one.lineno}: `elif` and a constant")
+            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or 0)
+            if lines[kept[0]].lstrip().startswith("elif"):
+                lines[kept[0]] = lines[kept[0]].replace("elif", "if", 1)
+            if isinstance(chosen[-1], (ast.Return, ast.Raise)):
+                while lines[stop][:one.col_offset].isspace():  # what is behind is never reached
+                    stop += 1
+        for i in kept:
+            shifts[i] += chosen[0].col_offset - one.col_offset
+        gone.update([i for i in range(start, stop) if i not in kept])
+    return "\n".join([line[shifts[i]:] for i, line in enumerate(lines) if i not in gone])
 
 
 def drop_unnamed(text: str, needed: Any) -> str:
@@ -6866,22 +6828,16 @@ def drop_unnamed(text: str, needed: Any) -> str:
             return []
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
-
-    def take(node: Any) -> None:
-        """Need what a statement names; what it defines inside waits."""
-        if isinstance(node, ast.ClassDef):
-            inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-            waiting.extend(inner)
-            node.body = [one for one in node.body if one not in inner]
-        for one in ast.walk(node):
-            key = named.get(type(one))
-            if key is not None:
-                needed.add(getattr(one, key))
     waiting: Any = [node for node in body if defined(node)]  # that nothing has named yet
     found: Any = [node for node in body if not defined(node)]
     while found:
         for node in found:
-            take(node)
+            if isinstance(node, ast.ClassDef):  # what it defines inside waits
+                inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
+                waiting += inner
+                node.body = [one for one in node.body if one not in inner]
+            needed.update([getattr(one, named[type(one)])
+                           for one in ast.walk(node) if type(one) in named])
         found = [node for node in waiting if needed.intersection(defined(node))]
         waiting = [node for node in waiting if node not in found]
     for node in sorted(waiting, key=lambda node: -int(node.lineno)):
