@@ -730,9 +730,8 @@ class Reader:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
                            owner=self.owner)
 
-    def error(self, what: str, field: str = "", offset: Any = None,
-              tensor: Any = None, check: str = "index",
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,
+              check: str = "index", kind: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error; its offset, unless given, is that of the field if there is a trace."""
         name = (self.prefix + field).rstrip(".")
         if offset is None and self.trace is not None:
@@ -740,8 +739,7 @@ class Reader:
         tensor = self.tensor if tensor is None else tensor
         return kind(what, offset, name or None, tensor, self.path, check)
 
-    def fault(self, what: str, field: str = "", tensor: Any = None,
-              check: str = "index") -> None:
+    def fault(self, what: str, field: str = "", tensor: Any = None, check: str = "index") -> None:
         """Raise, or note for verify, a broken rule of one field or tensor."""
         error = self.error(what, field, None, tensor, check)
         if self.faults is None:
@@ -784,9 +782,7 @@ class Cursor(Reader):
     def record(self, record: Record) -> Any:
         """Return the values of a fixed record and move behind it."""
         if self.trace is None and self.pos + record.nbytes <= self.end:
-            at = self.peek(record.nbytes)
-            self.pos += record.nbytes
-            return unpack_from(record.format, self.data, at)
+            return unpack_from(record.format, self.next_bytes(record.nbytes, ""))
         values: Any = ()
         for name, code, doc in record.rows:  # traced one by one; one that is cut is named
             start = self.pos
@@ -814,13 +810,12 @@ class Cursor(Reader):
 
     def cbor(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
              **rules: Any) -> Any:
-        """As cbor_read by its `rules`, and trace the fields; tensors are `level` deep.
+        """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
 
-        `offset` is that of the data in the file; `meaning`: (doc, meanings of the items by key,
-        or "*").
+        `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
         """
         token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
-        value, end = cbor_read(data, 0, len(data), offset, token=token, **rules)
+        value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
 
@@ -942,8 +937,6 @@ class Digest:
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
-    __slots__ = ("number",)
-
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -963,28 +956,29 @@ MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_BIG_KEYS = 64  # map keys over 64 bits: many with one hash would take hours
 
 
-def cbor_read(data: bytes, pos: int = 0, end: Any = None, base: int = 0, bignum: bool = True,
-              simple: bool = True, keys: Any = FormatError, token: Any = None) -> Any:
-    """Return (value, position behind it) of the CBOR item at data[pos:end] (RFC 8949).
+def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
+              keys: Any = FormatError, token: Any = None) -> Any:
+    """Return (value, position behind it) of the CBOR item at the start of data (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
     values make a Simple, else an error; `keys`: the error for an array or map as a map key.
     Offsets in errors are base + position. `token`, called for every head or leaf, gets (start,
     stop, depth, kind, value, its key in the container). For speed, the usual items call nothing.
     """
-    end = len(data) if end is None else end
+    pos, end = 0, len(data)
     texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
     value: Any = None
     stack: Any = []
     box: Any = []
-    left = 1  # items still to come in box; below 0: until a break
-    keyed = False  # box is a map
-    key: Any = MISSING
-    level = 0  # arrays, maps and tags around the items of box
-    tags, tag = 0, -1  # number in front of the next item; the last one
-    big_keys = 0
+    left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
+    level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
+    tag, big_keys, key = -1, 0, MISSING
     try:
         while True:
+            while left == 0:  # close what is complete
+                if not stack:
+                    return box[0], pos
+                box, left, keyed, level = stack.pop()
             start = pos
             if pos >= end:
                 raise FormatError("the data end inside an item", start)
@@ -992,77 +986,67 @@ def cbor_read(data: bytes, pos: int = 0, end: Any = None, base: int = 0, bignum:
             pos += 1
             major = head >> 5
             size = head & 31  # or the argument itself
-            if size > 23 and head != 0xFF:
-                size, pos = cbor_argument(data, pos, end, head)
-            if major < 4 or (major == 7 and head != 0xFF):  # a leaf
-                if major == 3 and 0 <= size < 24 and pos + size <= end:
-                    text = data[pos:pos + size]
-                    value = texts.get(text)
-                    if value is None:
-                        value = texts[text] = text.decode()
-                    pos += size
-                elif major == 0:
-                    value = size
-                else:
-                    value, pos = cbor_leaf(data, start, pos, end, size, simple, token)
-                if tags:
-                    if tag in (2, 3) and bignum and major == 2:
-                        value = int.from_bytes(value, "big")
-                        value = -1 - value if tag == 3 else value
-                    tags = 0
-                if token is not None:
-                    naming = keyed and key is MISSING
-                    token(start, pos, len(stack), "key" if naming else CBOR_MAJORS[major], value,
-                          key if keyed else len(box))
-                if not keyed:
-                    box.append(value)
-                elif key is MISSING:
-                    if type(value) is int and not -(1 << 64) <= value < 1 << 64:
-                        big_keys += 1
-                        if big_keys > MAX_BIG_KEYS:
-                            raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers "
-                                              "over 64 bits" % MAX_BIG_KEYS, start)
-                    if value in box or (value != value and [k for k in box if k != k]):
-                        raise FormatError(f"key {show(value)} twice", start)
-                    key = value
+            if size > 23:
+                if head == 0xFF:  # the break
+                    if left >= 0 or tags or key is not MISSING:
+                        raise FormatError("a break outside an indefinite-length item", start)
+                    if token is not None:
+                        token(start, pos, len(stack), "break", None, None)
+                    left = 0
                     continue
-                else:
-                    box[key] = value
-                    key = MISSING
-                left -= 1
-            elif major < 7:  # an array, a map or a tag
-                if keyed and key is MISSING and major < 6:
+                size, pos = cbor_argument(data, pos, end, head)
+            naming = keyed and key is MISSING  # a map key comes
+            if major == 3 and 0 <= size < 24 and pos + size <= end:
+                text = data[pos:pos + size]
+                value = texts.get(text)
+                if value is None:
+                    value = texts[text] = text.decode()
+                pos += size
+            elif major == 0:
+                value = size
+            elif 3 < major < 7:  # an array, a map or a tag
+                if naming and major < 6:
                     raise keys("a map key is an array or a map", start)
                 if level + tags >= MAX_DEPTH:
                     raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
                 if major < 6 and size > (end - pos) >> major - 4:
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
-                if token is not None:
-                    token(start, pos, len(stack), CBOR_MAJORS[major], size,
-                          key if keyed else len(box))
-                if major == 6:
-                    tags, tag = tags + 1, size
-                    continue
+                value = size
+            else:
+                value, pos = cbor_leaf(data, start, pos, size, simple, token)
+                if tags and tag in (2, 3) and bignum and major == 2:
+                    value = int.from_bytes(value, "big")
+                    value = -1 - value if tag == 3 else value
+            if token is not None:
+                kind = "key" if naming and major != 6 else CBOR_MAJORS[major]
+                token(start, pos, len(stack), kind, value, key if keyed else len(box))
+            if major == 6:
+                tags, tag = tags + 1, size
+                continue
+            if naming:
+                if type(value) is int and not -(1 << 64) <= value < 1 << 64:
+                    big_keys += 1
+                    if big_keys > MAX_BIG_KEYS:
+                        raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers over "
+                                          "64 bits" % MAX_BIG_KEYS, start)
+                if value in box or (value != value and [k for k in box if k != k]):
+                    raise FormatError(f"key {show(value)} twice", start)
+                key, tags = value, 0
+                continue
+            opens = 3 < major < 6
+            if opens:
                 value = [] if major == 4 else Map()
-                if keyed:
-                    box[key] = value
-                else:
-                    box.append(value)
-                stack.append((box, left - 1, keyed, level))
-                box, left, keyed, key = value, size, major == 5, MISSING
-                level += tags + 1
-                tags = 0
-            else:  # ff, the break
-                if left >= 0 or tags or key is not MISSING:
-                    raise FormatError("a break outside an indefinite-length item", start)
-                if token is not None:
-                    token(start, pos, len(stack), "break", None, None)
-                left = 0
-            while left == 0:  # close what is complete
-                if not stack:
-                    return box[0], pos
-                box, left, keyed, level = stack.pop()
+            if keyed:
+                box[key] = value
+                key = MISSING
+            else:
+                box.append(value)
+            left -= 1
+            if opens:
+                stack.append((box, left, keyed, level))
+                box, left, keyed, level = value, size, major == 5, level + tags + 1
+            tags = 0
     except (FormatError, UnicodeError) as caught:
         error = caught if isinstance(caught, FormatError) else FormatError(
             "text is not UTF-8", start)
@@ -1087,12 +1071,11 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     return int.from_bytes(data[pos:stop], "big"), stop
 
 
-def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bool,
-              token: Any) -> Any:
+def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token: Any) -> Any:
     """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
     major, code = data[start] >> 5, data[start] & 31
-    if major < 2:
-        return (size if major == 0 else -1 - size), pos
+    if major == 1:
+        return -1 - size, pos
     if major == 7:
         if code > 24:  # half, single or double precision
             return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
@@ -1101,6 +1084,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
         if size not in CBOR_SIMPLE and not simple:
             raise FormatError(f"simple value {size}", start)
         return CBOR_SIMPLE.get(size, Simple(size)), pos
+    end = len(data)
     if size >= 0:
         if pos + size > end:
             raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
@@ -1109,18 +1093,18 @@ def cbor_leaf(data: bytes, start: int, pos: int, end: int, size: int, simple: bo
             raise FormatError("text is not UTF-8", start)
         return value, pos + size
     parts: Any = []  # size -1: chunks, until a break
-    while pos < end and data[pos] != 0xFF:
+    while pos < end:
         start, head = pos, data[pos]
+        if head == 0xFF:
+            return ("" if major == 3 else b"").join(parts), pos + 1
         if head >> 5 != major or head & 31 > 27:
             raise FormatError("a chunk of another type in a chunked string", start)
         size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, end, size, simple, None)
+        part, pos = cbor_leaf(data, start, pos, size, simple, None)
         parts.append(part)
         if token is not None:
             token(start, pos, 0, "chunk", part, None)
-    if pos >= end:
-        raise FormatError("the data end inside a chunked string", pos)
-    return ("" if major == 3 else b"").join(parts), pos + 1
+    raise FormatError("the data end inside a chunked string", pos)
 
 
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
@@ -1143,10 +1127,9 @@ class CborFields:
     """
 
     def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
-        self.trace, self.base = trace, base
-        self.level = level  # depth of the entries of tensors
+        self.trace, self.base, self.level = trace, base, level
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
-        self.start = -1  # of the key or tag in front of the next value
+        self.starts: Any = []  # of the keys, tags and chunks in front of the next value
         self.rows: Any = []  # an open plain list: itself, its items
 
     def join(self, depth: int, key: Any) -> str:
@@ -1159,12 +1142,10 @@ class CborFields:
         return self.join(depth, key) or "item"
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        begin = start if self.start < 0 else self.start
-        if kind == "chunk":
+        self.starts.append(start)
+        if kind in ("key", "tag", "chunk"):
             return
-        self.start = begin if kind in ("key", "tag") else -1
-        if self.start >= 0:
-            return
+        begin, self.starts = min(self.starts), []
         path, doc, items = self.boxes[depth]
         opens = kind in ("array", "map")
         if self.rows and not opens:  # the path of an item is made if it is shown
@@ -1175,8 +1156,8 @@ class CborFields:
             return
         self.flush()
         if kind == "break":
-            self.trace.end(self.base + start, stop - start, path or "item", depth - 1,
-                           self.owner(depth - 1, path))
+            owner = self.owner(depth - 1, path)
+            self.trace.end(self.base + start, stop - start, path or "item", depth - 1, owner)
             return
         path = self.join(depth, key)
         if items is not None:  # else an item has the meaning of its container
@@ -1184,10 +1165,7 @@ class CborFields:
         if opens:
             del self.boxes[depth + 1:]
             self.boxes.append((path, doc, items))
-            if value == 0:
-                value = [] if kind == "array" else {}
-            elif value < 0:
-                value = None
+            value = {-1: None, 0: [] if kind == "array" else {}}.get(value, value)
         self.rows.append((begin, stop, depth, path, value, doc, start - begin))
         if kind != "array" or value == [] or items is not None:
             self.flush()
@@ -1240,13 +1218,10 @@ def cbor_float(value: float) -> bytes:
     """Return a float in the shortest of the three precisions that holds it exactly."""
     if value != value:
         return b"\xf9\x7e\x00"
-    for head, code in ((0xF9, "e"), (0xFA, "f")):
-        try:
-            data = pack(">B" + code, head, value)
-            if unpack_from(">" + code, data, 1)[0] == value:
-                return data
-        except OverflowError:
-            pass
+    for head, code, limit in ((0xF9, "e", 65520.0), (0xFA, "f", FLOAT32_LIMIT)):
+        data = pack(">B" + code, head, to_inf(value, limit))
+        if unpack_from(">" + code, data, 1)[0] == value:
+            return data
     return pack(">Bd", 0xFB, value)
 
 
@@ -1269,11 +1244,11 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
         return cbor_head(0, value) if value >= 0 else cbor_head(1, -1 - value)
-    if isinstance(value, float):
-        return cbor_float(value)
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
+    if isinstance(value, float):
+        return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     depth += 1
@@ -1395,8 +1370,8 @@ def msgpack_loads(data: Any) -> Any:
                 limit = f"MAX_MSGPACK_DEPTH = {MAX_MSGPACK_DEPTH}"
                 raise FormatError(f"MessagePack: nested deeper than {limit}", start)
             if value * (1 if kind == "array" else 2) > end - pos:
-                raise FormatError(f"MessagePack: {kind} of {value} items, {end - pos} bytes left",
-                                  start)
+                what = f"{kind} of {value} items, {end - pos} bytes left"
+                raise FormatError("MessagePack: " + what, start)
             size, value = value, [] if kind == "array" else Map()
         elif kind in ("str", "bin", "ext"):
             value, pos = _msgpack_body(data, kind, start, pos, value)
@@ -1457,19 +1432,16 @@ class MsgpackReader(Cursor):
         """Return a count of items; the file must have `least` bytes for each."""
         start = self.pos
         size: int = self.value(kind, field, doc)
-        if size < 0 or size * least > self.end - self.pos:
-            left = self.end - self.pos
-            raise self.error(f"{field} says {size}, too many for the {left} bytes left", field,
-                             start)
+        left = self.end - self.pos
+        if size < 0 or size * least > left:
+            what = f"{field} says {size}, too many for the {left} bytes left"
+            raise self.error(what, field, start)
         return size
 
     def text(self, field: str, doc: str) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        nbytes = self.count("str", field, doc, 1)
-        at = self.peek(nbytes)
-        data = self.data[at:at + nbytes]
-        self.pos += nbytes
+        data = self.next_bytes(self.count("str", field, doc, 1), field)
         if self.trace is not None:
             self.add(start, self.pos - start, field, msgpack_text(data), doc)
         return data
@@ -1610,7 +1582,7 @@ class FlatReader(Reader):
         fields `order`, slots of the `rows`, in this order.
         """
         slots, text, at = self.slots(table), "<i", 4
-        if sorted([slot for slot, distance in enumerate(slots) if distance]) != sorted(order):
+        if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
             return None
         for slot in order:
             code = rows[slot][1]
@@ -1628,12 +1600,10 @@ class FlatReader(Reader):
             raise self.wrong(f"string of {nbytes} bytes, {self.end - pos - 4} left", pos, field)
         if self.data[stop]:
             raise self.wrong("no NUL behind the string", pos, field)
-        try:
-            text: str = self.data[pos + 4:stop].decode()
-        except UnicodeError:
+        text = decode_text(self.data[pos + 4:stop])
+        if text is None:
             raise self.wrong("text is not UTF-8", pos, field)
-        if self.trace is not None:
-            self.note(pos, nbytes + 5, field, text, doc)
+        self.note(pos, nbytes + 5, field, text, doc)
         return text
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
@@ -1646,31 +1616,28 @@ class FlatReader(Reader):
 
     def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
         """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
-        size, = unpack_from("<I", self.data, pos)
-        if pos + 4 + size * WIDTH[code] > self.end:
-            self.vector(pos, WIDTH[code], field)  # raises
+        size = self.vector(pos, WIDTH[code], field)
         if limit and size > limit:
             raise self.wrong(f"{size} elements, {limit} is the limit", pos, field, Unsupported)
         values = unpack_from(f"<{size}{code}", self.data, pos + 4)
-        if self.trace is not None:
-            self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
+        self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
         return values
 
     def offsets(self, pos: int, field: str, doc: str = "") -> "List[int]":
         """Return where the offsets of the vector at a position lead."""
         size = self.vector(pos, 4, field)
         self.note(pos, 4, field, size, doc)
-        at, end = pos + 4, self.end - 4
-        steps = unpack_from(f"<{size}I", self.data, at)
-        targets = [at + 4 * i + step for i, step in enumerate(steps)]
-        if self.trace is None and targets and min(steps) and max(targets) <= end:
+        steps = unpack_from(f"<{size}I", self.data, pos + 4)
+        targets = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
+        if self.trace is None and targets and min(steps) and max(targets) <= self.end - 4:
             return targets
         for i, step in enumerate(steps):
-            self.target(at + 4 * i, f"{field}[{i}]")  # raises where it leads astray
+            at, name = targets[i] - step, f"{field}[{i}]"
+            self.target(at, name)  # raises where it leads astray
             if self.trace is not None:
-                name = f"{self.prefix}{field}[{i}]"
-                self.trace.add(self.base + at + 4 * i, 4, name, step, f"table at {targets[i]}",
-                               self.depth, owner=name + ".")
+                name = self.prefix + name
+                self.trace.add(self.base + at, 4, name, step, f"table at {targets[i]}", self.depth,
+                               owner=name + ".")
         return targets
 
 
@@ -1763,18 +1730,15 @@ class FlatBuilder:
 
     def __init__(self) -> None:
         self._parts: "List[bytes]" = []  # last part first
-        self._used = 0
-        self._align_max = 1
+        self._used, self._align_max = 0, 4
         self._vtables: Any = {}
         self._plans: Any = {}
 
-    def _put(self, data: bytes, size: int = 1, lead: int = 4) -> int:
-        """Add data, zeros behind them so that `size` divides the place `lead` bytes into them."""
-        zeros = -(self._used + len(data) - lead) % size
+    def _put(self, data: bytes, size: int = 1) -> int:
+        """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
+        zeros = -(self._used + len(data) - 4) % size
         self._parts.append(data + bytes(zeros) if zeros else data)
         self._used += len(data) + zeros
-        if size > self._align_max:
-            self._align_max = size
         return self._used
 
     def string(self, text: str) -> int:
@@ -1784,6 +1748,7 @@ class FlatBuilder:
     def scalars(self, code: str, values: Any) -> int:
         """Add a vector of numbers, aligned to the element size even if empty."""
         size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
+        self._align_max = max(size, self._align_max)
         return self._put(pack(f"<I{len(values)}{code}", len(values), *values), size)
 
     def offsets(self, places: "List[int]") -> int:
@@ -1825,26 +1790,21 @@ class FlatBuilder:
         """Return how one pack makes a table of these fields: (struct format, bytes of the table,
         (index, distance) of offsets, alignment, vtable). `at`: bytes behind it, modulo 8.
         """
-        start, align = at, 4
+        start, align, text = at, 4, ""
         places: "Dict[int, int]" = {}  # of the slots
         for slot, code in stored:
             size = 4 if code == "offset" else WIDTH.get(code)
             if not size or not 0 <= slot < 32765 or slot in places:
                 raise ValueError(f"slot {show(slot)} with the code {show(code)}")
-            at = round_up(at + size, size)
-            places[slot] = at
-            align = max(size, align)
-        at = round_up(at + 4, 4)
-        text, stop = "<i", 4
-        for slot, code in reversed(stored):
-            text += "%dx%s" % (at - places[slot] - stop, "I" if code == "offset" else code)
-            stop = at - places[slot] + WIDTH.get(code, 4)
-        text += f"{at - start - stop}x"
+            places[slot] = round_up(at + size, size)
+            zeros = places[slot] - size - at  # behind the field
+            text = "%s%dx%s" % ("I" if code == "offset" else code, zeros, text)
+            at, align = places[slot], max(size, align)
+        text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
         offsets = [(i, at - places[row[0]]) for i, row in enumerate(stored) if row[1] == "offset"]
-        count = max(places) + 1 if places else 0
-        distances = [at - places.get(i, at) for i in range(count)]
-        vtable = pack(f"<{count + 2}H", 4 + 2 * count, at - start, *distances)
-        return text, at - start, offsets, align, vtable
+        vtable = [at - start] + [at - places.get(i, at) for i in range(max(places, default=-1) + 1)]
+        count = len(vtable) + 1
+        return text, at - start, offsets, align, pack(f"<{count}H", 2 * count, *vtable)
 
     def finish(self, root: int) -> bytes:
         """Return the buffer whose root table is at this place."""
