@@ -131,28 +131,22 @@ WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when
 class FormatError(ValueError):
     """The bytes break a rule of the format.
 
-    `offset` counts from the start of the file, `field` is named as in explain(), `check` is the
-    row of verify() that it belongs to.
+    `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
     """
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
                  check: str = "index") -> None:
         super().__init__(what, offset, field, tensor, path, check)
-        self.what, self.check = what, check
-        self.offset, self.field = offset, field
-        self.tensor, self.path = tensor, path
+        self.what, self.offset, self.field = what, offset, field
+        self.tensor, self.path, self.check = tensor, path, check
 
     def __str__(self) -> str:
-        text = self.what
-        if self.tensor is not None:
-            text = f"tensor {quote(self.tensor)}: {text}"
-        if self.path is not None:
-            text = f"{self.path}: {text}"
-        place = [] if self.offset is None else ["at 0x%x" % self.offset]
-        if self.field is not None:
-            place.append(self.field)
-        return f"{text} ({', '.join(place)})" if place else text
+        path = "" if self.path is None else f"{self.path}: "
+        name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
+        place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
+        place += [] if self.field is None else [self.field]
+        return f"{path}{name}{self.what}" + (f" ({', '.join(place)})" if place else "")
 
 
 class Unsupported(FormatError):
@@ -195,9 +189,8 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        data = text.encode("utf-8", errors)
         if not BOARD or not [c for c in text if 0xD800 <= ord(c) < 0xE000]:
-            return data  # MicroPython encodes surrogates, too
+            return text.encode("utf-8", errors)  # MicroPython encodes surrogates, too
     except UnicodeError:
         pass
     raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
@@ -2699,10 +2692,8 @@ class Sparse(Tensor):
             stored, start = parts["values"].stored, parts["values"].start
         stored = Storage(stored.source, stored.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, start, attrs, format)
-        self._parts = parts
-        self._read = read  # makes the parts
-        self._places = places  # (key, offset, nbytes) of the parts beside the values
-        self.own_attrs = own_attrs
+        self._parts, self._read = parts, read  # or what makes them
+        self._places, self.own_attrs = places, own_attrs  # (key, offset, nbytes) of other parts
 
     @property
     def components(self) -> "Dict[str, Tensor]":
@@ -2720,12 +2711,19 @@ class Sparse(Tensor):
                                    for key, offset, nbytes in self._places]
 
     def todense(self) -> Tensor:
-        parts = self.components
+        parts, shape = self.components, self.shape
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
         out, size = bytearray(self.nbytes), self.check()
-        for place, value in zip(find_places(self.shape, parts),
-                                pieces(parts["values"].tobytes(), size)):
+        if "coords" in parts:
+            coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
+            places: Any = (sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
+                           for k in range(nnz))
+        else:
+            indptr, indices = parts["indptr"].data, parts["indices"].data
+            places = (i * shape[1] + column for i in range(shape[0])
+                      for column in indices[indptr[i]:indptr[i + 1]])
+        for place, value in zip(places, pieces(parts["values"].tobytes(), size)):
             out[place * size:place * size + size] = value
         return self.in_memory(out)
 
@@ -2735,10 +2733,10 @@ class Sparse(Tensor):
     def copy(self, **changes: Any) -> Tensor:
         if "stored" in changes:  # the dense form: what described the parts is gone
             changes.setdefault("attrs", self.attrs_without(self.own_attrs))
-            return super().copy(**changes)
         new = super().copy(**changes)
-        return Sparse(new.name, new.dtype, new.shape, new.stored, new.start, new.attrs, new.format,
-                      self._parts, self._read, self._places, self.own_attrs)
+        return new if "stored" in changes else Sparse(
+            new.name, new.dtype, new.shape, new.stored, new.start, new.attrs, new.format,
+            self._parts, self._read, self._places, self.own_attrs)
 
     # <full>
     def __reduce__(self) -> Any:
@@ -2761,10 +2759,9 @@ class Sparse(Tensor):
         indices, indptr = parts["indices"].data, parts["indptr"].data
         order = [k for start, stop in zip(indptr, indptr[1:])
                  for k in sorted(range(start, stop), key=lambda k: indices[k])]
-        if order != list(range(len(order))):
-            for key in ("values", "indices"):
-                values = list(pieces(parts[key].tobytes(), parts[key].check()))
-                parts[key] = parts[key].in_memory(b"".join([values[k] for k in order]))
+        for key in ("values", "indices") if order != sorted(order) else ():
+            values = list(pieces(parts[key].tobytes(), parts[key].check()))
+            parts[key] = parts[key].in_memory(b"".join([values[k] for k in order]))
         return parts
 
     @staticmethod
@@ -2784,10 +2781,9 @@ class Sparse(Tensor):
         why = check_parts(shape, parts)
         if why is not None:
             raise ValueError(why)
-        values = parts["values"]
         if "coords" in parts:
-            parts["coords"] = parts["coords"].copy(shape=(len(shape), values.size))
-        return Sparse("", values.dtype, shape, None, 0, Map(attrs.items()), None, parts)
+            parts["coords"] = parts["coords"].copy(shape=(len(shape), parts["values"].size))
+        return Sparse("", parts["values"].dtype, shape, None, 0, Map(attrs.items()), None, parts)
     # </save>
 
 
@@ -2827,20 +2823,6 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
     return None
 
 
-def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "Iterator[int]":
-    """Yield the place of each stored value among the elements of the dense form."""
-    if "coords" in parts:
-        coords, nnz = parts["coords"].data, parts["values"].size
-        strides = row_major(shape, 1)
-        for k in range(nnz):
-            yield sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
-        return
-    indptr, indices = parts["indptr"].data, parts["indices"].data
-    for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
-        for column in indices[start:stop]:
-            yield i * shape[1] + column
-
-
 # -- [6c] quantized ------------------------------------------------------------------------------
 
 
@@ -2858,14 +2840,10 @@ class Plan:
 
 
 class Quantized(Tensor):
-    """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales.
-
-    A format registers in SCHEMES, by the attr that holds the scheme, an object with
-    scheme_of(attr) -> dict or None and plan(tensor, scheme) -> Plan.
-    """
+    """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
-    SCHEMES: Facts = {}
+    SCHEMES: Facts = {}  # by the attr: what has scheme_of(attr) -> dict or None, plan(tensor, dict)
 
     def _found(self) -> "Tuple[Any, Facts]":
         """Return (what its format registered, the scheme)."""
@@ -2894,10 +2872,10 @@ class Quantized(Tensor):
     def values(self) -> Tensor:
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
-        raw, bits, half = self.raw, plan.bits, 1 << plan.bits - 1
+        raw, kind, bits, half = self.raw, plan.kind, plan.bits, 1 << plan.bits - 1
         codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
-        return self._made("float32" if plan.kind else "int8", self.shape, [
-            minifloat(plan.kind, c) if plan.kind else (c ^ half) - half for c in codes])
+        table = [minifloat(kind, c) if kind else (c ^ half) - half for c in range(2 * half)]
+        return self._made("float32" if kind else "int8", self.shape, [table[c] for c in codes])
 
     @property
     def scales(self) -> Tensor:
@@ -2913,9 +2891,8 @@ class Quantized(Tensor):
         block = self.plan().block
         step = self.size if block is None else block[-1]
         if block is not None and (set(block[:-1]) - {1} or self.shape[-1] % step):
-            raise self.error("the block shape %s has two meanings among the backends that write "
-                             "it; only blocks along the last dimension, which they divide, are "
-                             "dequantized" % show(block), Unsupported)
+            what = f"the block shape {show(block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
         scales = list(self.scales.flat)
         made = self._made("float32", self.shape, [
             value * scales[i // step] for i, value in enumerate(self.values.flat)])
@@ -2942,16 +2919,12 @@ def minifloat(kind: str, code: int) -> float:
     """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
     if kind == "E8M0":
         return float("nan") if code == 255 else 2.0 ** (code - 127)
-    if kind == "E5M2":  # the upper half of a float16
-        return float(unpack_from("<e", bytes([0, code]), 0)[0])
-    if kind == "E4M3":
-        sign, exponent, fraction = code >> 7, code >> 3 & 15, code & 7
-        if exponent == 15 and fraction == 7:
-            return float("nan")
-        value = fraction * 2.0 ** -9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
-    else:
-        sign, value = code >> 3, (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)[code & 7]
-    return -value if sign else value
+    if kind == "E4M3" and code & 127 == 127:
+        return float("nan")
+    # Shifted to the bits of a float16, the others differ from it by a power of two.
+    low, shift, factor = {"E5M2": (7, 8, 1), "E4M3": (7, 7, 1 << 8), "E2M1": (3, 9, 1 << 14)}[kind]
+    bits = code >> low << 15 | (code & (1 << low) - 1) << shift
+    return float(unpack_from("<e", pack("<H", bits), 0)[0] * factor)
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
@@ -5116,10 +5089,9 @@ NAMES = [kind.NAME for kind in FORMATS]
 
 def find_format(name: str) -> "Format":
     """Return the entry of FORMATS with this name."""
-    for kind in FORMATS:
-        if kind.NAME == name:
-            return kind
-    raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    if name not in NAMES:
+        raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    return FORMATS[NAMES.index(name)]
 
 
 def kind_of(source: Any, name: Any) -> "Format":
@@ -5135,8 +5107,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
     if head[:8] == b"version ":
         what += "; a Git LFS pointer, fetch the file itself"
-    left_out = [name for name, magics in LEFT_OUT
-                for magic in magics if head[:len(magic)] == magic]
+    left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
         what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
     error = Unsupported if left_out else FormatError
@@ -5160,10 +5131,9 @@ def detect(source: Any) -> "Optional[str]":
 
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
     """Raise TypeError for an option that is not known."""
-    for key in options:
-        if key not in known:
-            texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-            raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
+    for key in [key for key in options if key not in known]:
+        texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+        raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
@@ -5223,11 +5193,8 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
 # <save>
 def _as_items(tensors: Any) -> Items:
     """Return (name, Tensor) pairs of a mapping or of pairs; no name comes twice."""
-    pairs = tensors.items() if hasattr(tensors, "items") else tensors
-    if isinstance(tensors, File):
-        pairs = in_order(tensors)
     items: "Dict[str, Tensor]" = Map()
-    for name, value in pairs:
+    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in items:
@@ -5241,10 +5208,10 @@ def _as_items(tensors: Any) -> Items:
     return list(items.items())
 
 
-def in_order(file: File) -> Items:
-    """Return a File's items, by offset where the format sorts its index."""
-    items = list(file.items())
-    if not find_format(file.format).DATA_ORDER:
+def in_order(tensors: Any) -> Items:
+    """Return the items of a mapping; of a File by offset where the format sorts its index."""
+    items = list(tensors.items())
+    if not isinstance(tensors, File) or not find_format(tensors.format).DATA_ORDER:
         return items
     keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
@@ -5267,22 +5234,19 @@ def check_stored(items: Items) -> None:
             seen.add(key)
 
 
-def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any,
-                options: Facts) -> Chunks:
+def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-    same = isinstance(tensors, File) and tensors.format == kind.NAME
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
-        attrs = tensors.attrs if same else {}
+        attrs = tensors.attrs if isinstance(tensors, File) and tensors.format == kind.NAME else {}
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
-    known = ", ".join(kind.FILE_ATTRS)
-    for key in attrs:
-        if key not in kind.FILE_ATTRS:
-            raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
+    for key in [key for key in attrs if key not in kind.FILE_ATTRS]:
+        known = ", ".join(kind.FILE_ATTRS)
+        raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = _as_items(tensors)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
@@ -5334,7 +5298,10 @@ def write_out(target: Any, chunks: Chunks) -> int:
         return write_all(target, chunks)
     path = path_of(target)
     if not BOARD and hasattr(os, "replace"):
-        return _write_beside(path, chunks)
+        if not os.path.exists(path) or os.path.isfile(path):
+            return _write_beside(path, chunks)
+        with open(path, "wb") as stream:  # a device, a pipe (or a folder: an OSError)
+            return write_all(stream, chunks)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
         total = write_all(stream, chunks)
@@ -5364,14 +5331,20 @@ def write_all(stream: Any, chunks: Chunks) -> int:
 
 def _write_beside(path: str, chunks: Chunks) -> int:
     """Write a file beside the target, then rename it over the target."""
-    exists = os.path.exists(path)
-    if exists and not os.path.isfile(path):  # a device, a pipe (or a folder: an OSError)
-        with open(path, "wb") as stream:
-            return write_all(stream, chunks)
     path = os.path.realpath(path)
-    stream, temporary = _open_beside(path)
+    (folder, name), number = os.path.split(path), 0
+    stream: Any = None
+    while stream is None:  # count until a name is free
+        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+        try:
+            stream = open(temporary, "xb")
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            error.filename = path  # the one that the user knows
+            raise
     try:
-        if exists and hasattr(os, "chmod"):  # before anybody else can read it
+        if os.path.exists(path) and hasattr(os, "chmod"):  # before anybody else can read it
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
         with stream:
             total = write_all(stream, chunks)
@@ -5389,28 +5362,14 @@ def _write_beside(path: str, chunks: Chunks) -> int:
         os.remove(temporary)
         raise
     try:  # make the rename durable where folders can be synced (not on Windows)
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        opened = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(opened)
         finally:
-            os.close(folder)
+            os.close(opened)
     except (OSError, AttributeError):
         pass
     return total
-
-
-def _open_beside(path: str) -> "Tuple[Any, Any]":
-    """Return (stream, name) of a new file beside the target: count until a name is free."""
-    (folder, name), number = os.path.split(path), 0
-    while True:
-        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
-        try:
-            return open(temporary, "xb"), temporary
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            error.filename = path  # the one that the user knows
-            raise
 # </save>
 
 
@@ -5688,7 +5647,7 @@ class Report:
 def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    The Report is true when nothing failed. It comes for broken files too; OSError passes.
+    It comes for broken files too, and is true when nothing failed; OSError passes.
     """
     opened = open_source(source, True)
     try:
@@ -5706,8 +5665,7 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     faults: Any = []
     fields, parsed, error = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, _, found = parsed or (None, None, {})
-    tensors = list(found.values())
+    attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     texts = {
@@ -5722,22 +5680,19 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
-    for fault in faults:
-        if fault.check not in kind.CHECKS:
-            report.fail(fault)
     if error is None:
-        _verify_padding(report, kind, source, fields, faults)
+        _verify_padding(report, kind, source, fields)
         _verify_layout(report, kind, attrs, tensors)
         _verify_data(report, kind, source, tensors)
         for text in kind.remarks(fields, attrs, tensors):
             report.add("note", "upstream", text)
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        _verify_canonical(report, kind, source, File(kind.NAME, source, *parsed))
+        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)))
     return report
 
 
-def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -> None:
-    """Note whether the file, saved again in the order of its data, is the same."""
+def _save_again(kind: "Format", source: Any, file: File) -> Any:
+    """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
     plain = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
     places = dict(plain) if plain == sorted(plain) else {}  # bytes there are copied as they are
@@ -5749,32 +5704,25 @@ def _verify_canonical(report: Report, kind: "Format", source: Any, file: File) -
             for piece in pieces(memoryview(chunk), BLOCK):
                 stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
                 if stored != bytes(piece):
-                    text = "saved again, it differs from here on"
                     at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
-                    report.add("note", "canonical", text, None, at)
-                    return
+                    return "note", "canonical", "saved again, it differs from here on", None, at
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        report.add("-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0])
-        return
+        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
     if at < source.nbytes:
-        report.add("note", "canonical", "saved again, it ends here", None, at)
-    else:
-        report.add("ok", "canonical", "saved again, it has the same bytes")
+        return "note", "canonical", "saved again, it ends here", None, at
+    return "ok", "canonical", "saved again, it has the same bytes"
 
 
-def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any,
-                    faults: Any) -> None:
+def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
-    unused = [field for field in fields if field.kind == "unused"]
-    if not unused or faults:  # a tensor that was left out leaves its bytes without a name
-        return
-    last = unused[-1]
-    if last.offset + last.nbytes == source.nbytes and not kind.MARKED:
-        unused.pop()
+    # A tensor that was left out for an error leaves its bytes without a name.
+    unused = [field for field in fields if field.kind == "unused" and not report.errors]
+    if unused and not kind.MARKED and unused[-1].offset + unused[-1].nbytes == source.nbytes:
+        last = unused.pop()
         text = f"{last.nbytes} bytes after the end of the data"
         report.fail(FormatError(text, last.offset, "unused", path=source.path))
     if unused:
@@ -5805,8 +5753,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> None:
     """Check stored checksums, decode what is coded; read the same range only once."""
-    agreed, stored, decoded, total = 0, 0, 0, 0
-    most = MAX_COPIES * source.nbytes
+    statuses, decoded, total, most = [], 0, 0, MAX_COPIES * source.nbytes
     done: Any = {}
     for item in tensors:
         if item.stored.why is not None:
@@ -5818,8 +5765,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                 done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, text = done[key][0], label + done[key][1]
-            stored += 1
-            agreed += status == "ok"
+            statuses.append(status)
             if status == "FAIL":
                 report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
             elif status == "-":
@@ -5835,8 +5781,9 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                     decoded += 1
                 except FormatError as error:
                     report.fail_contents(error, item.name, part.offset)
+    agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
-               f"{agreed} of {stored} agree" if stored else "none stored")
+               f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
     if decoded:
         report.add("ok", "contents", f"{count_of(decoded, 'zstd blob')} decoded in full")
     if total > most:
@@ -5845,13 +5792,12 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
 
 def _coded_parts(report: Report, item: Any, read: bool) -> "List[Tensor]":
     """Return what to decode: the tensor, or the checked parts of a sparse one."""
-    if not is_sparse(item):
-        return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
     try:
-        return list(item.components.values()) if read else []
+        if is_sparse(item) and read:
+            return list(item.components.values())
     except FormatError as error:
         report.fail_contents(error, item.name, item.offset)
-        return []
+    return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
 
 
 FEATURES["verify"] = verify_source
@@ -5883,8 +5829,7 @@ class Summary:
 
 
 def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False,
-            **options: Any) -> Summary:
+            only: Any = None, dense: bool = False, drop: bool = False, **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
@@ -5908,8 +5853,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         if dtype not in ITEMSIZE and dtype != "qfloat":
             raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-    summary = Summary()
-    origin = find_format(file.format)
+    summary, origin = Summary(), find_format(file.format)
     chosen = _select(in_order(file), only)
     raw = sum([item.stored.nbytes for _, item in chosen if item.stored.encoding == "raw"])
     if raw > MAX_COPIES * file.nbytes:
@@ -5965,7 +5909,7 @@ def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Su
 
 def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary) -> Any:
     """Return the tensor with the dtype that `cast` asks for, and note it."""
-    old, stored = item.dtype or "", item
+    old = item.dtype or ""
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
@@ -5979,11 +5923,9 @@ def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary)
             summary.copied.append(name)
         return item
     try:
-        if is_sparse(item):
-            made, stored = item.with_values(new), item.components["values"]
-        else:
-            made = item.cast(new)
-        exact = cast_is_exact(old, new) or _round_trips(stored, old, new)
+        made = item.with_values(new) if is_sparse(item) else item.cast(new)
+        values = item.components["values"] if is_sparse(item) else item
+        exact = cast_is_exact(old, new) or _round_trips(values, old, new)
     except FormatError:
         raise
     except ValueError as error:
@@ -5995,35 +5937,29 @@ def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary)
 def _round_trips(item: Tensor, old: str, new: str) -> bool:
     """Return whether casting there and back gives the same; to integers all are: so all fit."""
     same = True
-    for block in item.blocks():
-        for piece in pieces(block, PART):
-            data = bytes(piece)
-            if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
-                tops, zeros = data[3::4], bytes(len(data) // 4)
-                if data[0::4] == data[1::4] == zeros and not (127 in tops or 255 in tops):
-                    continue
-            there = cast_block(data, old, new)
-            try:
-                same = same and bytes(cast_block(there, new, old)) == data
-            except ValueError:
-                same = False
-            if not same and new not in INT_RANGE:
-                return False
+    for data in (bytes(piece) for block in item.blocks() for piece in pieces(block, PART)):
+        if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
+            tops, zeros = data[3::4], bytes(len(data) // 4)
+            if data[0::4] == data[1::4] == zeros and not (127 in tops or 255 in tops):
+                continue
+        there = cast_block(data, old, new)
+        try:
+            same = same and bytes(cast_block(there, new, old)) == data
+        except ValueError:
+            same = False
+        if not same and new not in INT_RANGE:
+            return False
     return same
 
 
 def _leave_behind(origin: "Format", file: File, items: Items, summary: Summary) -> None:
     """Note the attrs that have no place in another format: content, or mechanics."""
-    found = [("file attribute ", key, value not in (None, {})) for key, value in file.attrs.items()]
-    found += [(f"tensor {quote(name)}: attribute ", key, True)
+    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+             for key, value in file.attrs.items()]
+    found += [(f"tensor {quote(name)}: attribute ", key, origin.is_content(key))
               for name, item in items for key in item.attrs]
-    mechanics = set()
-    for where, key, filled in found:
-        if filled and origin.is_content(key):
-            summary.dropped.append(where + show(key))
-        else:
-            mechanics.add(key)
-    summary.left_behind = sorted(mechanics)
+    summary.dropped += [where + show(key) for where, key, content in found if content]
+    summary.left_behind = sorted(set([key for _, key, content in found if not content]))
 
 
 # -- [10a] command line --------------------------------------------------------------------------
