@@ -121,7 +121,7 @@ MISSING: Any = object()  # a key that is absent
 MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
 MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
-PART = 1 << 10 if BOARD else 1 << 18  # bytes cast at a time: the steps meet in the cache
+PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 
 
@@ -378,33 +378,26 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
-def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16, of float32 bytes, 100 times as fast: 32-bit lanes of a big integer."""
-    out, nbytes = bytearray(len(data) // 2), min(len(data), 1 << 15)
-    ones = int.from_bytes(b"\x01\x00\x00\x00" * (nbytes // 4), "little")
-    halves = ones * 0x7FFF
-    for start in range(0, len(data), 1 << 15):
-        part: Any = bytes(data[start:start + nbytes])
-        tops = part[3::4]
-        if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
-            part = bytearray(part)
-            for i, number in enumerate(unpack_values("float32", part)):
-                if number != number:
-                    part[4 * i:4 * i + 3] = b"\x00\x00\xc0"
-        lanes = int.from_bytes(part, "little")
-        lanes += (lanes >> 16 & ones) + halves  # half to even
-        part = lanes.to_bytes(nbytes, "little")[:len(part)]
-        out[start // 2:start // 2 + nbytes // 2:2] = part[2::4]
-        out[start // 2 + 1:start // 2 + nbytes // 2:2] = part[3::4]
-    return out
-
-
-# float16 to float32: tables of what a byte gives to one of the four bytes
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # the low 3 bits to the top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # exponent 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
+HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
                      for exponent in [0] + list(range(113, 143)) + [255]])
+
+
+def narrow_float32(data: Any) -> bytearray:
+    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
+    data, out = bytearray(data), bytearray(len(data) // 2)
+    tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
+    if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
+        for i, number in enumerate(unpack_values("float32", data)):
+            if number != number:
+                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
+    lanes = int.from_bytes(data, "little")
+    data = (lanes + (lanes >> 16 & ones) + ones * 0x7FFF).to_bytes(len(data), "little")  # to even
+    out[0::2], out[1::2] = data[2::4], data[3::4]
+    return out
 
 
 def widen_float16(data: Any) -> Any:
@@ -414,17 +407,13 @@ def widen_float16(data: Any) -> Any:
     out = bytearray(4 * count)
     first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
     second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    out[1::4] = first.to_bytes(count, "little")
-    out[2::4] = second.to_bytes(count, "little")
-    out[3::4] = high.translate(HALF_TOP)
+    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
+    out[3::4] = tops = high.translate(HALF_TOP)
     small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
     if small:  # subnormal numbers: float32 has them with another exponent
         flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        if 16 * flags.count(1) > count:
-            numbers = unpack_values("float16", data)
-            total = sum(numbers)
-            if total == total:  # no NaN
-                return pack(f"<{count}f", *numbers)
+        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
+            return pack_values("float32", unpack_values("float16", data))
         i = flags.find(1)
         while i >= 0:
             out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
@@ -874,14 +863,13 @@ def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> bytes:
         a, b = powers[:2]
         while bits > a + b:
             d = min(bits - a, a - b) & ~7
+            if d not in masks:
+                masks[d] = (1 << d) - 1
             if x < 0:  # the first time: the bytes are not one integer yet
                 low = int.from_bytes(block[:d // 8], "little") ^ crc
                 x = int.from_bytes(block[d // 8:], "little")
             else:
-                if d not in masks:
-                    masks[d] = (1 << d) - 1
-                low = x & masks[d]
-                x >>= d
+                low, x = x & masks[d], x >> d
             bits -= d
             for power in powers[1:]:
                 x ^= low << a - d - power
@@ -2189,6 +2177,10 @@ class Tensor:
             return blocks
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
+    def parts(self) -> Chunks:
+        """Iterate over what blocks() yields, at most PART bytes at a time."""
+        return (part for block in self.blocks() for part in pieces(block, PART))
+
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
         source, offset, nbytes = self.stored.source, self.start, self.stored.nbytes
@@ -2229,8 +2221,7 @@ class Tensor:
         except ImportError:
             return self.contiguous()
         with TemporaryFile() as spool:
-            for block in self.blocks():
-                spool.write(block)
+            spool.writelines(self.blocks())
             spool.flush()
             return self.in_memory(mmap(spool.fileno(), self.nbytes))
 
@@ -2270,13 +2261,8 @@ class Tensor:
     @property
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
-        return (value for part in self.flat_parts() for value in part)
-
-    def flat_parts(self) -> Chunks:
-        """Iterate over `.flat` in sequences, each of the elements in 64 KB."""
         self.check()
-        return (unpack_values(str(self.dtype), piece) for block in self.blocks()
-                for piece in pieces(block, min(BLOCK, 1 << 16)))
+        return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
     def tolist(self) -> Any:
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2452,9 +2438,8 @@ class Cast(Tensor):
         self._base = base
 
     def blocks(self) -> Chunks:
-        for block in self._base.blocks():
-            for piece in pieces(block, PART):
-                yield cast_block(piece, str(self._base.dtype), str(self.dtype))
+        for part in self._base.parts():
+            yield cast_block(part, str(self._base.dtype), str(self.dtype))
 
     # <save>
     def transpose(self) -> Tensor:
@@ -5937,10 +5922,11 @@ def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary)
 def _round_trips(item: Tensor, old: str, new: str) -> bool:
     """Return whether casting there and back gives the same; to integers all are: so all fit."""
     same = True
-    for data in (bytes(piece) for block in item.blocks() for piece in pieces(block, PART)):
+    for part in item.parts():
+        data = bytes(part)
         if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
             tops, zeros = data[3::4], bytes(len(data) // 4)
-            if data[0::4] == data[1::4] == zeros and not (127 in tops or 255 in tops):
+            if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
                 continue
         there = cast_block(data, old, new)
         try:
@@ -6093,10 +6079,11 @@ def row_count(text: str) -> int:
 
 
 def print_stats(item: Tensor) -> None:
-    """Print the least, the greatest and the mean, which is made of the sums of parts in order."""
-    count, total, nans = 0, 0.0, 0
+    count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     ends: Any = []  # the least and the greatest so far
-    for values in item.flat_parts():
+    item.check()
+    for part in item.parts():
+        values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
             values = [value for value in values if -INFINITY < value < INFINITY]
@@ -6268,15 +6255,14 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether the row-major bytes are the same; stop at a difference."""
-    wanted, others = [(bytes(piece) for block in item.blocks() for piece in pieces(block, PART))
-                      for item in (a, b)]  # bytes: of a memoryview, each byte is an object
+    others = b.parts()
     rest = b""  # of b, not compared yet: its blocks may have other lengths
-    for piece in wanted:
-        while len(rest) < len(piece):
-            rest += next(others)
-        if not rest.startswith(piece):
+    for part in map(bytes, a.parts()):  # bytes: of a memoryview, each byte is an object
+        while len(rest) < len(part):
+            rest += bytes(next(others))
+        if not rest.startswith(part):
             return False
-        rest = rest[len(piece):]
+        rest = rest[len(part):]
     return True
 
 

@@ -1517,13 +1517,13 @@ class CastTest(TestCase):
             wanted = [bits if h & 0x7FFF <= 0x7C00 else  # NaN: the bits of its fraction stay
                       (h & 0x8000) << 16 | 0x7F800000 | (h & 0x3FF) << 13
                       for h, bits in zip(halves, numbers("uint32", wanted))]
-            got = tensorfmt.cast_block(memoryview(data), "float16", "float32")
+            got = tensor(data, "float16").astype("float32").tobytes()
             self.assertTrue(list(numbers("uint32", got)) == wanted)
         odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
         hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
         for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b""):
-            got = tensorfmt.cast_block(memoryview(data), "float32", "bfloat16")
-            self.assertEqual(bytes(got), tensorfmt.narrow_bfloat16(numbers("float32", data)))
+            got = tensor(data, "float32").astype("bfloat16").tobytes()
+            self.assertEqual(got, tensorfmt.narrow_bfloat16(numbers("float32", data)))
 
     def test_values_beyond_numbers(self):
         for old in FLOATS:
@@ -3470,9 +3470,9 @@ class CommandTest(TestCase):
                  "f": ([NAN, 1.0, INF, -INF, 3.0, INF, NAN, 0.5, -0.5], None,
                        "min -0.5, max 3.0, mean 1.0, 2 NaN, 3 infinite")}
         tensorfmt.save("s.zt", {key: tensor(row[0], row[1]) for key, row in stats.items()})
-        for block in (8, tensorfmt.BLOCK):
+        for part in (8, tensorfmt.PART):
             for key, (_, _, text) in stats.items():
-                with Changed(tensorfmt, "BLOCK", block):
+                with Changed(tensorfmt, "PART", part):
                     self.assertIn("\n" + text + "\n", self.prints("get", "s.zt", key, "--stats"))
         rows += [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
                  for name, item in load(data).items()
