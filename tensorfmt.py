@@ -4042,8 +4042,7 @@ class Primitiv(Format):
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
-    KINDS = {0x000: "shape", 0x100: "tensor", 0x200: "parameter", 0x300: "model",
-             0x400: "optimizer"}
+    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
     def detect(self, head: bytes) -> bool:
         if super().detect(head):
@@ -4055,9 +4054,8 @@ class Primitiv(Format):
                 values.append(value if kind == "int" else None)
         except FormatError:
             return False
-        known = values[:2] == [0, 1] or (
-            None not in values and pos == 15 and head[0] == head[5] == head[10] == 0xCE)
-        return known and values[2] in self.KINDS
+        known = values[:2] == [0, 1] or (pos == 15 and head[0] == head[5] == head[10] == 0xCE)
+        return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
 
     def read(self, cursor: MsgpackReader) -> Any:
         major = cursor.uint32("ver_major", "of format 0.1")
@@ -4066,10 +4064,10 @@ class Primitiv(Format):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", kind=Unsupported)
         number = cursor.uint32("data_type", "256 tensor, 768 model")
-        kind = self.KINDS.get(number)
-        if kind is None:
+        if number % 256 or number >= 256 * len(self.KINDS):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
+        kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
         metadata: Facts = Map()
         tensors: "Dict[str, Tensor]" = Map()
@@ -4087,42 +4085,32 @@ class Primitiv(Format):
         known: Any = {}  # shapes come again
         i, count = 0, cursor.count("int", "N", "parameters", 8) if kind == "model" else 1
         while i < count:
-            if FAST and kind == "model" and cursor.trace is None:
-                rows = self._usual_rows(cursor, count - i, known)
-                yield from rows
-                i += len(rows)
-                if i == count:
-                    return
-            cursor.owner, name = "", "tensor" if kind == "tensor" else "value"
+            cursor.owner, cursor.tensor, name = "", None, "value" if kind == "parameter" else kind
             if kind == "model":
                 cursor.enter("params", i)
-                size = cursor.count("array", "key", "parts of the name", 1)
-                if not size:
+                n = cursor.count("array", "key", "parts of the name", 1)
+                if not n:
                     raise cursor.error("key has no components", "key")
-                raws = [cursor.text(f"key[{j}]", "part of the name") for j in range(size)]
-                name = ".".join([self._escape(msgpack_text(raw)) for raw in raws])
-            row = self._tensor(cursor, name, known)
-            yield row
-            self._skip(cursor, row)
+                name = self._join([cursor.text(f"key[{j}]", "part of the name") for j in range(n)])
+            yield from self._tensor(cursor, name, known)
             if kind == "tensor":
                 return
-            cursor.tensor = name
-            stats = cursor.count("int", "N", "statistics", 6)
             room = max(1 << 20, MAX_COPIES * cursor.end)  # each name repeats the key
-            cursor.tensor = None
             outer, depth = cursor.prefix, cursor.depth
-            for j in range(stats):
+            for j in range(cursor.count("int", "N", "statistics", 6)):
+                cursor.tensor = None
                 cursor.enter(outer + "stats", j, depth + 1)
                 stat = msgpack_text(cursor.text("key", "name of the statistic"))
                 room -= len(name) + len(stat)
                 if room < 0:
-                    raise cursor.error("the names of the statistics would take more than "
-                                       "MAX_COPIES = %d times the file" % MAX_COPIES, "key",
-                                       tensor=name, kind=Unsupported)
-                row = self._tensor(cursor, name + ":" + stat, known)
-                yield row
-                self._skip(cursor, row)
+                    what = f"names of statistics over MAX_COPIES = {MAX_COPIES} times the file"
+                    raise cursor.error(what, "key", tensor=name, kind=Unsupported)
+                yield from self._tensor(cursor, name + ":" + stat, known)
             i += 1
+            if FAST and cursor.trace is None:
+                rows = self._usual_rows(cursor, count - i, known)
+                yield from rows
+                i += len(rows)
 
     def _usual_rows(self, cursor: MsgpackReader, most: int, known: Any) -> Any:
         """Return the rows of the next parameters, of shapes that were seen: in half of the time.
@@ -4155,30 +4143,24 @@ class Primitiv(Format):
         cursor.pos = cursor.base + start
         return rows
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Any:
-        """Return the row for admit() of the tensor that begins here."""
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
+        """Yield the row for admit() of the tensor that begins here; go on behind its data."""
         cursor.tensor, start = name, cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
         strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        kind = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        kind: Any = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
         if start >= cursor.base:  # its bytes, as written; they come again
             raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
             kind = known.setdefault(raw, kind)
-        return name, "float32", kind[0], kind[1], cursor.pos, kind[2], Tensor
-
-    @staticmethod
-    def _skip(cursor: MsgpackReader, row: Any) -> None:
-        """Go on behind the data of a tensor, which was admitted."""
-        name, _, shape, stored = row[:4]
+        yield name, "float32", kind[0], kind[1], cursor.pos, kind[2], Tensor
         if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, stored.nbytes, "data " + name, "float32 %s" % show(shape),
+            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
-        cursor.pos += stored.nbytes
+        cursor.pos += nbytes
         if cursor.pos > cursor.end:  # verify noted it
             raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
-        cursor.tensor = None
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.count("array", "dims", "dimensions", 1)
@@ -4197,20 +4179,19 @@ class Primitiv(Format):
             for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
                 cursor.enter(group, i)
                 key = msgpack_text(cursor.text("key", "name of the number"))
-                if key in seen:
-                    raise cursor.error(f"config {show(key)} is in both maps", "key",
-                                       kind=Unsupported)
                 if key in metadata:
-                    raise cursor.error(f"config {show(key)} twice", "key")
-                if group == "uint_configs":
-                    metadata[key] = cursor.uint32("value", doc)
-                else:
-                    metadata[key] = float(cursor.value("float", "value", doc))
+                    what, kind = (("is in both maps", Unsupported) if key in seen else
+                                  ("twice", FormatError))
+                    raise cursor.error(f"config {show(key)} {what}", "key", kind=kind)
+                metadata[key] = (cursor.uint32("value", doc) if group == "uint_configs" else
+                                 float(cursor.value("float", "value", doc)))
             cursor.leave()
 
-    @staticmethod
-    def _escape(part: str) -> str:
+    def _escape(self, part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
+
+    def _join(self, key: Any) -> str:
+        return ".".join([self._escape(msgpack_text(part)) for part in key])
 
     @staticmethod
     def split(name: str) -> "Tuple[List[str], Optional[str]]":
@@ -4277,9 +4258,8 @@ class Primitiv(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         kind: str = self.choose("kind", "model", options, attrs)
-        if kind not in self.KINDS.values():
-            raise ValueError("kind is one of %s, not %s" % (
-                ", ".join(sorted(self.KINDS.values())), show(kind)))
+        if kind not in self.KINDS:
+            raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not {show(kind)}")
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
             if options.get(key) not in (None, False) and kind != owner:
                 raise ValueError(f"the option {key} belongs to kind={owner!r}")
@@ -4293,15 +4273,14 @@ class Primitiv(Format):
         else:
             groups = self._groups(items, kind, bool(options.get("flat")), problems)
         self.refuse(problems)
-        number, = [code for code, name in self.KINDS.items() if name == kind]
-        head = b"".join([msgpack_dumps(n, typed=True) for n in (0, 1, number)])
+        head = self.MAGICS[0] + msgpack_dumps(256 * self.KINDS.index(kind), typed=True)
         if kind == "shape":
-            return iter([head, self._pack_shape(self.choose("dims", None, options, attrs),
-                                                self.choose("batch", 1, options, attrs))])
-        if kind == "optimizer":
+            head += self._pack_shape(self.choose("dims", None, options, attrs),
+                                     self.choose("batch", 1, options, attrs))
+        elif kind == "optimizer":
             ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
             floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
-            return iter([head, msgpack_dumps(ints, typed=True), msgpack_dumps(floats, typed=True)])
+            head += msgpack_dumps(ints, typed=True) + msgpack_dumps(floats, typed=True)
         return self._chunks(head, groups, kind)
 
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
@@ -4355,15 +4334,13 @@ class Primitiv(Format):
                 misfits = self._misfits(item, kind, raw is not None)
                 problems += [(name, text) for text in misfits]
                 fine.add(None if misfits else look)
-            alone = kind == "tensor" and (raw is not None or len(items) > 1)
-            if only is not None and (key != (only.encode(),) or alone):
+            if only is not None and only != (name if kind == "tensor" else name.split(":")[0]):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
                     kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
                 continue
             found = groups.setdefault(key, Map())
             if raw in found:
-                what = "key" if raw is None else "statistic"
-                problems.append((name, f"the same {what} twice"))
+                problems.append((name, f"the same {'key' if raw is None else 'statistic'} twice"))
             found[raw] = item
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
@@ -4381,9 +4358,6 @@ class Primitiv(Format):
             outer = outer if inside else key
         return groups
 
-    def _join(self, key: "Tuple[bytes, ...]") -> str:
-        return ".".join([self._escape(msgpack_text(part)) for part in key])
-
     def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
         yield head
         if kind == "model":
@@ -4391,8 +4365,7 @@ class Primitiv(Format):
         known: Any = {}  # parts of keys; shapes with the head of the data
         for key in sorted(groups):
             stats = groups[key]
-            value = stats.pop(None)
-            for raw, item in [(None, value)] + list(stats.items()):
+            for raw, item in [(None, stats.pop(None))] + list(stats.items()):
                 parts = (raw,) if raw is not None else key if kind == "model" else ()
                 heads = [msgpack_size("array", len(key))] if parts is key else []
                 for part in parts:
@@ -4494,6 +4467,7 @@ class Burnpack(Format):
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
         top: Any = None
+        rows: Any = ()
         if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
         if top is None:
@@ -4501,11 +4475,9 @@ class Burnpack(Format):
             if cursor.trace is not None and end < behind:
                 cursor.trace.add(end, behind - end, "rest of the metadata", None,
                                  "bytes behind the CBOR item", kind="unused")
-            rows = None
         self._check_top(cursor, top)
         metadata = top.get("metadata", Map())
-        if rows is None:
-            rows = (self._row(cursor, *pair) for pair in top["tensors"].items())
+        rows = rows or (self._row(cursor, *pair) for pair in top["tensors"].items())
         tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
@@ -4519,14 +4491,11 @@ class Burnpack(Format):
         wrong = self.TOP.check(top)
         if wrong is not None:
             raise cursor.error(wrong[1], wrong[0] or "item", None if wrong[0] else 10)
-        for field in ("tensors", "scalars"):
-            for key in top.get(field, ()):
-                if type(key) is not str:
-                    raise cursor.error(f"the name {show(key)} is not text", join_path(field, key))
-        for key, value in top.get("metadata", Map()).items():
-            if type(key) is not str or type(value) is not str:
-                raise cursor.error(f"metadata {show(key)}: {show(value)} is not text to text",
-                                   join_path("metadata", key))
+        for field in ("tensors", "scalars", "metadata"):
+            for key, value in top.get(field, Map()).items():
+                if type(key) is not str or (field == "metadata" and type(value) is not str):
+                    wrong = show(value) if type(key) is str else f"the name {show(key)}"
+                    raise cursor.error(f"{wrong} is not text", join_path(field, key))
         if len(top["tensors"]) > self.MAX_TENSORS:
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
@@ -4570,9 +4539,9 @@ class Burnpack(Format):
                 stop = at + CBOR_ENDS[rest[at]]
                 nbytes = (int.from_bytes(rest[at + 1:stop], "big") if stop > at + 1 else
                           rest[at]) - start
-                row = known.get(fields)
+                row = known.get((fields, nbytes))
                 if row is None:
-                    row = known[fields] = self._usual_kind(cursor, fields, nbytes)
+                    row = known[fields, nbytes] = self._usual_kind(cursor, fields, nbytes)
                 dtype, shape, stored, attrs = row
                 if name[-1] == 0xA4 and rest[stop:stop + 9] == b"\x68param_id":
                     at = stop + 9 + CBOR_ENDS[rest[stop + 9]]
@@ -4580,25 +4549,23 @@ class Burnpack(Format):
                     attrs += ("param_id", number)
                 elif name[-1] != 0xA3:
                     return None, None
-                if stored.nbytes != nbytes:
-                    return None, None
                 rows.append((cbor_short_text(name[:-1]), dtype, shape, stored, start, attrs,
                              Tensor))
                 name = rest[stop:]
             top, _ = cbor_read(bytes([0x9F + pairs]) + name)
-        except (ValueError, IndexError):  # the usual reader says what is wrong
-            return None, None
-        if not 1 <= pairs < 24 or count > self.MAX_TENSORS or "tensors" in top:
-            return None, None
-        top["tensors"] = Map()
-        return top, rows
+            if 1 <= pairs < 24 and count <= self.MAX_TENSORS and "tensors" not in top:
+                top["tensors"] = Map()
+                return top, rows
+        except (ValueError, IndexError):
+            pass  # the usual reader says what is wrong
+        return None, None
 
     def _usual_kind(self, cursor: Cursor, fields: bytes, nbytes: int) -> Any:
         """Return (dtype, shape, Storage, attrs) of a tensor's fields before the offsets."""
         data = b"\xa3\x65dtype" + fields + b"\x6cdata_offsets\x82\x00"
         entry, stop = cbor_read(data + pack(">BQ", 0x1B, max(nbytes, 0)))
         _, dtype, shape, stored, _, attrs, _ = self._row(cursor, "", entry)
-        if stop < len(data) + 9 or (attrs and type(attrs[1]) is not str):
+        if nbytes < 0 or stop < len(data) + 9 or (attrs and type(attrs[1]) is not str):
             raise ValueError("the dtype is a map, which tensors must not share")
         return dtype, shape, stored, attrs
 
@@ -4619,12 +4586,10 @@ class Burnpack(Format):
         return None, (), None, (
             "dtype", f"dtype is {show(code)}, neither text nor a map of one text key")
 
-    def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
-                layout: Any) -> "Tuple[str, int]":
+    def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
         size, aligned = cursor.end, round_up(packed, 256)
-        ranges = sorted([(item.start, item.start + item.stored.nbytes)
-                         for item in tensors.values()])
+        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
         stops = [0] + [stop for _, stop in ranges]
         end = max(stops)
         if layout is None and size < aligned + end and (end == 0 or (
@@ -4635,8 +4600,7 @@ class Burnpack(Format):
                     and not [1 for start, stop in ranges if start % 256 and stop > start]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
-                    "layout=\"packed\" or \"aligned\" settles it", "metadata_size", 6,
-                    check="bounds")
+                    'layout="packed" or "aligned" settles it', "metadata_size", 6, check="bounds")
         base = packed if layout == "packed" else aligned
         if size < base + end:
             raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
@@ -4669,8 +4633,7 @@ class Burnpack(Format):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         items = self._reorder(items, options.get("tensor_order"))
         problems = self.check_items(items, metadata, options)
-        entries: Any = []
-        end = 0
+        entries, end = [], 0
         for name, item in items:
             own = self.own_attrs(item)
             code, param_id = own.get("burn_dtype"), own.get("param_id")
@@ -4688,31 +4651,27 @@ class Burnpack(Format):
         scalars = options.get("scalars")
         scalars = attrs.get("scalars") if scalars is None else self._check_scalars(scalars)
         self.refuse(problems)
-        starts = [entry[1] for entry in entries]
-        entries.sort(key=lambda entry: entry[0])  # by code points, as by the bytes of UTF-8
-        more = [(key, Map(sorted(pairs.items()))) for key, pairs in (
-            ("metadata", metadata), ("scalars", scalars)) if pairs]
-        data = b"".join([cbor_head(5, 1 + len(more)), cbor_dumps("tensors"), cbor_head(
-            5, len(entries))] + self._pack_entries(entries)
-            + [cbor_dumps(item) for pair in more for item in pair])
+        more = Map([(key, Map(sorted(pairs.items()))) for key, pairs in (
+            ("metadata", metadata), ("scalars", scalars)) if pairs])
+        data = b"".join([cbor_head(5, 1 + len(more)), b"\x67tensors", cbor_head(5, len(entries))]
+                        + self._pack_entries(entries) + [cbor_dumps(more)[1:]])
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = round_up(10 + len(data), 256)
         return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
-                            [base + start for start in starts], base + end)
+                            [base + entry[1] for entry in entries], base + end)
 
-    @staticmethod
-    def _pack_entries(entries: Any) -> "List[bytes]":
+    def _pack_entries(self, entries: Any) -> "List[bytes]":
+        """Return the map of tensors in parts, sorted by name: code points sort as UTF-8 does."""
         known: Any = {}  # a dtype and a shape come again
         parts = []
-        for name, start, end, item, code, param_id in entries:
+        for name, start, end, item, code, param_id in sorted(entries, key=lambda row: row[0]):
             key = (code, item.shape) if type(code) is str else None
             fields = known.get(key)
             if fields is None or key is None:
-                fields = known[key] = b"".join([
-                    b"\x65dtype", cbor_dumps(code, depth=3), b"\x65shape", cbor_dumps(item.shape),
-                    b"\x6cdata_offsets\x82"])
+                fields = known[key] = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]),
+                                                 depth=2)[1:] + b"\x6cdata_offsets\x82"
             raw = encode_text(name)
             parts += [cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
                       fields, cbor_head(0, start), cbor_head(0, end)]
@@ -4720,8 +4679,7 @@ class Burnpack(Format):
                 parts += [b"\x68param_id", cbor_head(0, param_id)]
         return parts
 
-    @staticmethod
-    def _reorder(items: Items, order: Any) -> Items:
+    def _reorder(self, items: Items, order: Any) -> Items:
         if order is None:
             return items
         known = Map(items)
@@ -4730,8 +4688,7 @@ class Burnpack(Format):
             raise ValueError("tensor_order must list every tensor once")
         return [(name, known[name]) for name in order]
 
-    @staticmethod
-    def _check_scalars(scalars: Any) -> Facts:
+    def _check_scalars(self, scalars: Any) -> Facts:
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: Any = list(given.items()) if hasattr(given, "items") else []
@@ -4760,40 +4717,36 @@ class BurnSchemes:
               "UE4M3": "E4M3"}
     UNITS = {"Native": 0, ("PackedNative",): 0, ("PackedU32",): 32, "U32": 32}  # U32: burn 0.19
 
-    @staticmethod
-    def scheme_of(code: Any) -> Any:
+    def scheme_of(self, code: Any) -> Any:
         """Return the scheme in a burn_dtype."""
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
-    @classmethod
-    def plan(cls, item: Tensor, scheme: Any) -> Plan:
+    def plan(self, item: Tensor, scheme: Any) -> Plan:
         kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        known = (sorted(map(str, scheme)) == ["level", "mode", "param", "store", "value"]
-                 and type(kind) is type(param) is str and kind in cls.VALUES
-                 and param in cls.SCALES and scheme["mode"] == "Symmetric")
+        known = (set(scheme) == {"level", "mode", "param", "store", "value"}
+                 and type(kind) is type(param) is str and kind in self.VALUES
+                 and param in self.SCALES and scheme["mode"] == "Symmetric")
         where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
-        block = cls.find_block(item, scheme.get("level"))
-        if not known or where not in cls.UNITS or block is False:
-            raise item.error(f"the quantization scheme {show(scheme, 200)} is not known",
-                             Unsupported)
-        bits = cls.VALUES[kind]
-        unit = 8 if where == ("PackedNative",) and kind == "E2M1" else cls.UNITS[where] or bits
-        nbytes = (-(-item.size // (unit // bits)) * unit + 7) // 8
+        block = self.find_block(item, scheme.get("level"))
+        if not known or where not in self.UNITS or block is False:
+            raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
+        bits = self.VALUES[kind]
+        unit = 8 if where == ("PackedNative",) and kind == "E2M1" else self.UNITS[where] or bits
+        size = (-(-item.size // (unit // bits)) * unit + 7) // 8
         count = 1
         if block:
             sides = [1] * (item.ndim - len(block)) + block
             count = count_elements([-(-n // k) for n, k in zip(item.shape, sides)])
-        return Plan(None if kind[0] == "Q" else kind, bits, nbytes, cls.SCALES[param], count, block)
+        return Plan(None if kind[0] == "Q" else kind, bits, size, self.SCALES[param], count, block)
 
-    @staticmethod
-    def find_block(item: Tensor, level: Any) -> Any:
+    def find_block(self, item: Tensor, level: Any) -> Any:
         """Return the block shape, None: one scale for all, False: unknown."""
         if level == "Tensor":
             return None
         block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
-        if not isinstance(block, dict) or sorted(map(str, block)) != ["len", "storage"]:
+        if not isinstance(block, dict) or set(block) != {"len", "storage"}:
             return False
         sizes, size = block["storage"], block["len"]
         fits = (isinstance(sizes, list) and all_u64(sizes + [size])
@@ -4801,7 +4754,7 @@ class BurnSchemes:
         return sizes[:size] if fits else False
 
 
-Quantized.SCHEMES["burn_dtype"] = BurnSchemes
+Quantized.SCHEMES["burn_dtype"] = BurnSchemes()
 # </quantized>
 
 
@@ -4817,16 +4770,14 @@ class TensorBuffers(Format):
     end-8  n u32 | magic "TBS1" 4
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, the FNV-1a hash of the name and a byte ff, as the schema says; the
-    real library does not sort (sort=False).
+    Tensors are sorted by id, a hash of the name and ff; the real library does not (sort=False).
     """
 
     NAME = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
     SUFFIXES = (".tbs", ".tensorbuffers")
-    MAGIC = b"TBS1"
-    MAGICS = (MAGIC,)
+    MAGICS = (b"TBS1",)
     DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
               "uint32", "uint64")  # numbers 1 to 10; 0 is a placeholder
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
@@ -4877,14 +4828,14 @@ class TensorBuffers(Format):
         return attrs, metadata, found
 
     def _metadata(self, cursor: Cursor) -> FlatReader:
-        self.check_magic(cursor, self.MAGIC)
+        self.check_magic(cursor, b"TBS1")
         if cursor.end < 12:
             raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic", 0,
                                check="magic")
         cursor.record(self.LEAD)
         cursor.seek(cursor.end - 8)
         nbytes, magic = cursor.record(self.TRAILER)
-        if magic != self.MAGIC:
+        if magic != b"TBS1":
             raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
                                quote(magic), "end_magic", cursor.end - 4, check="magic")
         if nbytes > cursor.end - 12:
@@ -4926,8 +4877,10 @@ class TensorBuffers(Format):
                 shape = () if shape_at is None else flat.scalars(
                     shape_at, "I", "shape", "dimensions", self.MAX_RANK)
                 raw = b"" if shape_at is None else data[shape_at:shape_at + 4 + 4 * len(shape)]
-                kind = known.setdefault((code, nbytes, raw),
-                                        self._kind(cursor.source, code, shape, nbytes))
+                dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+                why = None if dtype else f"data_type {code} is not known"
+                kind = known.setdefault((code, nbytes, raw), (
+                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why)))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= len(shape)
             dtype, shape, stored = kind
@@ -4941,11 +4894,6 @@ class TensorBuffers(Format):
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, flat.base),
                    ("id", number), Tensor)
         budget[0] = left
-
-    def _kind(self, source: Any, code: int, shape: Shape, nbytes: int) -> Any:
-        dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-        why = None if dtype else f"data_type {code} is not known"
-        return dtype, shape, Storage(source, nbytes, None, "<", "raw", why)
 
     def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
         if len(places) * 8 > flat.end:  # a table and the offset to it
@@ -4997,11 +4945,11 @@ class TensorBuffers(Format):
             nbytes = item.nbytes
             if at >= 1 << 32 or nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
-            head, dot, last = (encode_text(name) if not problems else
-                               name.encode("utf-8", "replace")).rpartition(b".")
-            if head not in hashes:
-                hashes[head] = self.hash_name(head + dot)
-            number = self.hash_name(last + b"\xff", hashes[head])
+            raw = name.encode("utf-8", "replace")
+            start = raw.rfind(b".") + 1
+            if raw[:start] not in hashes:
+                hashes[raw[:start]] = self.hash_name(raw[:start])
+            number = self.hash_name(raw[start:] + b"\xff", hashes[raw[:start]])
             if number in ids:
                 problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
@@ -5013,21 +4961,18 @@ class TensorBuffers(Format):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
         self.refuse(problems)
         data = self._pack(entries, metadata, operations, sort)
-        return self.lay_out(self.MAGIC, items, [row[3] for row in entries], at,
-                            data + self.TRAILER.pack(len(data), self.MAGIC))
+        return self.lay_out(b"TBS1", items, [row[3] for row in entries], at,
+                            data + self.TRAILER.pack(len(data), b"TBS1"))
 
     def _pack(self, entries: Any, metadata: Any, operations: Any, sort: bool) -> bytes:
         """Return the FlatBuffer; what is called first lies last in it."""
-        flat = FlatBuilder()
-        places = []
+        flat, places = FlatBuilder(), []
         codes = dict([(dtype, i + 1) for i, dtype in enumerate(self.DTYPES)])
         for number, name, item, at, nbytes in entries:
-            shape = flat.scalars("I", item.shape)
-            text = flat.string(name)
             places.append((number, flat.table((
                 (0, "Q", number, 0), (5, "I", nbytes, 0), (4, "I", at, 0),
-                (2, "offset", shape, None), (1, "offset", text, None),
-                (3, "b", codes[item.dtype], 0)))))
+                (2, "offset", flat.scalars("I", item.shape), None),
+                (1, "offset", flat.string(name), None), (3, "b", codes[item.dtype], 0)))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
@@ -5054,9 +4999,8 @@ class TensorBuffers(Format):
         if wrong:
             raise ValueError("an operation has the keys %s (integers); not %s" % (
                 ", ".join(known), show(wrong)))
-        place = flat.scalars("Q", inputs)
         return flat.table(((2, "Q", output, 0), (0, "Q", number, 0),
-                           (3, "offset", place, None), (1, "b", code, 0)))
+                           (3, "offset", flat.scalars("Q", inputs), None), (1, "b", code, 0)))
     # </save>
 
 

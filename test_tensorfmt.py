@@ -684,6 +684,11 @@ class CodecTest(TestCase):
             hashed = tensorfmt.TensorBuffers.hash_name(name.encode() + b"\xff")
             item = load(dumps({name: tensor([1], "uint8")}, format="tensorbuffers"))[name]
             self.assertEqual((hashed, item.attrs["id"]), (number, number), name[:20])
+        names = [".", "a", ".b", "a.", "a.b", "..", "a.b.c", "a.b.d"]  # beginnings are hashed once
+        many = load(dumps([(name, [1.0]) for name in names], format="tensorbuffers"))
+        for name, item in many.items():
+            alone = load(dumps({name: [1.0]}, format="tensorbuffers"))[name]
+            self.assertEqual(item.attrs["id"], alone.attrs["id"], name)
 
     def test_flatbuffers_worked_example(self):
         flat = tensorfmt.FlatBuilder()
