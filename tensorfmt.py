@@ -2914,15 +2914,12 @@ def minifloat(kind: str, code: int) -> float:
 
 # -- [7] formats ---------------------------------------------------------------------------------
 
-
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
     "unsigned": (int, None, "an integer " + U64),
     "numbers": (list, all_u64, "an array of integers " + U64),
-    "range": (list, lambda pair: len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
-              and 0 <= pair[0] < 1 << 64 and 0 <= pair[1] < 1 << 64,
-              "an array of two integers " + U64)}
+    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64)}
 
 
 class MapRows:
@@ -2960,10 +2957,8 @@ class MapRows:
                 continue
             if value is not None or not nullable:
                 return key, "%s is %s, expected %s" % (key, show(value), words)
-        for key in self.needed:
-            if key not in entry:
-                return None, "the entry lacks %r" % key
-        return None
+        missing = [key for key in self.needed if key not in entry]
+        return (None, f"the entry lacks {missing[0]!r}") if missing else None
 
 
 class Format:
@@ -3016,9 +3011,9 @@ class Format:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
 
-    def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
-        """Return (label, offset, nbytes, text) of each checksum of a tensor."""
-        return []
+    def checksums(self, tensor: Tensor) -> Chunks:
+        """Yield (label, offset, nbytes, text) of each checksum of a tensor."""
+        return iter(())
 
     def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
         """Return (status, why) of a row of checksums()."""
@@ -3079,8 +3074,7 @@ class Format:
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        problems: Any = []
-        fine: Any = set()  # classes, dtypes and shapes of tensors that can be held
+        problems, fine = [], set()  # type: Any, Any  # fine: classes, dtypes, shapes
         for name, item in items:
             key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
             if key not in fine or item.stored.why:
@@ -3115,15 +3109,13 @@ class Format:
 
     def refuse(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
-        lines = [f"tensor {quote(name)}: {text}" for name, text in problems]
-        if len(lines) > 1:
-            lines.insert(0, f"{len(lines)} things:")
+        lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
+        lines += [f"tensor {quote(name)}: {text}" for name, text in problems]
         if lines:
             raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
 
     @staticmethod
-    def lay_out(head: bytes, items: Items, starts: "List[int]", end: int,
-                tail: bytes = b"") -> Chunks:
+    def lay_out(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Chunks:
         """Yield a file: head, each tensor at its start, zeros between and up to end, tail."""
         yield head
         at = len(head)
@@ -3136,8 +3128,7 @@ class Format:
     # </save>
 
 
-def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
-          fields: Any) -> "Dict[str, Tensor]":
+def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: Any) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `rows`: (name, dtype, shape, Storage, start, attrs, class), with the reader inside of the
@@ -3145,8 +3136,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
     shape need, all lie from `low` to `high`. `fields` are named by an error: of name, size, place.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    numbers: Any = {}  # of the rows, by name
-    fitting: Any = set()  # Storages whose size is right
+    numbers, fitting = {}, set()  # type: Any, Any  # of rows by name; Storages of the right size
     format, traced, i = kind.NAME, reader.trace is not None, 0
     for row in rows if traced else list(rows):
         if row is None:
@@ -3158,32 +3148,28 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int,
             if reader.owner is not None:
                 reader.trace.owners[reader.owner] = name
         if name in tensors:
-            what = "two tensors have this name: %d and %d" % (numbers.get(name, 0), i - 1)
+            what = f"two tensors have this name: {numbers.get(name, 0)} and {i - 1}"
             reader.fault(what, fields[0], name)
             continue
         nbytes = stored.nbytes
         if nbytes and not low <= start <= high - nbytes:
-            reader.fault("data at %d to %d, but the data area is %d to %d" % (
-                start, start + nbytes, low, high), fields[2], name, "bounds")
-        elif stored not in fitting and not fits(dtype, shape, stored):
-            need = count_elements(shape) * ITEMSIZE[dtype]
-            reader.fault("%d bytes stored, %s %s needs %s" % (
-                nbytes, dtype, show(shape), show(need)), fields[1], name, "sizes")
+            what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
+            reader.fault(what, fields[2], name, "bounds")
+        elif (stored not in fitting and dtype in ITEMSIZE and stored.encoding == "raw"
+              and stored.why is None and count_elements(shape) * ITEMSIZE[dtype] != nbytes):
+            need: Any = count_elements(shape) * ITEMSIZE[dtype]
+            need = need if need < 1 << 64 else "more than 2**64"
+            what = f"{nbytes} bytes stored, {dtype} {show(shape)} needs {need}"
+            reader.fault(what, fields[1], name, "sizes")
         else:
             fitting.add(stored)
             tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
             continue
         tensors[name] = MISSING  # verify goes on
     reader.leave()
-    for name in [name for name in tensors if tensors[name] is MISSING] if reader.faults else ():
-        del tensors[name]
+    if reader.faults:
+        tensors = Map([pair for pair in tensors.items() if pair[1] is not MISSING])
     return tensors
-
-
-def fits(dtype: Any, shape: Shape, stored: Storage) -> bool:
-    """Return whether so many bytes hold a tensor, as far as that can be told."""
-    return (dtype not in ITEMSIZE or stored.encoding != "raw" or stored.why is not None
-            or count_elements(shape) * ITEMSIZE[dtype] == stored.nbytes)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3206,8 +3192,7 @@ class Mag(Format):
     CRC-32; both are read. Snapshots of magnetron 0.1.5 and later are refused by name.
     """
 
-    NAME = "mag"
-    TITLE = "mag"
+    NAME = TITLE = "mag"
     HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
@@ -3220,17 +3205,17 @@ class Mag(Format):
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
 
-    HEADER = Record(("magic", "4s", "mag"), ("version", "I", "storage version"),
-                    ("checksum", "I", "CRC-32 of the index"),
-                    ("num_tensors", "I", "tensor records"),
-                    ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
+    HEADER = Record(
+        ("magic", "4s", "mag"), ("version", "I", "storage version"),
+        ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
+        ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
     META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
                   ("key_length", "I", "bytes of the key"))
     KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
-    SPEC = Record(("shape", "6q", "dimensions, then fill"),
-                  ("dtype", "B", "0-3: f32 f16 bool i32"),
-                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
-                  ("aux", "I", "reserved"))
+    SPEC = Record(
+        ("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
+        ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+        ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     KIND = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
@@ -3256,10 +3241,8 @@ class Mag(Format):
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
         end, meta, records = walk
-        later: Any = []  # beyond version 1; a broken rule comes first
-        if header[5]:
-            later.append(cursor.error(f"header aux is {header[5]}, a version-1 file has 0",
-                                      "aux", 20, kind=Unsupported))
+        later = [] if header[5] == 0 else [cursor.error(  # beyond version 1: broken rules first
+            f"header aux is {header[5]}, a version-1 file has 0", "aux", 20, kind=Unsupported)]
         metadata = self._metadata(cursor, meta, later)
         tensors = admit(cursor, self._rows(cursor, spec, records, later), self, end, cursor.end, (
             "key", "data_length" if spec else "numel", "data_offset"))
@@ -3273,7 +3256,7 @@ class Mag(Format):
 
     def _decide(self, cursor: Cursor, header: Any) -> "Tuple[bool, Any]":
         """Return (is it the specification's layout, walk or None) by the checksum."""
-        walks: Any = []
+        sums: Any = ()
         for spec in (True, False) if header[3] else (True,):
             try:
                 walk = self._walk(cursor, spec, header)
@@ -3283,17 +3266,16 @@ class Mag(Format):
             whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
             if header[2] in (whole, crc32(tail)):
                 return spec, walk
-            walks.append((spec, walk, whole, tail))
-        if not walks:
-            return True, None
-        for spec, walk, _, tail in walks:  # CRC-32C is slower
-            if crc32c(tail) == header[2]:
+            slow = crc32c(tail)
+            if header[2] == slow:
                 if not header[3]:  # the library is known by its types of metadata
                     spec = bool([row for row in walk[1] if row[0] not in (1, 2)])
                 return spec, walk
-        whole, tail = walks[0][2:]
+            sums = sums or (header[2], whole, slow)
+        if not sums:
+            return True, None
         raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
-                           % (header[2], whole, crc32c(tail)), "checksum", 8, check="checksum")
+                           % sums, "checksum", 8, check="checksum")
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
@@ -3305,51 +3287,41 @@ class Mag(Format):
             if need > left:
                 raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field, offset)
         cursor.seek(24)
-        meta: Any = []
-        records: Any = []
+        meta, records, kinds = [], [], {}  # type: Any, Any, Any
         for i in range(header[4]):
             cursor.enter("metadata", i)
             kind, payload, nbytes = cursor.record(self.META)
             meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        while len(records) < header[3]:
-            if spec and cursor.trace is None:
-                records += self._spec_rows(cursor, header[3] - len(records))
-            if len(records) < header[3]:  # over the edge of the window, or traced
+        total, code = header[3], self.KIND
+        while len(records) < total:
+            data, at = cursor.data, cursor.pos - cursor.base
+            if spec and cursor.trace is None and at + 4 <= len(data):
+                last = len(data) - 73  # of the records that lie whole in the window: one call each
+                stop = at + 4 + unpack_from("<I", data, at)[0]
+                while stop <= last and len(records) < total:
+                    kind, offset, aux, nbytes = unpack_from(code, data, stop)
+                    records.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
+                    at = stop + 69
+                    stop += 73 + nbytes
+                cursor.pos = cursor.base + at
+            if len(records) < total:  # over the edge of the window, or traced
                 cursor.enter("tensors", len(records))
-                records.append(self._spec_row(cursor) if spec else self._m012_row(cursor))
+                records.append(self._next_row(cursor, spec))
         cursor.leave()
         return cursor.pos, meta, records
 
-    @classmethod
-    def _spec_rows(cls, cursor: Cursor, most: int) -> Any:
-        """Return the records, `most` at most, that lie whole in the window: one call for each."""
-        rows: Any = []
-        kinds: Any = {}
-        data, at, code = cursor.data, cursor.pos - cursor.base, cls.KIND
-        stop = at + 4 + unpack_from("<I", data, at)[0] if at + 4 <= len(data) else len(data)
-        last = len(data) - 73
-        while stop <= last and len(rows) < most:
-            kind, offset, aux, nbytes = unpack_from(code, data, stop)
-            rows.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
-            at = stop + 69
-            stop += 73 + nbytes
-        cursor.pos = cursor.base + at
-        return rows
-
-    def _spec_row(self, cursor: Cursor) -> "Tuple[bytes, bytes, int, int]":
-        """Return (key, its fields up to data_length as bytes, data_offset, aux) of a record."""
+    def _next_row(self, cursor: Cursor, spec: bool) -> "Tuple[bytes, Any, int, int]":
+        """Return (key, dtype, size and shape as stored, data_offset, aux) of the next record."""
+        if not spec:
+            aux, numel, offset = cursor.record(self.M012)
+            rank = aux >> 8 & 255
+            shape = cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
         nbytes, = cursor.record(self.KEY_LENGTH)
         key = cursor.take(nbytes, "key", "name of the tensor")
+        if not spec:
+            return key, (aux, numel) + shape, offset, 0
         values = cursor.record(self.SPEC)
         return key, pack(self.SPEC.format, *values)[:57], values[8], values[9]
-
-    def _m012_row(self, cursor: Cursor) -> "Tuple[bytes, Any, int, int]":
-        aux, numel, offset = cursor.record(self.M012)
-        rank = aux >> 8 & 255
-        shape = cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
-        nbytes, = cursor.record(self.KEY_LENGTH)
-        key = cursor.take(nbytes, "key", "name of the tensor")
-        return key, (aux, numel) + shape, offset, 0
 
     def _metadata(self, cursor: Cursor, meta: Any, later: Any) -> Facts:
         metadata: Facts = Map()
@@ -3398,18 +3370,13 @@ class Mag(Format):
 
     @staticmethod
     def _spec_kind(fields: bytes) -> Any:
-        """Return (dtype number, bytes, shape, field, what is wrong).
-
-        The shape ends at -1, or at 0 if there are data.
-        """
+        """Return (number, bytes, shape: to -1, or 0 if there are data, field, what is wrong)."""
         places, (number, nbytes) = unpack_from("<6q", fields, 0), unpack_from("<BQ", fields, 48)
-        rank = 6 if not nbytes or 0 not in places else places.index(0)
-        low, why = min(places), ""
-        if low < 0 and -1 in places:
-            rank = min(rank, places.index(-1))
-        if low < -1 and min(places[:rank] + (0,)) < 0:
+        ends = [i for i, n in enumerate(places) if n == -1 or (n == 0 and nbytes)]
+        rank, why = ends[0] if ends else 6, ""
+        if min(places[:rank] + (0,)) < 0:
             why = f"a dimension is below -1: {list(places)}"
-        elif rank < 6 and places.count(places[rank]) != 6 - rank:
+        elif len(set(places[rank:])) > 1:
             why = f"dimensions behind the entry that ends the shape: {list(places)}"
         return number, nbytes, places[:rank], "shape", why
 
@@ -3530,8 +3497,7 @@ class ZTensor(Format):
     COMPONENT = MapRows(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"),
-        ("dtype", "any", False, "uint64 or uint32"),
-        ("encoding", "any", False, "raw or zstd"),
+        ("dtype", "any", False, "uint64 or uint32"), ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other="custom field")
     ENTRY = MapRows(
@@ -3540,12 +3506,10 @@ class ZTensor(Format):
         ("size", "unsigned", True, "bytes stored"),
         ("dtype", "text", True, "type of the elements"),
         ("layout", "text", False, "dense, sparse ..."),
-        ("shape", "numbers", True, "dimensions"),
-        ("encoding", "text", True, "raw or zstd"),
+        ("shape", "numbers", True, "dimensions"), ("encoding", "text", True, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
-        ("sparse_format", "any", False, "csr or coo"),
-        ("nnz", "any", False, "elements stored"),
+        ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT.meanings),
         ("indices", "any", False, "csr: columns", COMPONENT.meanings),
         ("coords", "any", False, "coo: coordinates", COMPONENT.meanings),
@@ -3595,9 +3559,8 @@ class ZTensor(Format):
             name = entry.get("name") if isinstance(entry, dict) else None
             cursor.fault(wrong[1], wrong[0] or "", name if isinstance(name, str) else None)
             return None
-        pop = entry.pop  # what is left of the entry are Tensor.attrs
-        name, offset, nbytes = pop("name"), pop("offset"), pop("size")
-        dtype, shape = pop("dtype"), tuple(pop("shape"))
+        name, offset, nbytes, dtype, dims = map(entry.pop, self.KEYS)
+        shape = tuple(dims)
         if offset < 64 or offset & 63 or offset > end:
             cursor.fault(f"offset {offset} is not a multiple of 64 from 64 to {end}",
                          "offset", name, "bounds")
@@ -3620,7 +3583,8 @@ class ZTensor(Format):
             why = why or f"layout {show(layout)} is not known"
         stored = Storage(cursor.source, nbytes, None, order, encoding, why)
         if layout != "dense" and why is None:
-            make = self.LAYOUTS[layout](layout, stored, end)
+            base = Tensor(name, dtype, shape, stored, offset, entry, self.NAME)
+            make = self.LAYOUTS[layout](layout, base, end)
             stored = Storage(cursor.source, nbytes, None, "<", layout)
         return name, dtype, shape, stored, offset, entry, make
 
@@ -3631,8 +3595,7 @@ class ZTensor(Format):
         again and again: it is read once. Every byte is read or compared, nothing is assumed.
         """
         parts, none = data.split(b"\xff\xbf\x64name"), ()  # type: Any, Any
-        known: Any = {}
-        rows: Any = []
+        known, rows = {}, []  # type: Any, Any
         try:
             count, at = cbor_argument(data, 1, len(data), data[0])
             if (data[0] >> 5, count, data[at:at + 6]) != (4, len(parts), b"\xbf\x64name"):
@@ -3671,27 +3634,22 @@ class ZTensor(Format):
             raise ValueError("it has attrs of its own")
         return dtype, shape, stored, tuple(flat)
 
-    # checksums of the stored bytes: "crc32c:0x1234ABCD" or "sha256:" and 64 digits
-
-    def checksums(self, tensor: Tensor) -> "List[Tuple[str, int, int, str]]":
-        rows = []
+    def checksums(self, tensor: Tensor) -> Chunks:  # "crc32c:0x1234ABCD" or "sha256:", 64 digits
         for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
             key = label[len(tensor.name) + 1:]  # of a part; "" for the values
             text = (tensor.attrs[key] if key else tensor.attrs).get("checksum")
             if text is not None:
-                rows.append((f"{key}: " if key else "", offset, nbytes, text))
-        return rows
+                yield f"{key}: " if key else "", offset, nbytes, text
 
     def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        kind, digits = text[:6], text[7:].lower()
-        if text[:7] not in ("crc32c:", "sha256:"):
+        kind, given, size = text[:6], text[7:].lower(), {"crc32c:": 8, "sha256:": 64}.get(text[:7])
+        if size is None:
             return "-", f"checksum {show(text)} is of an unknown algorithm"
-        prefixed = digits[:2] == "0x"
-        digits = digits[2:] if prefixed else digits
-        readable = bool(digits) and not [c for c in digits if c not in "0123456789abcdef"]
-        if readable and prefixed and kind == "crc32c":  # with or without leading zeros
+        digits = given[2:] if given[:2] == "0x" else given
+        readable = digits != "" and not digits.strip("0123456789abcdef")
+        if readable and size == 8 and digits != given:  # with or without leading zeros
             digits = "%08x" % int(digits, 16)
-        if not readable or len(digits) != (64 if kind == "sha256" else 8):
+        if not readable or len(digits) != size:
             return "FAIL", f"the checksum {show(text)} cannot be read"
         digest = Digest(kind)
         for start in range(0, nbytes, BLOCK):
@@ -3727,8 +3685,7 @@ class ZTensor(Format):
         problems = self.check_items(items, metadata, options)
         for key, choices in self.CHOICES:
             if options.get(key) not in (None,) + choices:
-                raise ValueError("%s is one of %s, not %r" % (
-                    key, ", ".join(choices), options[key]))
+                raise ValueError(f"{key} is one of {', '.join(choices)}, not {options[key]!r}")
         level = options.get("level")
         if level is not None and (type(level) is not int or not -131072 <= level <= 22):
             raise ValueError(f"level is -131072 to 22, not {show(level)}")
@@ -3766,8 +3723,7 @@ class ZTensor(Format):
                              "replaces it" % show(attrs["checksum"]))
         plan["checksum"] = None if checksum == "none" else checksum
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
-                                   and options.get("encoding") is None
-                                   and options.get("level") is None)
+                                   and options.get("encoding") is options.get("level") is None)
         plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = list(self.MECHANICS)
         # <sparse>
@@ -3793,28 +3749,24 @@ class ZTensor(Format):
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield self.MAGIC
-        at, index = 8, [cbor_head(4, len(items))]
-        known: Any = {}  # what follows the offset in an entry comes again
+        at, index, known = 8, [cbor_head(4, len(items))], {}  # type: int, Any, Any
         for (name, item), plan in zip(items, plans):
-            custom, parts, values = plan["custom"], {}, item
+            custom, entry = plan["custom"], {}  # type: Facts, Facts
+            blobs = [(item, entry)]  # what is stored, and the facts of each
             # <sparse>
             if isinstance(item, Sparse):
                 parts = item.sort_rows()
-                values = parts.pop("values")
-                custom["nnz"] = values.size
+                custom["nnz"] = parts["values"].size
                 custom["sparse_format"] = "coo" if "coords" in parts else "csr"
+                blobs = [(parts.pop("values"), entry)]
+                blobs += [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
             # </sparse>
-            entry: Facts = {}
-            yield from self._blob(values, plan, at, entry)
-            at = entry["offset"] + entry["size"]
-            for key in sorted(parts):
-                facts: Facts = {}
-                custom[key] = facts
-                yield from self._blob(parts[key], plan, at, facts)
+            for part, facts in blobs:
+                yield from self._blob(part, plan, at, facts)
                 at = facts["offset"] + facts["size"]
-            look = (entry["size"], values.dtype, item.shape, plan["layout"], plan["encoding"],
+            look = (entry["size"], entry["dtype"], item.shape, plan["layout"], plan["encoding"],
                     entry.get("data_endianness"))
-            if look not in known:
+            if look not in known:  # what follows the offset comes again
                 entry.update(layout=plan["layout"], shape=item.shape)
                 known[look] = self._pack_fields(entry, [
                     row for row in self.ENTRY.keys[2:8] if row in entry])
@@ -3834,9 +3786,9 @@ class ZTensor(Format):
 
     def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
-        stored, kind = part.stored, plan["checksum"]
-        facts["dtype"], facts["encoding"] = part.dtype, plan["encoding"]
-        ordered = plan["encoding"] == "raw" and part.itemsize != 1
+        stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
+        facts["dtype"], facts["encoding"] = part.dtype, encoding
+        ordered = encoding == "raw" and part.itemsize != 1
         if stored.why is not None:
             ordered = part.attrs.get("data_endianness") is not None
         if ordered:
@@ -3845,11 +3797,16 @@ class ZTensor(Format):
             yield bytes(-at % 64)
         facts["offset"] = start = at = round_up(at, 64)
         order = ">" if ordered and plan["data_endianness"] == "big" else "<"
-        copied = plan["copy"] or (stored.encoding == plan["encoding"] == "raw"
+        copied = plan["copy"] or (stored.encoding == encoding == "raw"
                                   and stored.strides is None and stored.order == order)
         text = str(part.attrs.get("checksum")) if kind and copied else ""
         digest = None if not kind or Digest.is_text(kind, text) else Digest(kind)
-        for block in part.stored_blocks() if copied else self._coded(part, plan, order):
+        blocks = part.stored_blocks() if copied else part.blocks()
+        if not copied and (encoding != "raw" or order == ">"):
+            blocks = (piece for block in blocks for piece in pieces(block, BLOCK))
+            blocks = (ENCODINGS[encoding].encode(blocks, part.nbytes, plan["level"])
+                      if encoding != "raw" else (swap(piece, part.check()) for piece in blocks))
+        for block in blocks:
             at += len(block)
             if digest is not None:
                 digest.update(block)
@@ -3857,16 +3814,6 @@ class ZTensor(Format):
         facts["size"] = at - start
         if kind:  # one that is copied with its bytes was checked by save()
             facts["checksum"] = text if digest is None else digest.text()
-
-    @staticmethod
-    def _coded(item: Tensor, plan: Facts, order: str) -> Chunks:
-        encoding, itemsize = plan["encoding"], item.check()
-        if encoding == "raw" and order == "<":
-            return item.blocks()
-        small = (piece for block in item.blocks() for piece in pieces(block, BLOCK))
-        if encoding == "raw":
-            return (swap(piece, itemsize) for piece in small)
-        return iter(ENCODINGS[encoding].encode(small, item.nbytes, plan["level"]))
     # </save>
 
 
@@ -3880,28 +3827,24 @@ class SparseEntries:
     sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
 
-    ATTRS = ("sparse_format", "nnz", "indptr", "indices", "coords")  # computed when saving
+    ATTRS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")  # made by save
 
-    def __init__(self, layout: str, stored: Storage, end: int) -> None:
-        self.layout, self.stored = layout, stored
-        self.end = end  # of the data area
+    def __init__(self, layout: str, base: Tensor, end: int) -> None:
+        self.layout, self.base, self.end = layout, base, end  # of the data area
 
-    def __call__(self, name: str, dtype: str, shape: Shape, _: Storage, start: int, attrs: Any,
-                 format: str) -> Sparse:
+    def __call__(self, *_: Any) -> Sparse:
         """Return the tensor: admit() takes this object for its class."""
-        self.base = Tensor(name, dtype, shape, self.stored, start, attrs, format)
-        own = self.layout == "sparse"
-        maps = [(key, attrs.get(key)) for key in self.ATTRS[2:] if own]
-        places = [(key, entry["offset"], entry["size"]) for key, entry in maps
-                  if ZTensor.COMPONENT.check(entry) is None
-                  and 64 <= entry["offset"] <= self.end - entry["size"]]
-        return Sparse(name, dtype, shape, self.stored, start, attrs, format, places=places,
-                      read=self.read_parts if own else self.split_blob,
-                      own_attrs=self.ATTRS + ("layout",))
+        base, attrs, own = self.base, self.base.attrs, self.layout == "sparse"
+        places = [(key, attrs[key]["offset"], attrs[key]["size"]) for key in self.ATTRS[3:]
+                  if own and ZTensor.COMPONENT.check(attrs.get(key)) is None
+                  and 64 <= attrs[key]["offset"] <= self.end - attrs[key]["size"]]
+        read = self.read_parts if own else self.split_blob
+        return Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
+                      base.format, None, read, places, self.ATTRS)
 
     def read_parts(self) -> "Dict[str, Tensor]":
         """Return the components of the layout "sparse"."""
-        base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.stored
+        base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.base.stored
         kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
         if kind not in ("csr", "coo"):
             raise base.error(f"sparse_format is {show(kind)}, not csr or coo",
@@ -3909,19 +3852,18 @@ class SparseEntries:
         if "nnz" in attrs and not all_u64([nnz]):
             raise base.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
         found: Any = nnz
-        field = "nnz"
         if kind == "csr":
             if len(shape) != 2:
                 raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
-            indptr, field = self.read_part("indptr", (shape[0] + 1,)), "indptr"
+            indptr = self.read_part("indptr", (shape[0] + 1,))
             found = indptr[shape[0]]
         elif nnz is None:
             if stored.encoding != "raw":
                 raise base.error("nnz is missing and the values are compressed")
             found = stored.nbytes // (base.itemsize or 1)
         if found > count_elements(shape):
-            raise base.error("%d elements stored, the shape %s has %d" % (
-                found, show(shape), count_elements(shape)), field=field)
+            what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
+            raise base.error(what, field="indptr" if kind == "csr" else "nnz")
         if nnz not in (None, found):
             raise base.error(f"the last number of indptr is {found}, nnz is {nnz}")
         parts = Map([("values", self.check_size(base.copy(shape=(found,), attrs=())))])
@@ -4494,8 +4436,8 @@ class Burnpack(Format):
         for field in ("tensors", "scalars", "metadata"):
             for key, value in top.get(field, Map()).items():
                 if type(key) is not str or (field == "metadata" and type(value) is not str):
-                    wrong = show(value) if type(key) is str else f"the name {show(key)}"
-                    raise cursor.error(f"{wrong} is not text", join_path(field, key))
+                    what = show(value) if type(key) is str else f"the name {show(key)}"
+                    raise cursor.error(what + " is not text", join_path(field, key))
         if len(top["tensors"]) > self.MAX_TENSORS:
             raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
                 len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
