@@ -4092,7 +4092,7 @@ class Primitiv(Format):
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
         strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        kind: Any = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        kind: Any = (shape, Storage(cursor.source, nbytes, strides), ("batch", batch))
         if start >= cursor.base:  # its bytes, as written; they come again
             raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
             kind = known.setdefault(raw, kind)
