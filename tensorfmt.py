@@ -1714,6 +1714,7 @@ class FlatBuilder:
         self._used, self._align_max = 0, 4
         self._vtables: Any = {}
         self._plans: Any = {}
+        self._vectors: Any = {}
 
     def _put(self, data: bytes, size: int = 1) -> int:
         """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
@@ -1722,15 +1723,19 @@ class FlatBuilder:
         self._used += len(data) + zeros
         return self._used
 
-    def string(self, text: str) -> int:
-        data = encode_text(text)
+    def string(self, text: Any) -> int:
+        """Add a text, or its UTF-8 bytes."""
+        data = text if isinstance(text, bytes) else encode_text(text)
         return self._put(b"".join((pack("<I", len(data)), data, b"\0")), 4)
 
     def scalars(self, code: str, values: Any) -> int:
         """Add a vector of numbers, aligned to the element size even if empty."""
-        size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
-        self._align_max = max(size, self._align_max)
-        return self._put(pack(f"<I{len(values)}{code}", len(values), *values), size)
+        key = values if type(values) is tuple and code == "I" else None
+        if key not in self._vectors or key is None:  # shapes come again
+            size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
+            self._align_max = max(size, self._align_max)
+            self._vectors[key] = pack(f"<I{len(values)}{code}", len(values), *values), size
+        return self._put(*self._vectors[key])
 
     def offsets(self, places: "List[int]") -> int:
         """Add a vector of strings or tables by their places."""
@@ -1760,7 +1765,8 @@ class FlatBuilder:
             values[i] = place - distance - values[i]
         values.append(self._vtables.get(vtable, place + len(vtable)) - place)
         values.reverse()
-        self._align_max = max(size, self._align_max)
+        if size > self._align_max:
+            self._align_max = size
         self._put(pack(text, *values))
         if vtable not in self._vtables:
             self._vtables[vtable] = self._put(vtable)
@@ -4283,7 +4289,7 @@ class Primitiv(Format):
             found = groups.setdefault(key, Map())
             if raw in found:
                 problems.append((name, f"the same {'key' if raw is None else 'statistic'} twice"))
-            found[raw] = item
+            found[raw] = item, 1 if batch is None else batch
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
         outer: Any = (None,)  # the last key that is not inside another
@@ -4304,25 +4310,31 @@ class Primitiv(Format):
         yield head
         if kind == "model":
             yield msgpack_dumps(len(groups), typed=True)
-        known: Any = {}  # parts of keys; shapes with the head of the data
+        known: Any = {}  # what comes again, as _pack_head() returns it
         for key in sorted(groups):
             stats = groups[key]
-            for raw, item in [(None, stats.pop(None))] + list(stats.items()):
-                parts = (raw,) if raw is not None else key if kind == "model" else ()
-                heads = [msgpack_size("array", len(key))] if parts is key else []
-                for part in parts:
+            for raw, (item, batch) in [(None, stats.pop(None))] + list(stats.items()):
+                parts = (raw,) if raw is not None else (len(key),) + key if kind == "model" else ()
+                heads = []
+                for part in parts + ((item.shape, batch),):
                     if part not in known:
-                        known[part] = msgpack_size("str", len(part)) + part
+                        known[part] = self._pack_head(part, item)
                     heads.append(known[part])
-                batch = self.choose("batch", 1, self.own_attrs(item), {})
-                if (item.shape, batch) not in known:
-                    dims = item.shape[:-1] if batch > 1 else item.shape
-                    known[item.shape, batch] = msgpack_dumps(dims, typed=True) + msgpack_dumps(
-                        batch, typed=True) + msgpack_size("bin", item.nbytes)
-                yield b"".join(heads + [known[item.shape, batch]])
+                yield b"".join(heads)
                 yield from item.column_blocks()
                 if raw is None and kind != "tensor":
-                    yield msgpack_dumps(len(stats), typed=True)
+                    yield pack(">BI", 0xCE, len(stats))
+
+    @staticmethod
+    def _pack_head(part: Any, item: Tensor) -> bytes:
+        """Return the length of a key, a part of it, or (shape, batch) and the head of the data."""
+        if isinstance(part, tuple):
+            dims = part[0][:-1] if part[1] > 1 else part[0]
+            return msgpack_dumps(dims, typed=True) + msgpack_dumps(part[1], typed=True) + \
+                msgpack_size("bin", item.nbytes)
+        if isinstance(part, int):
+            return msgpack_size("array", part)
+        return msgpack_size("str", len(part)) + bytes(part)
     # </save>
 
 
@@ -4895,7 +4907,7 @@ class TensorBuffers(Format):
             if number in ids:
                 problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
-            entries.append((number, name, item, at, nbytes))
+            entries.append((number, raw, item, at, nbytes))
             at += nbytes
         operations = self.choose("operations", True, options, attrs)
         sort = self.choose("sort", True, options, {})
@@ -4910,11 +4922,11 @@ class TensorBuffers(Format):
         """Return the FlatBuffer; what is called first lies last in it."""
         flat, places = FlatBuilder(), []
         codes = dict([(dtype, i + 1) for i, dtype in enumerate(self.DTYPES)])
-        for number, name, item, at, nbytes in entries:
+        for number, raw, item, at, nbytes in entries:
             places.append((number, flat.table((
                 (0, "Q", number, 0), (5, "I", nbytes, 0), (4, "I", at, 0),
                 (2, "offset", flat.scalars("I", item.shape), None),
-                (1, "offset", flat.string(name), None), (3, "b", codes[item.dtype], 0)))))
+                (1, "offset", flat.string(raw), None), (3, "b", codes[item.dtype], 0)))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
