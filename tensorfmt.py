@@ -3144,10 +3144,8 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
     tensors: "Dict[str, Tensor]" = Map()
     numbers, fitting = {}, set()  # type: Any, Any  # of rows by name; Storages of the right size
     format, traced, i = kind.NAME, reader.trace is not None, 0
-    for row in rows if traced else list(rows):
-        if row is None:
-            continue
-        name, dtype, shape, stored, start, attrs, make = row
+    rows = filter(None, rows)
+    for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
         if traced:  # an error is raised then: load() parses again to locate it
             numbers.setdefault(name, i)
             i += 1
@@ -3161,7 +3159,10 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
         if nbytes and not low <= start <= high - nbytes:
             what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
             reader.fault(what, fields[2], name, "bounds")
-        elif (stored not in fitting and dtype in ITEMSIZE and stored.encoding == "raw"
+        elif stored in fitting:
+            tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
+            continue
+        elif (dtype in ITEMSIZE and stored.encoding == "raw"
               and stored.why is None and count_elements(shape) * ITEMSIZE[dtype] != nbytes):
             need: Any = count_elements(shape) * ITEMSIZE[dtype]
             need = need if need < 1 << 64 else "more than 2**64"
