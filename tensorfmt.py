@@ -2010,16 +2010,17 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
 class Storage:
     """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
 
-    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why")
+    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "key")
 
     def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None) -> None:
+                 encoding: str = "raw", why: "Optional[str]" = None, key: Any = None) -> None:
         self.source = source
         self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
         self.strides = strides  # bytes; None: row-major without gaps
         self.order = order  # byte order of the stored elements
         self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
         self.why = why  # why the values cannot be read, or None
+        self.key = key  # of the only attr, where a Tensor is given its value
 
 
 class Tensor:
@@ -2042,13 +2043,14 @@ class Tensor:
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
         self.format = format
-        self._attrs: Facts = attrs  # or (key, value, ...), which becomes one when asked for
+        self._attrs: Facts = attrs  # or (key, value, ...) or a value: a map when asked for
 
     @property
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
-        if isinstance(self._attrs, tuple):
-            flat = self._attrs
+        if not isinstance(self._attrs, Map):
+            flat: Any = self._attrs
+            flat = flat if isinstance(flat, tuple) else (self.stored.key, flat)
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
@@ -4835,7 +4837,7 @@ class TensorBuffers(Format):
                 dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
                 why = None if dtype else f"data_type {code} is not known"
                 kind = known.setdefault((code, nbytes, raw), (
-                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why)))
+                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why, "id")))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= len(shape)
             dtype, shape, stored = kind
@@ -4847,7 +4849,7 @@ class TensorBuffers(Format):
                 flat.fault("data_type 0 (None) is not a type", "data_type", name)
                 continue
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, flat.base),
-                   ("id", number), Tensor)
+                   number, Tensor)
         budget[0] = left
 
     def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
