@@ -3808,7 +3808,8 @@ class ZTensor(Format):
         order = ">" if ordered and plan["data_endianness"] == "big" else "<"
         copied = plan["copy"] or (stored.encoding == encoding == "raw"
                                   and stored.strides is None and stored.order == order)
-        text = str(part.attrs.get("checksum")) if kind and copied else ""
+        checked = kind and copied and part.format == self.NAME and part.offset is not None
+        text = str(part.attrs.get("checksum")) if checked else ""  # by check_stored()
         digest = None if not kind or Digest.is_text(kind, text) else Digest(kind)
         blocks = part.stored_blocks() if copied else part.blocks()
         if not copied and (encoding != "raw" or order == ">"):
@@ -3821,7 +3822,7 @@ class ZTensor(Format):
                 digest.update(block)
             yield block
         facts["size"] = at - start
-        if kind:  # one that is copied with its bytes was checked by save()
+        if kind:
             facts["checksum"] = text if digest is None else digest.text()
     # </save>
 

@@ -2780,6 +2780,12 @@ class ShortcutTest(TestCase):
                 self.assertEqual(tensorfmt.verify(data).rows, usual[0])
                 self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
         self.assertIs(tensorfmt.Tensor.is_plain, plain)
+        other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
+        for order in ("little", "big"):
+            data = dumps({"w": other}, format="ztensor", data_endianness=order)
+            self.assertTrue(tensorfmt.verify(data))
+            again = load(data)["w"].contiguous()  # its attrs are those of the stored bytes
+            self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
         for name, kind in (("crc32c:0x0123abcd", "crc32c"), ("crc32c:0123ABCD00", "crc32c"),
                            ("sha256:" + "A" * 64, "sha256"), ("sha256:" + "a" * 63, "sha256")):
             self.assertFalse(tensorfmt.Digest.is_text(kind, name), name)
