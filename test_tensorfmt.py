@@ -2805,6 +2805,8 @@ class ShortcutTest(TestCase):
 
     @full
     def test_bytes_in_memory(self):
+        if PYPY:
+            self.skipTest("PyPy has no tracemalloc")
         from tracemalloc import get_traced_memory, start, stop
         folder = folder_for(self)
         for kind in tensorfmt.FORMATS:
