@@ -2048,8 +2048,8 @@ class Tensor:
     @property
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
-        if not isinstance(self._attrs, Map):
-            flat: Any = self._attrs
+        flat: Any = self._attrs
+        if not isinstance(flat, Map):
             flat = flat if isinstance(flat, tuple) else (self.stored.key, flat)
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
@@ -3752,8 +3752,8 @@ class ZTensor(Format):
             except (ValueError, TypeError) as error:
                 wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
-        if type(alike[0]) is tuple and not wrong and plan["layout"] == "dense":
-            known[alike] = plan
+        if type(alike[0]) is tuple and not (wrong or custom) and plan["layout"] == "dense":
+            known[alike] = plan  # custom fields: 1, 1.0 and True would be one
         return plan
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:

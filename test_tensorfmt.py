@@ -2737,6 +2737,8 @@ class ShortcutTest(TestCase):
             own = dict([(name, tensor(item, step=i % 3)) for i, (name, item)
                         in enumerate(items.items())])
             yield dumps(own, format="ztensor")
+            own = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
+            yield dumps(own, format="ztensor")
         if any(kind.NAME == "burnpack" for kind in tensorfmt.FORMATS):
             own = dict([(name, tensor(item, **({"param_id": 1 << i} if i % 3 else {})))
                         for i, (name, item) in enumerate(items.items())])
@@ -2775,6 +2777,8 @@ class ShortcutTest(TestCase):
         plain, never = tensorfmt.Tensor.is_plain, lambda *args: False
         for data in [data for _, _, data, _ in FILES] + list(self.variants()):
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
+            if ("ok", "canonical") in [row[:2] for row in usual[0]]:
+                self.assertEqual(usual[1], data)
             with Changed(tensorfmt.Tensor, "is_plain", never), Changed(
                     tensorfmt.Digest, "is_text", staticmethod(never)):
                 self.assertEqual(tensorfmt.verify(data).rows, usual[0])
