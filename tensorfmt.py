@@ -4904,10 +4904,10 @@ class TensorBuffers(Format):
             if at >= 1 << 32 or nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             raw = name.encode("utf-8", "replace")
-            start = raw.rfind(b".") + 1
-            if raw[:start] not in hashes:
-                hashes[raw[:start]] = self.hash_name(raw[:start])
-            number = self.hash_name(raw[start:] + b"\xff", hashes[raw[:start]])
+            head = raw[:raw.rfind(b".") + 1]
+            if head not in hashes:
+                hashes[head] = self.hash_name(head)
+            number = self.hash_name(raw[len(head):] + b"\xff", hashes[head])
             if number in ids:
                 problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
