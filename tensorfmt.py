@@ -123,6 +123,9 @@ MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor d
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
+MAX_PATH = 200  # characters of the path of a field
+MAX_FAULTS = 1000  # that verify notes before it stops
+MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 12 bytes of the file
 
 
 # -- [2] errors, text ----------------------------------------------------------------------------
@@ -219,8 +222,18 @@ def round_up(n: int, multiple: int) -> int:
 def join_path(path: str, key: Any) -> str:
     """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
     if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
-        return f"{path}.{key}" if path else key
-    return f"{path}[{quote(key) if isinstance(key, str) else show(key)}]"
+        return clip_path(f"{path}.{key}" if path else key)
+    return clip_path(f"{path}[{quote(key) if isinstance(key, str) else show(key)}]")
+
+
+def clip_path(path: str) -> str:
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
+
+    The CRC keeps paths apart that begin and end alike.
+    """
+    if len(path) <= MAX_PATH:
+        return path
+    return "%s...%08x...%s" % (path[:80], crc32(path.encode()), path[-20:])
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -715,7 +728,7 @@ class Reader:
     def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,
               check: str = "index", kind: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error; its offset, unless given, is that of the field if there is a trace."""
-        name = (self.prefix + field).rstrip(".")
+        name = clip_path((self.prefix + field).rstrip("."))
         if offset is None and self.trace is not None:
             offset = self.trace.find(name)
         tensor = self.tensor if tensor is None else tensor
@@ -724,7 +737,7 @@ class Reader:
     def fault(self, what: str, field: str = "", tensor: Any = None, check: str = "index") -> None:
         """Raise, or note for verify, a broken rule of one field or tensor."""
         error = self.error(what, field, None, tensor, check)
-        if self.faults is None:
+        if self.faults is None or len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
 
@@ -918,6 +931,8 @@ class Digest:
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
+    __slots__ = ("number",)
+
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -932,9 +947,12 @@ class Simple:
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_SIMPLE = [Simple(number) for number in range(256)]  # one object each: a list may hold many
+CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
+CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 MAX_DEPTH = 128  # arrays, maps and tags around an item
-MAX_BIG_KEYS = 64  # map keys over 64 bits: many with one hash would take hours
+MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
+MAX_BOXES = 16  # bytes of memory for arrays and maps, per byte of CBOR, beyond 8 MiB
 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
@@ -953,7 +971,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     box: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
-    tag, big_keys, key = -1, 0, MISSING
+    tag, hard_keys, key = -1, 0, MISSING
+    room = MAX_BOXES * end + (1 << 23)  # bytes of memory for arrays and maps
     try:
         while True:
             while left == 0:  # close what is complete
@@ -981,7 +1000,9 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 text = data[pos:pos + size]
                 value = texts.get(text)
                 if value is None:
-                    value = texts[text] = text.decode()
+                    value = text.decode()
+                    if len(texts) < 1 << 12:
+                        texts[text] = value
                 pos += size
             elif major == 0:
                 value = size
@@ -993,6 +1014,10 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 if major < 6 and size > (end - pos) >> major - 4:
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
+                room -= 0 if major == 6 else 240 if major == 5 and size else 88
+                if room < 0:
+                    raise Unsupported("arrays and maps that would take more memory than "
+                                      "MAX_BOXES = %d times the data" % MAX_BOXES, start)
                 value = size
             else:
                 value, pos = cbor_leaf(data, start, pos, size, simple, token)
@@ -1006,11 +1031,11 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 tags, tag = tags + 1, size
                 continue
             if naming:
-                if type(value) is int and not -(1 << 64) <= value < 1 << 64:
-                    big_keys += 1
-                    if big_keys > MAX_BIG_KEYS:
-                        raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers over "
-                                          "64 bits" % MAX_BIG_KEYS, start)
+                if type(value) is not str and len(box) > 64:
+                    hard_keys += key_cost(value, len(box))
+                    if hard_keys > MAX_HARD_KEYS:
+                        raise Unsupported("more numbers as keys of large maps than "
+                                          "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
                 if value in box or (value != value and [k for k in box if k != k]):
                     raise FormatError(f"key {show(value)} twice", start)
                 key, tags = value, 0
@@ -1038,6 +1063,17 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
         raise error
 
 
+def key_cost(key: Any, count: int) -> int:
+    """Return what a key other than text counts for MAX_HARD_KEYS in a map of `count` keys.
+
+    The hash of a number is no secret: chosen keys meet in one chain of the dict's places, and
+    each costs a walk along it. Those that count up cannot; those over 64 bits have equal hashes.
+    """
+    if type(key) is not int or -(1 << 64) <= key < 1 << 64:
+        return 0 if type(key) is int and 0 <= key <= count + 1 else 1
+    return 256
+
+
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
     """Return (argument, position behind it) of a head; -1: indefinite length."""
     code = head & 31
@@ -1056,15 +1092,15 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
     """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
     major, code = data[start] >> 5, data[start] & 31
     if major == 1:
-        return -1 - size, pos
+        return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
     if major == 7:
         if code > 24:  # half, single or double precision
             return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
-        if size not in CBOR_SIMPLE and not simple:
+        if isinstance(CBOR_SIMPLE[size], Simple) and not simple:
             raise FormatError(f"simple value {size}", start)
-        return CBOR_SIMPLE.get(size, Simple(size)), pos
+        return CBOR_SIMPLE[size], pos
     end = len(data)
     if size >= 0:
         if pos + size > end:
@@ -1073,16 +1109,17 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         if value is None:
             raise FormatError("text is not UTF-8", start)
         return value, pos + size
-    parts: Any = []  # size -1: chunks, until a break
+    whole = bytearray()  # size -1: chunks, until a break
     while pos < end:
         start, head = pos, data[pos]
         if head == 0xFF:
-            return ("" if major == 3 else b"").join(parts), pos + 1
+            return bytes(whole) if major == 2 else whole.decode(), pos + 1
         if head >> 5 != major or head & 31 > 27:
             raise FormatError("a chunk of another type in a chunked string", start)
         size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, size, simple, None)
-        parts.append(part)
+        part, stop = cbor_leaf(data, start, pos, size, simple, None)
+        whole += data[stop - size:stop]
+        pos = stop
         if token is not None:
             token(start, pos, 0, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
@@ -1119,7 +1156,7 @@ class CborFields:
 
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
-        self.flush()
+        self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
         return self.join(depth, key) or "item"
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1260,6 +1297,7 @@ _MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of valu
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
+MARKS = "\ud800\ud801\ud802"  # in no text: they stand for escaped letters
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 
@@ -1339,7 +1377,7 @@ def msgpack_loads(data: Any) -> Any:
     pos, end = 0, len(data)
     stack: Any = []  # the containers around: boards cannot recurse so deep
     box: Any = []
-    left, keyed, key = 1, False, MISSING
+    left, keyed, key, hard_keys = 1, False, MISSING, 0
     while stack or left:
         start = pos
         kind, value, pos = msgpack_head(data, pos, end)
@@ -1358,6 +1396,11 @@ def msgpack_loads(data: Any) -> Any:
             value, pos = _msgpack_body(data, kind, start, pos, value)
         if keyed and key is MISSING:
             key = bytes(value) if kind == "bin" else value
+            if type(key) is not str and len(box) > 64:
+                hard_keys += key_cost(key, len(box))
+                if hard_keys > MAX_HARD_KEYS:
+                    raise Unsupported("MessagePack: more numbers as keys of large maps than "
+                                      "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
             if key in box or (key != key and [k for k in box if k != k]):
                 raise FormatError(f"MessagePack: key {show(key)} twice", start)
             continue
@@ -1495,8 +1538,9 @@ class FlatReader(Reader):
         if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
-        self.end = len(data)
+        self.end = self.room = len(data)
         self.base = base  # offset in the file of the first byte
+        self.vtables: Any = {}  # by position: size of the table, distances of the fields
 
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
@@ -1514,21 +1558,29 @@ class FlatReader(Reader):
             raise self.wrong(what, pos, field)
         return pos + step
 
-    def slots(self, table: int, most: int = 32766) -> Shape:
-        """Return the distances from the table to its first `most` fields; 0: absent."""
+    def slots(self, table: int) -> Any:
+        """Return (bytes of the table, distances from it to its fields; 0: absent)."""
         if table < 0 or table + 4 > self.end:
             raise self.wrong("table out of bounds", max(table, 0), "vtable")
         pos = table - unpack_from("<i", self.data, table)[0]
-        if pos < 0 or pos + 4 > self.end:
-            raise self.wrong("vtable out of bounds", table, "vtable")
-        nbytes, = unpack_from("<H", self.data, pos)
-        if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-            raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-        if self.trace is not None:
-            every = unpack_from(f"<{nbytes // 2}H", self.data, pos)
-            self.note(pos, nbytes, "vtable", list(every[2:]), "%d bytes, table %d" % every[:2])
-            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
-        return unpack_from(f"<{min(most, nbytes // 2 - 2)}H", self.data, pos + 4)
+        if pos not in self.vtables:
+            if pos < 0 or pos + 4 > self.end:
+                raise self.wrong("vtable out of bounds", table, "vtable")
+            nbytes, = unpack_from("<H", self.data, pos)
+            if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
+                raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
+            self.room -= nbytes
+            if self.room < 0:
+                raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
+                                 "vtable", Unsupported)
+            size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
+            self.vtables[pos] = size, slots
+            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+        size, slots = self.vtables[pos]
+        if table + size > self.end:
+            raise self.wrong(f"table of {size} bytes out of bounds", table, "vtable")
+        self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
+        return size, slots
 
     def fields(self, table: int, rows: Any) -> Any:
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
@@ -1536,15 +1588,15 @@ class FlatReader(Reader):
         Type: a struct code; any other, as "string" or "[I]", gives where an offset leads, None
         if absent.
         """
-        slots = self.slots(table, len(rows))
+        size, slots = self.slots(table)
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
             value = default
             if slot < len(slots) and slots[slot]:
                 pos = table + slots[slot]
                 nbytes = WIDTH.get(code, 4)
-                if pos + nbytes > self.end:
-                    raise self.wrong("field out of bounds", table, name)
+                if slots[slot] + nbytes > size:
+                    raise self.wrong(f"field beyond the {size} bytes of its table", table, name)
                 if code in WIDTH:
                     value, = unpack_from("<" + code, self.data, pos)
                     self.note(pos, nbytes, name, value, doc)
@@ -1562,7 +1614,7 @@ class FlatReader(Reader):
         The format begins with the distance to the vtable. None unless the table has exactly the
         fields `order`, slots of the `rows`, in this order.
         """
-        slots, text, at = self.slots(table), "<i", 4
+        (size, slots), text, at = self.slots(table), "<i", 4
         if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
             return None
         for slot in order:
@@ -1571,6 +1623,9 @@ class FlatReader(Reader):
                 return None
             text += "%dx%s" % (slots[slot] - at, code if code in WIDTH else "I")
             at = slots[slot] + WIDTH.get(code, 4)
+        if at > size:
+            return None
+        text += "%dx" % (size - at)
         return table - unpack_from("<i", self.data, table)[0], text, slots
 
     def string(self, pos: int, field: str, doc: str = "") -> str:
@@ -1634,15 +1689,27 @@ class FlatTable:
     ([0], 2)
     """
 
+    __slots__ = ("_reader", "_pos", "_size", "_steps")
+
     def __init__(self, data: Any, pos: Any = None, reader: Any = None) -> None:
         self._reader: FlatReader = reader or FlatReader(bytes(data))
         self._pos = self._reader.target(0, "root") if pos is None else pos
-        found = self._reader.slots(self._pos)
-        self._at = {slot: self._pos + step for slot, step in enumerate(found) if step}
-        self.slots = sorted(self._at)
+        self._size, self._steps = self._reader.slots(self._pos)
+
+    @property
+    def slots(self) -> "List[int]":
+        return [slot for slot, step in enumerate(self._steps) if step]
+
+    def _place(self, slot: int, nbytes: int = 4) -> "Optional[int]":
+        """Return where a field of nbytes bytes lies, None if it is absent."""
+        step = self._steps[slot] if 0 <= slot < len(self._steps) else 0
+        if step + nbytes > self._size and step:
+            what = f"field beyond the {self._size} bytes of its table"
+            raise self._reader.wrong(what, self._pos, f"slot {slot}")
+        return self._pos + step if step else None
 
     def _target(self, slot: int) -> "Optional[int]":
-        at = self._at.get(slot)
+        at = self._place(slot)
         return None if at is None else self._reader.target(at, f"slot {slot}")
 
     def _targets(self, slot: int) -> "List[int]":
@@ -1654,14 +1721,12 @@ class FlatTable:
         nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
         if nbytes < 1:
             raise ValueError(f"no element has the struct code, or the size in bytes, {size!r}")
-        at = self._target(slot) if vector else self._at.get(slot)
+        at = self._target(slot) if vector else self._place(slot, nbytes)
         if at is None:
             return b""
         if vector:
             nbytes *= self._reader.vector(at, nbytes, f"slot {slot}")
             at += 4
-        elif at + nbytes > self._reader.end:
-            raise self._reader.wrong("field out of bounds", self._pos, f"slot {slot}")
         return bytes(self._reader.data[at:at + nbytes])
 
     def scalar(self, slot: int, code: str, default: Any = None) -> Any:
@@ -1689,7 +1754,15 @@ class FlatTable:
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        return [self._reader.string(at, f"slot {slot}") for at in self._targets(slot)]
+        places, found, room = self._targets(slot), {}, self._reader.end  # type: Any, Any, int
+        for at in places:
+            if at not in found:
+                found[at] = self._reader.string(at, f"slot {slot}")
+                room -= len(found[at])
+                if room < 0:
+                    raise self._reader.wrong("strings are longer in sum than the data: they "
+                                             "overlap", at, f"slot {slot}", Unsupported)
+        return [found[at] for at in places]
 
     def tables(self, slot: int) -> "List[FlatTable]":
         return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
@@ -2691,37 +2764,47 @@ class Sparse(Tensor):
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        if self._parts is None:
+        parts = self._parts
+        if parts is None:
             parts = self._read()
             why = check_parts(self.shape, parts)
             if why:
                 raise self.error(why)
             self._parts = parts
-        return Map(self._parts.items())
+        return Map(parts.items())
 
     def ranges(self) -> Any:
         return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
                                    for key, offset, nbytes in self._places]
 
+    # <tools>
+    def cost(self, most: int) -> int:
+        """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
+        rows = [nbytes for key, _, nbytes in self._places if key == "indptr"]
+        nbytes = min(8 * self.shape[0] + 8, rows[0] << 15) if rows else 0  # those tell how many
+        if self._parts is None and nbytes > most:
+            return nbytes
+        return sum([part.nbytes for part in (self._parts or self._read()).values()])
+    # </tools>
+
     def todense(self) -> Tensor:
-        parts, shape = self.components, self.shape
-        if self.nbytes > MAX_DENSE:
-            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
-        out, size = bytearray(self.nbytes), self.check()
-        if "coords" in parts:
-            coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
-            places: Any = (sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
-                           for k in range(nnz))
-        else:
-            indptr, indices = parts["indptr"].data, parts["indices"].data
-            places = (i * shape[1] + column for i in range(shape[0])
-                      for column in indices[indptr[i]:indptr[i + 1]])
-        for place, value in zip(places, pieces(parts["values"].tobytes(), size)):
-            out[place * size:place * size + size] = value
-        return self.in_memory(out)
+        return self.in_memory(self.tobytes())
 
     def blocks(self) -> Chunks:
-        return self.todense().blocks()
+        """Yield the dense form: zeros, and the values in their places."""
+        parts, size = self.components, self.check()
+        if self.nbytes > MAX_DENSE:
+            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+        places, values = find_places(self.shape, parts), parts["values"].tobytes()
+        order = sorted(range(len(places)), key=places.__getitem__)
+        k, step = 0, max(1, BLOCK // size)
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while k < len(order) and places[order[k]] < start + step:
+                at, i = (places[order[k]] - start) * size, order[k] * size
+                block[at:at + size] = values[i:i + size]
+                k += 1
+            yield block
 
     def copy(self, **changes: Any) -> Tensor:
         if "stored" in changes:  # the dense form: what described the parts is gone
@@ -2792,11 +2875,13 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             return f"{nnz} values, the shape {show(shape)} has {size} elements: some occur twice"
         if len(coords) != rank * nnz:
             return f"{len(coords)} coordinates for {nnz} values of rank {rank}"
-        axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(rank)]
-        for axis, n in zip(axes, shape):
-            if nnz and max(axis) >= n:
-                return f"a coordinate is outside the shape: {max(axis)} of {n}"
-        return "a coordinate occurs twice" if rank and len(set(zip(*axes))) != nnz else None
+        for axis, n in enumerate(shape if nnz else ()):
+            most = max(coords[axis * nnz:axis * nnz + nnz])
+            if most >= n:
+                return f"a coordinate is outside the shape: {most} of {n}"
+        places = find_places(shape, parts)
+        places.sort()
+        return "a coordinate occurs twice" if rank and is_twice(places) else None
     if rank != 2:
         return f"csr needs rank 2, this is rank {rank}"
     indptr, indices = parts["indptr"].data, parts["indices"].data
@@ -2808,12 +2893,28 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
     for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
         if start > stop:
             return f"indptr falls in row {i}"
-        row = set(indices[start:stop])
-        if len(row) != stop - start:
+        row = sorted(indices[start:stop])
+        if is_twice(row):
             return f"a column occurs twice in row {i}"
-        if row and max(row) >= shape[1]:
-            return f"a column index is outside the shape: {max(row)} of {shape[1]}"
+        if row and row[-1] >= shape[1]:
+            return f"a column index is outside the shape: {row[-1]} of {shape[1]}"
     return None
+
+
+def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
+    """Return the row-major number of each stored element."""
+    if "coords" in parts:
+        coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
+        return [sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
+                for k in range(nnz)]
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
+
+
+def is_twice(numbers: "List[int]") -> bool:
+    """Return whether one of the sorted numbers comes twice; a set would take more memory."""
+    return bool([1 for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
 # -- [6c] quantized ------------------------------------------------------------------------------
@@ -3866,7 +3967,11 @@ class SparseEntries:
             if len(shape) != 2:
                 raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
             indptr = self.read_part("indptr", (shape[0] + 1,))
-            found = indptr[shape[0]]
+            if indptr.stored.encoding == "raw":
+                found = indptr[shape[0]]
+            elif nnz is None:
+                for part in indptr.parts():
+                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
         elif nnz is None:
             if stored.encoding != "raw":
                 raise base.error("nnz is missing and the values are compressed")
@@ -3993,6 +4098,7 @@ class Primitiv(Format):
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
+    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
@@ -4047,17 +4153,18 @@ class Primitiv(Format):
             yield from self._tensor(cursor, name, known)
             if kind == "tensor":
                 return
-            room = max(1 << 20, MAX_COPIES * cursor.end)  # each name repeats the key
+            room = self.MAX_NAMES + 4 * cursor.end  # each name repeats the key
             outer, depth = cursor.prefix, cursor.depth
             for j in range(cursor.count("int", "N", "statistics", 6)):
                 cursor.tensor = None
                 cursor.enter(outer + "stats", j, depth + 1)
                 stat = msgpack_text(cursor.text("key", "name of the statistic"))
-                room -= len(name) + len(stat)
+                full = name + ":" + stat
+                room -= len(full) * (1 if max(full) < "\x80" else 4)
                 if room < 0:
-                    what = f"names of statistics over MAX_COPIES = {MAX_COPIES} times the file"
+                    what = f"names of statistics over MAX_NAMES = {self.MAX_NAMES} bytes"
                     raise cursor.error(what, "key", tensor=name, kind=Unsupported)
-                yield from self._tensor(cursor, name + ":" + stat, known)
+                yield from self._tensor(cursor, full, known)
             i += 1
             if FAST and cursor.trace is None:
                 rows = self._usual_rows(cursor, count - i, known)
@@ -4154,21 +4261,16 @@ class Primitiv(Format):
         """
         if "\\" not in name and ":" not in name:
             return name.split("."), None
-        parts: "List[List[str]]" = [[]]  # the letters of each
-        at = 0
-        while at < len(name) and name[at] != ":":
-            if name[at] == ".":
-                parts.append([])
-            else:
-                if name[at] == "\\":
-                    at += 1
-                    if name[at:at + 1] not in (".", ":", "\\"):
-                        raise ValueError("a backslash stands only before '.', ':' or a backslash "
-                                         "(escape it, or use flat=True)")
-                parts[-1].append(name[at])
-            at += 1
-        stat = name[at + 1:] if at < len(name) else None
-        return ["".join(letters) for letters in parts], stat
+        marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
+        key, colon, _ = marked.partition(":")
+        if "\\" in key:
+            raise ValueError("a backslash stands only before '.', ':' or a backslash "
+                             "(escape it, or use flat=True)")
+        stat = name[len(key) + sum([key.count(mark) for mark in MARKS]) + 1:] if colon else None
+        parts = key.split(".")
+        for mark, text in zip(MARKS, "\\.:"):
+            parts = [part.replace(mark, text) for part in parts]
+        return parts, stat
 
     # <tools>
     def loaded_name(self, name: str, options: Facts) -> str:
@@ -4489,7 +4591,7 @@ class Burnpack(Format):
             pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
             if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
                 return None, None
-            name = parts[0][at:]  # and the head of its map, a3 or a4
+            name, rest, stop = parts[0][at:], b"", 0  # and the head of its map, a3 or a4
             for part in parts[1:]:
                 fields, _, rest = part.partition(b"\x6cdata_offsets\x82")
                 at = CBOR_ENDS[rest[0]]
@@ -4511,7 +4613,8 @@ class Burnpack(Format):
                              Tensor))
                 name = rest[stop:]
             top, _ = cbor_read(bytes([0x9F + pairs]) + name)
-            if 1 <= pairs < 24 and count <= self.MAX_TENSORS and "tensors" not in top:
+            if (stop <= len(rest) and 1 <= pairs < 24 and count <= self.MAX_TENSORS
+                    and "tensors" not in top):
                 top["tensors"] = Map()
                 return top, rows
         except (ValueError, IndexError):
@@ -5035,6 +5138,8 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
         for trace in (None, Trace(), Trace()):
             if trace is not None:
                 trace.wanted = error.field
+                if not BOARD:
+                    error.__traceback__ = None  # it keeps all that was parsed
             try:
                 attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
                 return File(kind.NAME, source, attrs, metadata, tensors, options)
@@ -5104,6 +5209,32 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
+def named_again(tensors: "List[Tensor]") -> Any:
+    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
+    again, reach = set(), 0
+    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
+                                  for start, nbytes, _ in item.ranges()]):
+        if start < reach or start == stop:
+            again.add(i)
+        reach = max(reach, stop)
+    return again
+
+
+def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
+    """Raise ValueError where a file would become far larger, since bytes are named many times.
+
+    What one tensor alone needs by its dtype and shape is never too much.
+    """
+    tensors = [item for _, item in items]
+    sizes = [sum([row[1] for row in tensors[i].ranges()])
+             if is_sparse(tensors[i]) and "sparse" in kind.USES else tensors[i].nbytes
+             for i in named_again(tensors)]
+    total = sum(sizes) - max(sizes, default=0)
+    if total > MAX_COPIES * nbytes:
+        raise ValueError("the tensors name the same bytes again and again: %d bytes more, of a "
+                         "file of %d; MAX_COPIES = %d" % (total, nbytes, MAX_COPIES))
+
+
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()
@@ -5135,6 +5266,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = _as_items(tensors)
+    if isinstance(tensors, File):
+        check_copies(kind, items, tensors.nbytes)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -5294,26 +5427,35 @@ class Field:
 class FieldTrace(Trace):
     """Collects the fields of one parse; `wire`: CBOR token by token."""
 
-    def __init__(self, wire: bool = False) -> None:
+    def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire = wire
         self.fields: Any = []
-        self._offsets: "Dict[str, int]" = {}  # of the last field of a name, or of what lacks it
+        self._most = MAX_FIELDS + nbytes // 12
+        self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
+        self._known = 0
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if kind == "absent":
-            self._offsets.setdefault(name, offset)
             return
-        self._offsets[name] = offset
+        if len(self.fields) > self._most and kind == "structure":
+            last = self.fields[-1]
+            if last.kind == kind and last.offset + last.nbytes == offset:
+                last.nbytes += nbytes
+                last.value, last.doc = None, f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
+                return
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
-        self.fields.append(Field(offset, nbytes, name, None, "break: the end of it",
-                                 depth=depth, tensor=owner))
+        self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
     def find(self, name: str) -> "Optional[int]":
-        return self._offsets.get(name)
+        for field in self.fields[self._known:]:
+            if field.doc[:6] != "break:":
+                self._offsets[field.name] = field.offset
+        self._known = len(self.fields)
+        return self._offsets.get(name, self._offsets.get(name[:name.rfind(".") + 1] + "table"))
 
     def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         return (CborTokens(self, base, name) if self.wire else
@@ -5381,7 +5523,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any]":
     """Parse with a trace; return (fields, parsed or None, error or None)."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
-    trace = FieldTrace(wire)
+    trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
         parsed = kind.read(kind.READER(source, trace, faults), **options)
@@ -5400,10 +5542,9 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None
 
 
-def sort_fields(fields: Any) -> "List[Field]":
+def sort_fields(fields: "List[Field]") -> "List[Field]":
     """Return fields by offset; of the same offset, empty ones first, then as parsed."""
-    keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
-    return [fields[key[2]] for key in sorted(keys)]
+    return sorted(fields, key=lambda field: 2 * field.offset + (field.nbytes > 0))
 
 
 def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
@@ -5500,12 +5641,15 @@ class Report:
         self.rows.append((status, check, tensor, text, offset))
 
     def fail(self, error: FormatError) -> None:
+        error.__traceback__ = error.__context__ = None  # its frames would keep decoded blocks
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, notes: "List[Tuple[str, str, int]]", more: str) -> None:
-        """Add five notes (text, tensor, offset), and the number of the others."""
-        self.rows += [("note", check, name, text, offset) for text, name, offset in notes[:5]]
+    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]",
+                  more: str) -> None:
+        """Add five notes on (tensor, what % in the text stands for), and the number of others."""
+        for item, detail in notes[:5]:
+            self.add("note", check, text % detail, item.name, item.start)
         if len(notes) > 5:
             self.add("note", check, more % (len(notes) - 5))
 
@@ -5570,11 +5714,12 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     if error is None:
         _verify_padding(report, kind, source, fields)
         _verify_layout(report, kind, attrs, tensors)
-        _verify_data(report, kind, source, tensors)
+        complete = _verify_data(report, kind, source, tensors)
         for text in kind.remarks(fields, attrs, tensors):
             report.add("note", "upstream", text)
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)))
+        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
+                   ("-", "canonical", "not saved again"))
     return report
 
 
@@ -5623,33 +5768,37 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     align = kind.alignment(attrs)
     ranges = [(item.start, item.start + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
-    odd = [(f"its data are not at a multiple of {align}", tensors[i].name, start)
-           for start, _, i in ranges if start % align]
-    report.add_notes("alignment", odd, "%d more")
+    odd: Any = [(tensors[i], align) for start, _, i in ranges if start % align]
+    report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)
+    shared, owner = [], (0, 0, -1)  # type: Any, Any
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((f"its bytes overlap those of {quote(tensors[owner[2]].name)} in part",
-                           tensors[i].name, start))
+            shared.append((tensors[i], owner[2]))
         if end > owner[1]:
             owner = start, end, i
-    report.add_notes("bounds", shared, "%d more overlap")
+    shared[:5] = [(item, quote(tensors[i].name)) for item, i in shared[:5]]
+    report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
 
 
-def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> None:
-    """Check stored checksums, decode what is coded; read the same range only once."""
-    statuses, decoded, total, most = [], 0, 0, MAX_COPIES * source.nbytes
+def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> bool:
+    """Check stored checksums, decode what is coded; return whether all was looked at.
+
+    A range is read once. What is hashed, what is decoded of bytes that come again, and the
+    elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    """
+    statuses, decoded, skipped, left = [], 0, 0, MAX_COPIES * source.nbytes
     done: Any = {}
-    for item in tensors:
+    again = named_again(tensors)
+    for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
         for label, offset, nbytes, text in kind.checksums(item):
             key: Any = (offset, nbytes, text)
             if key not in done:
-                total += nbytes
-                done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
+                left -= nbytes
+                done[key] = kind.check_range(source, offset, nbytes, text) if left >= 0 else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, text = done[key][0], label + done[key][1]
             statuses.append(status)
@@ -5657,34 +5806,38 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                 report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
-        for part in _coded_parts(report, item, total <= most):
-            total += part.stored.nbytes
-            key = part.start, part.stored.nbytes, part.nbytes
-            if part.stored.encoding == "zstd" and key not in done and total <= most:
-                done[key] = True
-                try:
+        try:
+            cost, parts = _coded_parts(item, i in again, min(left, (4 << 20) + 4 * source.nbytes))
+            for part in parts:
+                key = part.start, part.stored.nbytes, part.nbytes
+                if key not in done and cost <= left:
+                    done[key] = True
+                    left -= cost
                     for _ in part.blocks():
                         pass
                     decoded += 1
-                except FormatError as error:
-                    report.fail_contents(error, item.name, part.offset)
+            skipped += cost > left
+        except FormatError as error:
+            report.fail_contents(error, item.name, error.offset)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
     if decoded:
         report.add("ok", "contents", f"{count_of(decoded, 'zstd blob')} decoded in full")
-    if total > most:
-        report.add("-", "contents", "the same bytes are named again and again: not all were read")
+    if skipped:
+        report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
+            count_of(skipped, "tensor"), MAX_COPIES))
+    return not skipped
 
 
-def _coded_parts(report: Report, item: Any, read: bool) -> "List[Tensor]":
-    """Return what to decode: the tensor, or the checked parts of a sparse one."""
-    try:
-        if is_sparse(item) and read:
-            return list(item.components.values())
-    except FormatError as error:
-        report.fail_contents(error, item.name, item.offset)
-    return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
+def _coded_parts(item: Any, again: bool, most: int) -> "Tuple[int, Any]":
+    """Return (bytes to charge, what to decode): the tensor, or the parts of a sparse one."""
+    parts, cost = [item], item.nbytes if again else 0
+    if is_sparse(item):
+        cost = item.cost(most)
+        parts = [] if cost > most else list(item.components.values())
+    return cost, [part for part in parts
+                  if part.stored.why is None and part.stored.encoding in ENCODINGS]
 
 
 FEATURES["verify"] = verify_source
@@ -5742,10 +5895,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     summary, origin = Summary(), find_format(file.format)
     chosen = _select(in_order(file), only)
-    raw = sum([item.stored.nbytes for _, item in chosen if item.stored.encoding == "raw"])
-    if raw > MAX_COPIES * file.nbytes:
-        text = f"{raw} bytes of a file of {file.nbytes}, MAX_COPIES = {MAX_COPIES}"
-        raise ValueError("the tensors name the same bytes again and again: " + text)
+    check_copies(kind, chosen, file.nbytes)
     items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
@@ -5923,10 +6073,14 @@ def print_listing(file: File, path: str, args: Any) -> None:
 def print_json(file: File, path: str) -> None:
     head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
                     "attrs": file.attrs, "metadata": file.metadata})
-    rows = ["\n " + to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
-                             "offset": item.offset, "bytes": item.stored.nbytes,
-                             "attrs": item.attrs}) for name, item in file.items()]
-    print(head[:-1] + ', "tensors": [' + ",".join(rows) + "]}")
+    sys.stdout.write(head[:-1] + ', "tensors": [')
+    comma = "\n "
+    for name, item in file.items():
+        sys.stdout.write(comma + to_json({
+            "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
+            "bytes": item.stored.nbytes, "attrs": item.attrs}))
+        comma = ",\n "
+    print("]}")
 
 
 def to_json(value: Any) -> str:
@@ -6004,10 +6158,13 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths = [count_elements(item.shape[axis:]) for axis in range(item.ndim)]
+    widths = column_major(tuple(reversed(item.shape)), 1)  # elements, of the last dimension first
+    widths = widths[1:] + (item.size,) if widths else ()
     parts: "List[str]" = []
     for i, value in enumerate(item.flat):
-        starts = len([1 for width in widths if i % width == 0])
+        starts = 0  # lists that begin here
+        while starts < len(widths) and i % widths[starts] == 0:
+            starts += 1
         parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
         if len(parts) > 5000:
             sys.stdout.write("".join(parts))
@@ -6138,34 +6295,42 @@ def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
 
 def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
+    count, largest, note, same = 0, 0.0, "", a.dtype == b.dtype
     try:
-        if a.dtype == b.dtype and a.nbytes == b.nbytes and same_bytes(a, b):
-            return []
-        count, largest, note = 0, 0.0, ""
-        for x, y in zip(a.flat, b.flat):
-            if x != y and not (x != x and y != y):
-                count += 1
-                gap = abs(float(x) - float(y))
-                largest = max(largest, gap)
-                note = note if gap == gap else " (and NaN)"
+        for part, other in zip_parts(a, b):
+            if a.dtype == b.dtype and part == other:
+                continue
+            same = False
+            if not (any(part) or any(other)):
+                continue
+            for x, y in zip(unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)):
+                if x != y and not (x != x and y != y):
+                    count += 1
+                    gap = abs(float(x) - float(y))
+                    largest = max(largest, gap)
+                    note = note if gap == gap else " (and NaN)"
     except Unsupported:  # unknown to us: only the stored bytes can tell
         return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
-    return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+    return [] if same else [
+        "same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
 
 
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether the row-major bytes are the same; stop at a difference."""
-    others = b.parts()
-    rest = b""  # of b, not compared yet: its blocks may have other lengths
-    for part in map(bytes, a.parts()):  # bytes: of a memoryview, each byte is an object
-        while len(rest) < len(part):
-            rest += bytes(next(others))
-        if not rest.startswith(part):
-            return False
-        rest = rest[len(part):]
-    return True
+def zip_parts(a: Tensor, b: Tensor) -> Chunks:
+    """Yield the row-major bytes of as many elements of both, of the same shape."""
+    sizes = a.check(), b.check()
+    rest = [b"", b""]  # not compared yet: the blocks of both may have other lengths
+    sources = a.parts(), b.parts()
+    done = 0
+    while done < a.size:
+        for i in (0, 1):
+            while len(rest[i]) < sizes[i] * min(PART // 8, a.size - done):
+                rest[i] += bytes(next(sources[i]))
+        count = min(len(rest[0]) // sizes[0], len(rest[1]) // sizes[1])
+        yield rest[0][:count * sizes[0]], rest[1][:count * sizes[1]]
+        rest = [rest[i][count * sizes[i]:] for i in (0, 1)]
+        done += count
 
 
 def show_verify(args: Any) -> int:
