@@ -947,7 +947,7 @@ class Simple:
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE = [Simple(number) for number in range(256)]  # one object each: a list may hold many
+CBOR_SIMPLE: Any = [Simple(number) for number in range(256)]  # shared: a list may hold many
 CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 MAX_DEPTH = 128  # arrays, maps and tags around an item
@@ -1138,6 +1138,9 @@ def cbor_short_text(data: bytes) -> str:
     raise ValueError
 
 
+LIST_ITEMS = 4096  # of a plain list in one field
+
+
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
 
@@ -1148,7 +1151,8 @@ class CborFields:
         self.trace, self.base, self.level = trace, base, level
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
-        self.rows: Any = []  # an open plain list: itself, its items
+        self.rows: Any = []  # an open plain list: itself, its items from the .first on
+        self.first = 0
 
     def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
@@ -1169,8 +1173,12 @@ class CborFields:
         if self.rows and not opens:  # the path of an item is made if it is shown
             if kind != "break":
                 self.rows.append((begin, stop, depth, None, value, doc, start - begin))
-            if kind == "break" or len(self.rows) - 1 == self.rows[0][4]:
+            if kind == "break" or self.first + len(self.rows) - 1 == self.rows[0][4]:
                 self.flush(stop)
+            elif len(self.rows) > LIST_ITEMS:
+                head, first = self.rows[0], self.first + LIST_ITEMS
+                self.flush(stop)
+                self.rows, self.first = [(stop, stop) + head[2:]], first
             return
         self.flush()
         if kind == "break":
@@ -1190,12 +1198,16 @@ class CborFields:
 
     def flush(self, stop: int = -1) -> None:
         """Add the open list as one field that ends at `stop`, or its head and its items."""
-        rows, self.rows = self.rows, []
+        rows, first = self.rows, self.first
+        self.rows, self.first = [], 0
         if stop >= 0:
             begin, _, depth, path, _, doc, lead = rows[0]
+            path = join_path(path, first) if first else path
             rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
         for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows):
-            path = join_path(rows[0][3], i - 1) if path is None else path
+            if first and i == 0 and stop < 0:  # the head was shown
+                continue
+            path = join_path(rows[0][3], first + i - 1) if path is None else path
             self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
                            "structure", lead, self.owner(depth, path))
 

@@ -2847,6 +2847,56 @@ def count_calls(call):
     return len(seen)
 
 
+# -- [10c] hostile bytes -------------------------------------------------------------------------
+
+
+def bombs(n):
+    """Return rows (name, file) that ask for far more memory or time than their 10 n bytes."""
+    head = tensorfmt.cbor_head
+    rows = [(name, burnpack(b"\xa2\x67tensors\xa0" + key + head(4, 10 * n // len(item)) + item * (
+        10 * n // len(item)) + end, b"")) for name, key, item, end in (
+            ("empty lists", b"\x61x", b"\x80", b""), ("empty maps", b"\x61x", b"\xa0", b""),
+            ("lists of one", b"\x61x", b"\x81\x00", b""), ("maps of one", b"\x61x", b"\xa1\0\0", b""),
+            ("negative numbers", b"\x61x", b"\x37", b""), ("simple", b"\x61x", b"\xe0", b""),
+            ("long key", head(3, n) + b"k" * n, b"\x80\x00", b""),
+            ("long key, cut", head(3, n) + b"k" * n, b"\x00", b"")[:3] + (b"",))]
+    rows.append(("long key and a wrong byte", rows[-1][1][:-(len(rows[-1][1]) % 256 + 300)]))
+    rows.append(("chunks", burnpack(b"\xa2\x67tensors\xa0\x61x\x5f" + b"\x42ab" * (3 * n) + b"\xff")))
+    rows.append(("small maps", burnpack(b"\xa2\x67tensors\xa0\x61x" + head(4, n // 5) + (
+        b"\xb6" + b"".join([bytes([i, 0]) for i in range(22)])) * (n // 5), b"")))
+    rows.append(("faulty entries", ztensor_raw(head(4, 5 * n) + b"\xa0" * (5 * n))))
+    name = head(3, n) + b"n" * n
+    rows.append(("many dimensions", burnpack(b"\xa1\x67tensors\xa1" + name + b"\xa3\x65dtype\x62U8"
+        b"\x65shape" + head(4, 9 * n) + b"\x01" * (9 * n) + b"\x6cdata_offsets\x82\x00\x01", b"\0")))
+    for stat in (b"\xf0\x9f\x98\x80" + b"k" * n, b"\\" * n):
+        rows.append(("statistics", many_statistics(b"\x91\xda" + struct.pack(">H", len(stat)) + stat)))
+    body = bytes(2 * n) + struct.pack("<2H", 4094, 4) * n  # each vtable lies in the next one
+    tables = [struct.pack("<i", len(body) + 4 * i - 2 * n - 16 * i) for i in range(n // 10)]
+    places = [struct.pack("<I", len(body) + 4 * i) for i in range(n // 10)]
+    rows.append(("vtables", body + b"".join(tables + places)))
+    return rows
+
+
+class HostileTest(TestCase):
+    """Bytes that were made to exhaust memory or time."""
+
+    @full
+    def test_memory_and_calls(self):
+        from tracemalloc import get_traced_memory, start, stop
+        for name, data in bombs(20000):
+            for call, fixed, factor in (
+                    (load, 16, 24), (lambda data: list(tensorfmt.explain(data)), 64, 64),
+                    (tensorfmt.verify, 64, 64), (lambda data: str(tensorfmt.verify(data)), 64, 64)):
+                start()
+                try:
+                    call(data)
+                except FormatError:
+                    pass
+                peak = get_traced_memory()[1]
+                stop()
+                print(name, len(data), peak >> 20, fixed + (factor*len(data) >> 20))
+
+
 # -- [11] explain, verify ------------------------------------------------------------------------
 
 EXPLAINED = {  # offset, bytes and name of every field of small files
