@@ -952,7 +952,7 @@ CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
-MAX_BOXES = 16  # bytes of memory for arrays and maps, per byte of CBOR, beyond 8 MiB
+MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
@@ -972,7 +972,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
     tag, hard_keys, key = -1, 0, MISSING
-    room = MAX_BOXES * end + (1 << 23)  # bytes of memory for arrays and maps
+    room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
     try:
         while True:
             while left == 0:  # close what is complete
@@ -1017,7 +1017,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 room -= 0 if major == 6 else 240 if major == 5 and size else 88
                 if room < 0:
                     raise Unsupported("arrays and maps that would take more memory than "
-                                      "MAX_BOXES = %d times the data" % MAX_BOXES, start)
+                                      f"MAX_BOXES = {MAX_BOXES}", start)
                 value = size
             else:
                 value, pos = cbor_leaf(data, start, pos, size, simple, token)
@@ -1283,8 +1283,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     depth += 1
     if isinstance(value, (list, tuple)):
-        items = [_cbor_item(item, indefinite, sort, depth) for item in value]
-        return cbor_head(4, len(items)) + b"".join(items)
+        data = bytearray(cbor_head(4, len(value)))
+        for item in value:
+            data += _cbor_item(item, indefinite, sort, depth)
+        return bytes(data)
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
     if not hasattr(value, "items"):
@@ -5582,9 +5584,10 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields up to the offending one, and what was not reached before it."""
     fields = _without_overlap(fields)
     offset = nbytes if error.offset is None else error.offset
-    kept = [field for field in fields if field.offset <= offset]
-    if not [f for f in kept if f.offset == offset and f.name == error.field]:
-        kept = [field for field in kept if field.offset + field.nbytes <= offset]
+    found = [f for f in fields if f.offset == offset and f.name == error.field]
+    kept = [field for field in fields if field.offset + field.nbytes <= offset] if not found else [
+        field for field in fields if field.offset < offset] + found
+    if not found:
         stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
         kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
     ends = [0] + [field.offset + field.nbytes for field in kept]

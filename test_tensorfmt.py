@@ -2549,11 +2549,11 @@ def wrong_files():
             primitiv(0x300, "0191dbffffffff" + "00" * 9), flat_file((48, "ffffffff")))]
 
 
-def many_statistics(key):
-    """Return a primitiv model of one parameter that has 6,000 statistics."""
+def many_statistics(key, count=6000):
+    """Return a primitiv model of one parameter that has many statistics."""
     stat = b"\x91\x00\x01\xc4\x00"
-    return primitiv(0x300, "01") + key + stat + b"\xcd\x17\x70" + b"".join(
-        [b"\xa4%04d" % i + stat for i in range(6000)])
+    return primitiv(0x300, "01") + key + stat + b"\xcd" + struct.pack(">H", count) + b"".join(
+        [b"\xa4%04d" % i + stat for i in range(count)])
 
 
 class BadFileTest(TestCase):
@@ -2852,49 +2852,92 @@ def count_calls(call):
 
 def bombs(n):
     """Return rows (name, file) that ask for far more memory or time than their 10 n bytes."""
-    head = tensorfmt.cbor_head
-    rows = [(name, burnpack(b"\xa2\x67tensors\xa0" + key + head(4, 10 * n // len(item)) + item * (
-        10 * n // len(item)) + end, b"")) for name, key, item, end in (
-            ("empty lists", b"\x61x", b"\x80", b""), ("empty maps", b"\x61x", b"\xa0", b""),
-            ("lists of one", b"\x61x", b"\x81\x00", b""), ("maps of one", b"\x61x", b"\xa1\0\0", b""),
-            ("negative numbers", b"\x61x", b"\x37", b""), ("simple", b"\x61x", b"\xe0", b""),
-            ("long key", head(3, n) + b"k" * n, b"\x80\x00", b""),
-            ("long key, cut", head(3, n) + b"k" * n, b"\x00", b"")[:3] + (b"",))]
-    rows.append(("long key and a wrong byte", rows[-1][1][:-(len(rows[-1][1]) % 256 + 300)]))
-    rows.append(("chunks", burnpack(b"\xa2\x67tensors\xa0\x61x\x5f" + b"\x42ab" * (3 * n) + b"\xff")))
-    rows.append(("small maps", burnpack(b"\xa2\x67tensors\xa0\x61x" + head(4, n // 5) + (
-        b"\xb6" + b"".join([bytes([i, 0]) for i in range(22)])) * (n // 5), b"")))
+    head, rows = tensorfmt.cbor_head, []
+    for name, key, item, count in (
+            ("empty lists", b"\x61x", b"\x80", 10 * n), ("empty maps", b"\x61x", b"\xa0", 10 * n),
+            ("lists of one", b"\x61x", b"\x81\0", 5 * n), ("negative", b"\x61x", b"\x37", 10 * n),
+            ("maps of one", b"\x61x", b"\xa1\0\0", 3 * n), ("simple", b"\x61x", b"\xe0", 10 * n),
+            ("long key", head(3, n) + b"k" * n, b"\x80", 9 * n),
+            ("long key, cut", head(3, n) + b"k" * n, b"\x00", 9 * n),
+            ("small maps", b"\x61x", b"\xac" + bytes(range(24)), 2 * n // 5)):
+        cbor = b"\xa2\x67tensors\xa0" + key + head(4, count) + item * count
+        rows.append((name, burnpack(cbor[:len(cbor) - name.endswith("cut")], b"")))
+    chunks = b"\x61x\x5f" + b"\x42ab" * (3 * n) + b"\xff"
+    rows.append(("chunks", burnpack(b"\xa2\x67tensors\xa0" + chunks)))
     rows.append(("faulty entries", ztensor_raw(head(4, 5 * n) + b"\xa0" * (5 * n))))
-    name = head(3, n) + b"n" * n
-    rows.append(("many dimensions", burnpack(b"\xa1\x67tensors\xa1" + name + b"\xa3\x65dtype\x62U8"
-        b"\x65shape" + head(4, 9 * n) + b"\x01" * (9 * n) + b"\x6cdata_offsets\x82\x00\x01", b"\0")))
-    for stat in (b"\xf0\x9f\x98\x80" + b"k" * n, b"\\" * n):
-        rows.append(("statistics", many_statistics(b"\x91\xda" + struct.pack(">H", len(stat)) + stat)))
-    body = bytes(2 * n) + struct.pack("<2H", 4094, 4) * n  # each vtable lies in the next one
-    tables = [struct.pack("<i", len(body) + 4 * i - 2 * n - 16 * i) for i in range(n // 10)]
-    places = [struct.pack("<I", len(body) + 4 * i) for i in range(n // 10)]
-    rows.append(("vtables", body + b"".join(tables + places)))
+    shape = head(4, 9 * n) + b"\x01" * (9 * n)
+    rows.append(("many dimensions", burnpack(
+        b"\xa1\x67tensors\xa1" + head(3, n) + b"n" * n + b"\xa3\x65dtype\x62U8\x65shape" + shape
+        + b"\x6cdata_offsets\x82\x00\x01", b"\0")))
+    key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
+    rows.append(("statistics", many_statistics(key, 2 * n)))
     return rows
 
 
 class HostileTest(TestCase):
     """Bytes that were made to exhaust memory or time."""
 
+    CALLS = (("load", lambda data: load(data), 24),  # bytes of memory for each byte
+             ("explain", lambda data: list(tensorfmt.explain(data)), 64),
+             ("verify", lambda data: str(tensorfmt.verify(data)), 64))
+
     @full
-    def test_memory_and_calls(self):
+    def test_memory_and_calls_for_each_byte(self):
+        """What small files may take besides is left out, and is in README, "Security"."""
+        def attempt(call, data):
+            try:
+                call(data)
+            except FormatError:
+                pass
+        if PYPY:
+            self.skipTest("PyPy has no tracemalloc")
         from tracemalloc import get_traced_memory, start, stop
-        for name, data in bombs(20000):
-            for call, fixed, factor in (
-                    (load, 16, 24), (lambda data: list(tensorfmt.explain(data)), 64, 64),
-                    (tensorfmt.verify, 64, 64), (lambda data: str(tensorfmt.verify(data)), 64, 64)):
-                start()
-                try:
-                    call(data)
-                except FormatError:
-                    pass
-                peak = get_traced_memory()[1]
-                stop()
-                print(name, len(data), peak >> 20, fixed + (factor*len(data) >> 20))
+        with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
+                Changed(tensorfmt.Primitiv, "MAX_NAMES", 0):
+            for name, data in bombs(1200):
+                for label, call, nbytes in self.CALLS:
+                    start()
+                    attempt(call, data)
+                    peak = get_traced_memory()[1]
+                    stop()
+                    with self.subTest(bomb=name, call=label, peak=peak, nbytes=len(data)):
+                        self.assertTrue(peak < nbytes * len(data) + (1 << 18))
+        for name, data in bombs(300):
+            for label, call, _ in self.CALLS:
+                count = count_calls(lambda call=call, data=data: attempt(call, data))
+                with self.subTest(bomb=name, call=label, count=count, nbytes=len(data)):
+                    self.assertTrue(count < 80 * len(data) + 5000)
+
+    def test_keys(self):
+        """Numbers as keys, chosen to meet in one chain of a dict, are counted."""
+        def keys(numbers):
+            return b"\xb9" + struct.pack(">H", len(numbers)) + b"".join(
+                [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
+        for text in (keys(range(10000)), b"\x82" + keys(range(7, 70, 7)) * 2):
+            tensorfmt.cbor_loads(text)
+        with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
+            tensorfmt.cbor_loads(keys(range(7, 7 * 160, 7)))
+            for numbers in (range(7, 7 * 180, 7), range(600, 0, -1)):
+                self.assertIn("MAX_HARD_KEYS", str(error_of(
+                    Unsupported, tensorfmt.cbor_loads, keys(numbers))))
+        packed = b"\xde\x00\xb4" + b"".join(
+            [b"\xcd" + struct.pack(">H", 7 * n) + b"\0" for n in range(180)])
+        self.assertEqual(len(tensorfmt.msgpack_loads(packed)), 180)
+        with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
+            error_of(Unsupported, tensorfmt.msgpack_loads, packed)
+
+    def test_overlapping_vtables_and_strings(self):
+        """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
+        count = 1000
+        vtables = b"\xfe\x0f" * 4096
+        root = 12 + len(vtables)
+        steps = [struct.pack("<I", 4 * count)] * count
+        data = (struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables
+                + struct.pack("<iII", root - 4, 4, count) + b"".join(steps))
+        tables = [struct.pack("<i", len(data) + 4 * i - 12 - 4 * i) for i in range(count)]
+        data += b"".join(tables) + bytes(4096)
+        error = error_of(Unsupported, tensorfmt.FlatTable(data).tables, 0)
+        self.assertIn("overlap", str(error))
 
 
 # -- [11] explain, verify ------------------------------------------------------------------------
