@@ -2173,6 +2173,7 @@ class SavePathTest(TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_killed_at_any_moment(self):
+        """TENSORFMT_ROUNDS in the environment: how often; 30 if not given."""
         import random
         import signal
         import time
