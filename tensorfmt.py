@@ -108,7 +108,13 @@ except NameError:
 
 if BOARD:  # its dict has no order
     from collections import OrderedDict as Map
+
+    class RLock:  # nor are there threads
+        def __enter__(self, *error: Any) -> None:
+            pass
+        __exit__ = __enter__
 else:
+    from _thread import RLock  # type: ignore[assignment]
     from io import BytesIO
     Map = dict  # type: ignore[assignment,misc]
 
@@ -145,7 +151,7 @@ class FormatError(ValueError):
         self.tensor, self.path, self.check = tensor, path, check
 
     def __str__(self) -> str:
-        path = "" if self.path is None else f"{self.path}: "
+        path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
@@ -166,6 +172,12 @@ def feature(name: str) -> Any:
 def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(text: str) -> str:
+    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
+    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
+    return text if fine else quote(text)
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -503,9 +515,10 @@ class Memory:
         return bytes(self.view(offset, nbytes))
 
     def view(self, offset: int, nbytes: int) -> Any:
-        if self._view is None:
+        view = self._view  # once: another thread may close() now
+        if view is None:
             raise ValueError("the File is closed")
-        return self._view[offset:offset + nbytes]
+        return view[offset:offset + nbytes]
 
     def close(self) -> None:
         self._view = None  # never release(): views stay valid
@@ -517,7 +530,7 @@ class Memory:
 
 
 class Stream:
-    """A seekable binary file object; each read puts its position back."""
+    """A seekable binary file object; each read puts its position back, one thread at a time."""
 
     path: Any = None
     of_file = True
@@ -525,30 +538,32 @@ class Stream:
 
     def __init__(self, stream: Any) -> None:
         self._file = stream
+        self._lock = RLock()
         here = stream.tell()
         stream.seek(0, 2)
         self.nbytes: int = stream.tell()
         stream.seek(here)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._file is None:
-            raise ValueError("the File is closed")
-        here = self._file.tell()
-        parts = []
-        try:
-            self._file.seek(offset)
-            while nbytes:  # read() may give fewer than asked
-                part = self._file.read(nbytes)
-                if not part:
-                    raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
-                                      offset, path=self.path)
-                if not isinstance(part, (bytes, bytearray, memoryview)):
-                    kind = type(part).__name__
-                    raise TypeError(f"the stream gives {kind}; open it in binary mode")
-                parts.append(bytes(part))
-                nbytes -= len(part)
-        finally:
-            self._file.seek(here)
+        with self._lock:
+            file, parts = self._file, []
+            if file is None:
+                raise ValueError("the File is closed")
+            here = file.tell()
+            try:
+                file.seek(offset)
+                while nbytes:  # read() may give fewer than asked
+                    part = file.read(nbytes)
+                    if not part:
+                        raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
+                                          offset, path=self.path)
+                    if not isinstance(part, (bytes, bytearray, memoryview)):
+                        kind = type(part).__name__
+                        raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                    parts.append(bytes(part))
+                    nbytes -= len(part)
+            finally:
+                file.seek(here)
         return b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> Any:
@@ -566,6 +581,7 @@ class Path(Stream):
     _closed = False
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
+        self._lock = RLock()
         self.path: str = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
@@ -573,25 +589,32 @@ class Path(Stream):
         if stamp is None:
             self._open()
 
-    def _open(self) -> None:
-        if self._closed:
-            raise ValueError(f"{self.path}: the File is closed")
-        self._file = open(self.path, "rb")  # now, or by the absolute path of a pickle
-        self.nbytes = self._file.seek(0, 2)
-        mtime = os.fstat(self._file.fileno()).st_mtime if hasattr(os, "fstat") else None
-        if self._stamp not in (None, (self.nbytes, mtime)):
-            self.close()
-            raise ValueError(f"{self.path} has changed since the tensor was pickled")
-        self._stamp = (self.nbytes, mtime)
+    def _open(self) -> Any:
+        """Return the file, opened now, or by the absolute path of a pickle."""
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"{plain(self.path)}: the File is closed")
+            if self._file is None:
+                file = open(self.path, "rb")
+                self.nbytes = file.seek(0, 2)
+                mtime = os.fstat(file.fileno()).st_mtime if hasattr(os, "fstat") else None
+                if self._stamp not in (None, (self.nbytes, mtime)):
+                    file.close()
+                    raise ValueError(f"{plain(self.path)} has changed since the tensor was pickled")
+                self._stamp = (self.nbytes, mtime)
+                self._file = file  # last: other threads may use it from here on
+            return self._file
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._map:
-            return bytes(self._map[offset:offset + nbytes])
-        if self._file is None:
-            self._open()
+        mapping, file = self._map, self._file or self._open()
+        if mapping:
+            return bytes(mapping[offset:offset + nbytes])
         if hasattr(os, "pread"):
-            data = os.pread(self._file.fileno(), nbytes, offset)
-            if len(data) == nbytes:
+            try:  # without the lock: threads may wait for a disk together
+                data = os.pread(file.fileno(), nbytes, offset)
+            except (OSError, ValueError):  # closed meanwhile, or the error comes again below
+                data = b""
+            if len(data) == nbytes and not self._closed:  # else they may be of another file
                 return data
         return super().read(offset, nbytes)
 
@@ -605,27 +628,27 @@ class Path(Stream):
 
     def mapping(self) -> Any:
         """Return a view of the mapped file, or a false value."""
-        if self._map is not None:
-            return self._map
-        if self._file is None:
-            self._open()
-        if self.wanted and self.nbytes:
-            try:
-                from mmap import ACCESS_READ, mmap
-                self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
-            except (ImportError, OSError):  # a device that cannot map (ENODEV)
-                self._map = False
-            except ValueError:  # "mmap length is greater than file size"
-                raise FormatError("the file has shrunk since it was opened", path=self.path)
+        if self._map is None and self.wanted:
+            with self._lock:
+                number = self._open().fileno()
+                if self._map is None and self.nbytes:
+                    try:
+                        from mmap import ACCESS_READ, mmap
+                        self._map = memoryview(mmap(number, self.nbytes, access=ACCESS_READ))
+                    except (ImportError, OSError):  # a device that cannot map (ENODEV)
+                        self._map = False
+                    except ValueError:  # "mmap length is greater than file size"
+                        raise FormatError("the file has shrunk since it was opened", path=self.path)
         return self._map
 
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
-        self._closed = True
-        self._map = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        with self._lock:
+            self._closed = True
+            self._map = None
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     # <full>
     def __reduce__(self) -> Any:
@@ -2546,6 +2569,7 @@ class File:
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    Any number of threads may read it and its Tensors.
     """
 
     def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
@@ -5146,9 +5170,9 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     import gc
     error: Any = None
     collecting = not BOARD and gc.isenabled()
-    if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
-        gc.disable()
     try:
+        if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
+            gc.disable()
         for trace in (None, Trace(), Trace()):
             if trace is not None:
                 trace.wanted = error.field
@@ -5174,7 +5198,8 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
+    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
+    for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
     verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
     FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
@@ -5308,8 +5333,10 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
-    the options. A failure leaves the old file as it was. What the format cannot hold is a
-    ValueError before the first byte; damaged bytes of a source are a FormatError.
+    the options. What the format cannot hold is a ValueError before the first byte; damaged bytes
+    of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
+    renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
+    `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -5363,37 +5390,34 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     return total
 
 
-def _write_beside(path: str, chunks: Chunks) -> int:
+def _write_beside(target: str, chunks: Chunks) -> int:
     """Write a file beside the target, then rename it over the target."""
-    path = os.path.realpath(path)
-    (folder, name), number = os.path.split(path), 0
+    path = os.path.realpath(target)
+    folder, name = os.path.split(path)
+    # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
+    number = int.from_bytes(os.urandom(6), "little")
+    temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     stream: Any = None
-    while stream is None:  # count until a name is free
-        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
-        try:
-            stream = open(temporary, "xb")
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            error.filename = path  # the one that the user knows
-            raise
     try:
+        stream = open(temporary, "xb")
         if os.path.exists(path) and hasattr(os, "chmod"):  # before anybody else can read it
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-        with stream:
-            total = write_all(stream, chunks)
-            stream.flush()
-            if hasattr(os, "fsync"):
-                os.fsync(stream.fileno())
-        try:
-            os.replace(temporary, path)
-        except PermissionError as error:
-            if os.name == "nt":
-                error.strerror = ("%s (Windows cannot replace a mapped file: close() the File and "
-                                  "drop its views, or load with mmap=False)" % error.strerror)
-            raise
-    except:
-        os.remove(temporary)
+        total = write_all(stream, chunks)
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+        os.replace(temporary, path)
+    except BaseException as error:
+        for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
+            try:
+                undo()
+            except OSError:  # the disk is still full; it was renamed, or never made
+                pass
+        if isinstance(error, OSError) and error.filename in (temporary, path):
+            hint = (" (Windows cannot replace a mapped file: close() the File and drop its views, "
+                    "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
+            raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
     try:  # make the rename durable where folders can be synced (not on Windows)
         opened = os.open(folder, os.O_RDONLY)
@@ -5687,7 +5711,7 @@ class Report:
             last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             if self.errors[0].offset is not None:
                 last += f", the first at 0x{self.errors[0].offset:x}"
-        return "\n".join(lines + [f"{self.path or 'the data'}: {last}"])
+        return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
 def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
@@ -6035,12 +6059,6 @@ formats: %s        COMMAND -h lists its options
 """
 
 
-def plain(text: str) -> str:
-    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
-    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
-    return text if fine else quote(text)
-
-
 def show_ls(args: Any) -> None:
     for i, path in enumerate(args.file):
         with load(path, **args.options) as file:
@@ -6120,10 +6138,10 @@ def json_ready(value: Any) -> Any:
 def show_get(args: Any) -> None:
     with load(args.file, **args.options) as file:
         if args.name not in file:
-            raise ValueError(f"{args.file}: {file.say_missing(args.name)}")
+            raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None and not item.ndim:
-            raise ValueError(f"{args.file}: tensor {quote(args.name)} is a scalar, it has no rows")
+            raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is a scalar: no rows")
         item = item if args.rows is None else item[args.rows]
         if args.raw:
             write_all(sys.stdout.buffer, item.blocks())
@@ -6237,7 +6255,7 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
     if error is None:
         print("\n" + totals)
         if args.tensor is not None and not rows:
-            raise ValueError(f"{args.file}: no tensor {quote(args.tensor)}")
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
 
 
 class Row:
@@ -6356,7 +6374,7 @@ def show_verify(args: Any) -> int:
         except OSError as error:  # and on with the next file
             bad += 1
             sys.stdout.flush()
-            sys.stderr.write(f"error: {plain(path)}: {error.strerror or error}\n")
+            put(sys.stderr, f"error: {plain(path)}: {error.strerror or error}\n")
             continue
         bad += not report
         if args.json:
@@ -6378,7 +6396,8 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-        print(f"{args.source} ({find_format(file.format).TITLE}) -> {args.target} ({kind.TITLE})")
+        old, name, target = find_format(file.format), plain(args.source), plain(args.target)
+        print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                options, progress if sys.stderr.isatty() else None)
@@ -6387,7 +6406,7 @@ def show_convert(args: Any) -> None:
             raise ValueError(f"{error}\n  {hint}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
-    print(f"wrote {args.target}, {count_of(summary.nbytes, 'byte')}")
+    print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -6443,7 +6462,7 @@ def show_demo(args: Any) -> None:
         finally:
             os.chdir(here)
     print(f"all {len(FORMATS)} formats written, listed, verified, explained and read back")
-    print(f"files are in {folder}" if args.folder else
+    print(f"files are in {plain(folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
 
 
@@ -6467,7 +6486,11 @@ def demo_one(kind: "Format", path: str) -> None:
 def make_parser(wanted: str) -> Any:
     """Return the parser of one command: those of all would take 2 ms more."""
     from argparse import ArgumentParser
-    parser = ArgumentParser("tensorfmt " + wanted)
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> Any:
+            raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
+    parser = Parser("tensorfmt " + wanted)
 
     def option(name: str, help: Any = None, **settings: Any) -> Any:
         if name[0] == "-" and not settings:  # a flag
@@ -6515,10 +6538,9 @@ def make_parser(wanted: str) -> Any:
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    if sys.stdout is None:  # closed: `>&-`
-        sys.stdout = open(os.devnull, "w")
-    elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
+            setattr(sys, name, open(os.devnull, "w"))
     message, code = "", 1
     try:
         done = run(sys.argv[1:] if argv is None else argv)
@@ -6533,16 +6555,21 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         message = f"{where}{error.strerror or error}"
     except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
         message, code = str(error), 1 + isinstance(error, TypeError)
+    put(sys.stdout, "")
+    put(sys.stderr, f"error: {message}\n" if message else "")
+    return code
+
+
+def put(stream: Any, text: str) -> None:
+    """Write text, without what a terminal would obey, if the stream still takes it."""
     try:
-        sys.stdout.flush()
-    except OSError:  # the reader is gone, or the disk is full: the flush at exit must not fail, too
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.write("".join([c if c == "\n" or c.isprintable() else quote(c)[1:-1] for c in text]))
+        stream.flush()
+    except (OSError, ValueError):  # the reader is gone, the disk is full, the stream closed
+        try:  # the flush at exit must not fail, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except (OSError, ValueError):
             pass
-    if message:
-        sys.stderr.write(f"error: {message}\n")
-    return code
 
 
 def own_source() -> "Tuple[bytes, str]":
@@ -6629,7 +6656,7 @@ document.onkeydown = e => {
 def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{args.html}: the page would replace the file")
+        raise ValueError(f"{plain(args.html)}: the page would replace the file")
     picked = list(enumerate(rows))
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
@@ -6640,8 +6667,8 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     note += f"<br>{left_out} fields in the middle are left out" if left_out else ""
     parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
     nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
-    note = f", {left_out} left out" if left_out else ""
-    print(f"wrote {args.html}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}{note}")
+    note = count_of(len(picked), "field") + (f", {left_out} left out" if left_out else "")
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {note}")
 
 
 def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
@@ -6712,7 +6739,7 @@ def show_vendor(args: Any) -> None:
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
-    print(f"wrote {args.out}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
+    print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:

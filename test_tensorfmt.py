@@ -139,6 +139,18 @@ class Changed:
         setattr(*self.place + (self.usual,))
 
 
+def in_threads(call, count=6):
+    """Run call(number) in threads that switch often; raise what one of them raises."""
+    from concurrent.futures import ThreadPoolExecutor
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(call, range(count)))
+    finally:
+        sys.setswitchinterval(usual)
+
+
 class Short(io.BytesIO):
     """A stream that reads and writes at most 7 bytes at a time."""
 
@@ -1056,23 +1068,52 @@ class FileTest(TestCase):
         self.assertIn("tensor 'a\\nb': what", str(errors[3]))
 
     def test_threads_share_a_file(self):
-        from threading import Thread
+        import pickle
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
-        wrong = []
+        data = read_file(self.path)
 
-        def work(file):
+        def work(number):
+            for i in range(20):
+                item = items["t%d" % ((i + number) % 20)]
+                self.assertEqual((item.tolist(), item.attrs["encoding"]),
+                                 ([float(item.name[1:])] * 50, "raw"))
+
+        def work_until_closed(number):
             try:
-                wrong.extend([i for i in range(20) if file["t%d" % i].tolist() != [float(i)] * 50])
-            except Exception as error:
-                wrong.append(error)
-        for _ in range(20):
-            with load(self.path) as file:
-                threads = [Thread(target=work, args=(file,)) for _ in range(6)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-        self.assertEqual(wrong, [])
+                while True:
+                    work(number)
+                    if not number:
+                        items.close()
+            except ValueError as error:
+                self.assertEqual(str(error).split(": ")[-1], "the File is closed")
+            finally:
+                items.close()
+        for source in (self.path, data, io.BytesIO(data), Short(data)):
+            for mapped in (True, False) * 3:
+                with self.subTest(source=source, mapped=mapped):
+                    with load(source, mmap=mapped) as file:
+                        items = pickle.loads(pickle.dumps(dict(file)))  # opened by its first use
+                    in_threads(work)
+                    items = load(source, mmap=mapped)
+                    in_threads(work_until_closed)
+
+    def test_files_that_change_underneath(self):
+        data = dumps({"w": tensor(make_bytes(50000), "uint8")}, format="ztensor")
+        for mapped, used in ((True, True), (True, False), (False, True), (False, False)):
+            for change in ("grown", "replaced", "truncated"):
+                write_file(self.path, data)
+                with self.subTest(mapped=mapped, used=used, change=change), load(
+                        self.path, mmap=mapped) as file:
+                    self.assertEqual(file["w"].raw[0] if used else 198, 198)
+                    if change == "grown":
+                        write_file(self.path, data + bytes(9))
+                    elif os.name != "nt" and change == "replaced":
+                        tensorfmt.save(self.path, {})
+                    elif change == "truncated" and not (mapped and used):  # there: SIGBUS
+                        write_file(self.path, data[:20000])
+                        self.assertIn("shrunk", error_of(FormatError, file["w"].tobytes).what)
+                        continue
+                    self.assertEqual(file["w"].tobytes(), make_bytes(50000))
 
     def test_missing_files_and_gzip_streams(self):
         import gzip
@@ -2094,6 +2135,91 @@ class SavePathTest(TestCase):
                 if old is not None:
                     self.assertEqual(read_file(self.path), old)
 
+    def test_a_fault_at_every_call_and_ctrl_c_at_every_step(self):
+        import warnings
+        new, ctrl_c = dumps({"w": F32}, format="ztensor"), KeyboardInterrupt("^C")
+
+        def step(frame, event, arg):  # a call of a function in C; a line or (3.7) a bytecode
+            if frame.f_code.co_name in ("_write_beside", "write_all"):
+                if hook is sys.settrace and hasattr(frame, "f_trace_opcodes"):
+                    frame.f_trace_opcodes = True
+                left[0] -= event in ("c_call", "line", "opcode")
+                if left[0] == 0:
+                    raise error
+            return step
+        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(28, "no space")),
+                                   (sys.setprofile, sys.getprofile(), ctrl_c),
+                                   (sys.settrace, sys.gettrace(), ctrl_c)):
+            n, left = 0, [0]
+            while left[0] <= 0:  # until the save ends before that
+                n, raised = n + 1, None
+                left = [n]
+                write_file(self.path, b"old")
+                with warnings.catch_warnings(), Changed(os, "fsync", abs):
+                    warnings.simplefilter("ignore")  # open() is done, the stream has no name yet
+                    hook(step)
+                    try:
+                        tensorfmt.save(self.path, {"w": F32})
+                    except (OSError, KeyboardInterrupt) as caught:
+                        raised = caught
+                    finally:
+                        hook(usual)
+                with self.subTest(hook=hook, error=error, n=n):
+                    self.assertEqual(os.listdir(self.folder), ["m.zt"])
+                    silent = error is not ctrl_c or left[0] > 0  # folders need not be synced
+                    self.assertIn((read_file(self.path), raised), (
+                        (b"old", error), (new, None if silent else error)))
+            self.assertTrue(n > 20)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_killed_at_any_moment(self):
+        """TENSORFMT_ROUNDS in the environment: how often; 30 if not given."""
+        import random
+        import signal
+        import time
+        rows = [{"w": tensor(bytes([k]) * 150000, "uint8")} for k in range(2)]
+        wanted, stale = [dumps(row, format="ztensor") for row in rows], {"m.zt"}
+        for i in range(int(os.environ.get("TENSORFMT_ROUNDS", 30))):
+            ready, tell = os.pipe()
+            child = os.fork()
+            if not child:
+                try:
+                    if i % 3 == 2:
+                        signal.signal(signal.SIGTERM, lambda *args: sys.exit())
+                    while True:
+                        for row in rows:
+                            tensorfmt.save(self.path, row)
+                            os.write(tell, b"!")
+                finally:
+                    os._exit(0)
+            os.read(ready, 1)
+            time.sleep(random.random() / 100)
+            os.kill(child, signal.SIGTERM if i % 3 else signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(ready)
+            os.close(tell)
+            self.assertIn(read_file(self.path), wanted)
+            found = set(os.listdir(self.folder)) - stale
+            self.assertTrue(len(found) <= (i % 3 < 2), (i, found))  # none if a handler raises
+            self.assertTrue("".join(found)[:6] in ("", ".m.zt."), found)
+            stale |= found  # no obstacle to those that come
+
+    def test_three_writers_at_once_and_a_full_disk(self):
+        rows = [{"w": tensor(bytes([k]) * 50000, "uint8")} for k in range(3)]
+        for _ in range(10):
+            in_threads(lambda k: tensorfmt.save(self.path, rows[k]), 3)
+            self.assertIn(read_file(self.path), [dumps(row, format="ztensor") for row in rows])
+        if os.name != "nt":
+            import resource
+            usual, old = resource.getrlimit(resource.RLIMIT_FSIZE), read_file(self.path)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, usual[1]))
+            try:
+                error_of(OSError, tensorfmt.save, self.path, rows[0])
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+            self.assertEqual(read_file(self.path), old)
+        self.assertEqual(os.listdir(self.folder), ["m.zt"])
+
     def test_saving_over_the_file_that_is_mapped(self):
         tensorfmt.save(self.path, {"a": tensor([1, 2], "int32"), "b": tensor([3], "int32")})
         with load(self.path, mmap=os.name != "nt") as file:
@@ -2106,11 +2232,19 @@ class SavePathTest(TestCase):
             self.assertEqual([(name, item.dtype, item.tolist()) for name, item in file.items()],
                              [("b", "int32", [3]), ("a", "int64", wanted)])
 
-    def test_where_a_mapped_file_cannot_be_replaced(self):
-        def refuse(old, new):
-            raise PermissionError(13, "Access is denied", new)
+    def test_where_a_file_cannot_be_written_or_replaced(self):
+        def refuse(name, *rest, **options):
+            if str(name).endswith(".tmp"):
+                raise PermissionError(13, "Access is denied", name)
+            return io.open(name, *rest, **options)
         tensorfmt.save(self.path, {"w": F32})
-        old = read_file(self.path)
+        import builtins
+        old, absent = read_file(self.path), os.path.join(self.folder, "absent", "x.zt")
+        with Changed(builtins, "open", refuse):  # as in a folder that is read-only
+            error = error_of(PermissionError, tensorfmt.save, self.path, {"w": [1, 2]})
+        self.assertEqual((error.filename, error.strerror), (self.path, "Access is denied"))
+        error = error_of(FileNotFoundError, tensorfmt.save, absent, {"w": F32})
+        self.assertEqual(error.filename, absent)
         with Changed(os, "name", "nt"), Changed(os, "replace", refuse):  # as Windows does
             error = error_of(PermissionError, tensorfmt.save, self.path, {"w": [1, 2]})
         self.assertIn("close() the File", error.strerror)
@@ -2130,13 +2264,18 @@ class SavePathTest(TestCase):
             self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o604)
             link = os.path.join(self.folder, "link.zt")
             os.symlink("m.zt", link)
+            os.link(self.path, os.path.join(self.folder, "hard.zt"))
             tensorfmt.save(link, {"u": F32})
             self.assertTrue(os.path.islink(link))
+            self.assertEqual(list(load(os.path.join(self.folder, "hard.zt"), mmap=False)), ["v"])
             os.mkdir(os.path.join(self.folder, "d"))
             error_of(IsADirectoryError, tensorfmt.save, os.path.join(self.folder, "d"), {"w": F32},
                      format="mag")
             tensorfmt.save(os.devnull, {"w": F32}, format="mag")  # a device: written in place
             self.assertFalse(os.path.isfile(os.devnull))
+            if os.path.exists("/dev/full"):
+                error = error_of(OSError, tensorfmt.save, "/dev/full", {"w": F32}, format="mag")
+                self.assertEqual((error.errno, os.path.isfile("/dev/full")), (28, False))
             with load(self.path) as file:
                 self.assertEqual(list(file), ["u"])
         tensorfmt.save(self.path, {"w": F32})
@@ -2145,14 +2284,11 @@ class SavePathTest(TestCase):
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes")
     def test_pipes_and_the_mode_of_the_temporary(self):
-        if os.path.isdir("/dev/fd"):
-            end, target = os.pipe()
-            try:
-                tensorfmt.save("/dev/fd/%d" % target, {"w": [1]}, format="ztensor")
-            finally:
-                os.close(target)
-            with open(end, "rb") as stream:
-                self.assertEqual(load(stream.read())["w"].tolist(), [1])
+        pipe, got = os.path.join(self.folder, "pipe.zt"), []
+        os.mkfifo(pipe)
+        in_threads(lambda k: tensorfmt.save(pipe, {"w": [k]}) if k else got.append(
+            load(read_file(pipe))["w"].tolist()), 2)
+        self.assertEqual((got, os.listdir(self.folder)), ([[1]], ["pipe.zt"]))
         tensorfmt.save(self.path, {"w": F32})
         os.chmod(self.path, 0o600)
         seen = []
@@ -2163,14 +2299,6 @@ class SavePathTest(TestCase):
             yield b"x"
         tensorfmt.write_out(self.path, chunks())
         self.assertEqual(seen, [0o600])
-
-    def test_a_temporary_of_a_killed_process_is_no_obstacle(self):
-        stale = os.path.join(self.folder, ".m.zt.0.tmp")
-        write_file(stale, b"stale")
-        for _ in range(2):
-            tensorfmt.save(self.path, {"w": F32})
-        self.assertEqual(sorted(os.listdir(self.folder)), [".m.zt.0.tmp", "m.zt"])
-        self.assertEqual(read_file(stale), b"stale")
 
     def test_the_format_comes_from_argument_suffix_file(self):
         self.addCleanup(os.chdir, os.getcwd())
@@ -3521,8 +3649,14 @@ class CommandTest(TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertIn("all 5 formats written, listed, verified, explained and read back", out)
 
-    def test_a_reader_that_goes_away(self):
+    def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
         from subprocess import PIPE, Popen
+        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
+        for line, wanted in (("convert sorted_one.tbs w.zt 2>&-", 0), ("ls --x 2>/dev/full", 2),
+                             ("convert sorted_one.tbs w.mag <&- >&- 2>&-", 0),
+                             ("formats >/dev/full", 1)) if os.path.exists("/dev/full") else ():
+            self.assertEqual(run(script + line)[0], wanted, line)
+            self.assertTrue(wanted or os.path.exists(line.split()[2]))
         rows = dict([("tensor number %d" % i, F32) for i in range(3000)])
         tensorfmt.save("many.bpk", rows)
         process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py"), "ls", "many.bpk"],
@@ -3556,10 +3690,21 @@ class CommandTest(TestCase):
 
     def test_names_are_escaped(self):
         tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
-        for args in (("ls", "odd.zt"), ("explain", "odd.zt"), ("verify", "odd.zt"),
-                     ("convert", "odd.zt", "odd.mag"), ("get", "odd.zt", "\x1b")):
+        odd = "odd" if os.name == "nt" else "o\x1b[31m\n\u202e\udcff"
+        tensorfmt.save(odd + ".bpk", load("odd.zt", mmap=False), metadata={odd[:6]: odd[:6]})
+        write_file(odd + ".mag", b"MAG!")
+        calls = [("demo", odd), ("demo", odd + ".bpk"), (odd,)]
+        for name in ("odd.zt", odd + ".bpk", odd + ".mag", odd + ".absent", odd):
+            calls += [(key, name) for key in ("ls", "explain", "verify", "ls --" + odd)]
+            calls += [("get", name, "\x1b"), ("get", name, "", "--rows", "1"), ("diff", name, name),
+                      ("verify", "--quiet", name), ("diff", name, "odd.zt", odd)]
+            calls += [("explain", name, "--html", out) for out in (name, odd + ".html", odd)]
+            calls += [("convert", name, out) for out in (odd + ".zt", odd, "x.mag", odd + "/x.zt")]
+            calls += [("convert", name, "x.zt", key, odd) for key in ("--set", "--cast", "--only")]
+        for args in calls:
             _, out, err = run(*args)
-            self.assertEqual([c for c in out + err if not (" " <= c <= "~" or c == "\n")], [], args)
+            self.assertEqual([c for c in out + err if not " " <= c <= "~" and c != "\n"], [], args)
+            self.assertEqual((out + err).count("\n\u202e"), 0)
         self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
 
     def test_get(self):
