@@ -706,6 +706,7 @@ class Trace:
         self.wanted: Any = None
         self.offset: Any = None
         self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
+        self.odd: Facts = Map()  # what remark() was told -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
@@ -747,6 +748,11 @@ class Reader:
         if self.trace is not None:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
                            owner=self.owner)
+
+    def remark(self, what: str, offset: int) -> None:
+        """Note for verify what a real library makes of these bytes, other than we do."""
+        if self.trace is not None:
+            self.trace.odd.setdefault(what, offset)
 
     def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,
               check: str = "index", kind: "Type[FormatError]" = FormatError) -> FormatError:
@@ -1097,6 +1103,17 @@ def key_cost(key: Any, count: int) -> int:
     return 256
 
 
+def unpack_float(code: str, data: Any, pos: int) -> float:
+    """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
+    value: float = unpack_from(">" + code, data, pos)[0]
+    if value != value and code != "d":
+        size, digits = (15, 10) if code == "e" else (31, 23)
+        bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
+        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits & (1 << 52) - 1
+        value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
+    return value
+
+
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
     """Return (argument, position behind it) of a head; -1: indefinite length."""
     code = head & 31
@@ -1118,7 +1135,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
     if major == 7:
         if code > 24:  # half, single or double precision
-            return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
+            return unpack_float("efd"[code - 25], data, start + 1), pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
         if isinstance(CBOR_SIMPLE[size], Simple) and not simple:
@@ -1146,6 +1163,26 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         if token is not None:
             token(start, pos, 0, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
+
+
+def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
+    """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
+
+    see(kind, value, path of keys, first byte, tags in front, containers and tags around). A
+    `reader` of load or explain wants none.
+    """
+    found, path, levels, tags = Map(), [], [0], 0  # type: Any, Any, Any, int
+    if reader is not None and reader.faults is None:
+        return []
+
+    def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+        nonlocal tags
+        if kind != "chunk":
+            path[depth:], levels[depth + 1:] = [key], [levels[depth] + tags + 1]
+            found.setdefault(see(kind, value, path, data[start], tags, levels[depth] + tags), start)
+            tags = tags + 1 if kind == "tag" else 0
+    cbor_read(data, token=token, **rules)
+    return [pair for pair in found.items() if pair[0]]
 
 
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
@@ -1245,6 +1282,7 @@ def cbor_loads(data: Any) -> Any:
     """Return the value of one CBOR item; bytes behind it are a FormatError.
 
     Tags are dropped (2 and 3 make big integers); undefined is None. A map key twice is an error.
+    NaN keeps its sign and payload where a float of this Python can hold them (CPython, PyPy).
 
     >>> cbor_loads(bytes.fromhex("a26161016162820203"))
     {'a': 1, 'b': [2, 3]}
@@ -1267,15 +1305,25 @@ def cbor_head(major: int, count: int) -> bytes:
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
+def pack_float(code: str, value: float) -> bytes:
+    """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
+    if value == value:
+        return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
+    size, digits = (15, 10) if code == "e" else (31, 23)
+    bits, = unpack_from(">Q", pack(">d", value), 0)
+    bits = bits >> 63 << size | bits >> 52 - digits & (1 << size) - 1
+    quiet = 0 if bits & (1 << digits) - 1 else 1 << digits - 1  # without a payload: infinity
+    return pack(">H" if code == "e" else ">I", bits | quiet)
+
+
 def cbor_float(value: float) -> bytes:
-    """Return a float in the shortest of the three precisions that holds it exactly."""
-    if value != value:
-        return b"\xf9\x7e\x00"
-    for head, code, limit in ((0xF9, "e", 65520.0), (0xFA, "f", FLOAT32_LIMIT)):
-        data = pack(">B" + code, head, to_inf(value, limit))
-        if unpack_from(">" + code, data, 1)[0] == value:
-            return data
-    return pack(">Bd", 0xFB, value)
+    """Return a float in the shortest of the three precisions that holds its bits."""
+    exact: bytes = pack(">d", value)
+    for head, code in ((b"\xf9", "e"), (b"\xfa", "f")):
+        data = pack_float(code, value)
+        if pack(">d", unpack_float(code, data, 0)) == exact:
+            return head + data
+    return b"\xfb" + exact
 
 
 def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
@@ -1283,8 +1331,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
-    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already. Raises
-    ValueError or TypeError for what CBOR cannot hold.
+    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    Integers over 64 bits are bignums. ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
@@ -1296,7 +1344,11 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
-        return cbor_head(0, value) if value >= 0 else cbor_head(1, -1 - value)
+        major, value = (0, value) if value >= 0 else (1, -1 - value)
+        if not value >> 64:
+            return cbor_head(major, value)
+        data: bytes = value.to_bytes((len("%x" % value) + 1) // 2, "big")  # a bignum: tag 2 or 3
+        return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
@@ -1306,10 +1358,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     depth += 1
     if isinstance(value, (list, tuple)):
-        data = bytearray(cbor_head(4, len(value)))
+        items = bytearray(cbor_head(4, len(value)))
         for item in value:
-            data += _cbor_item(item, indefinite, sort, depth)
-        return bytes(data)
+            items += _cbor_item(item, indefinite, sort, depth)
+        return bytes(items)
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
     if not hasattr(value, "items"):
@@ -1365,6 +1417,8 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
         if pos + width >= end:
             raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
         value, = unpack_from(code, data, pos + 1)
+        if value != value:
+            value = unpack_float(code[1], data, pos + 1)
     elif kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
     return kind, value, pos + 1 + width
@@ -1466,7 +1520,7 @@ class MsgpackReader(Cursor):
             at = self.peek(9)
         elif not BOARD and self.trace is None:  # the usual case, in short
             found, value, code, width = _MSGPACK_FIRST[self.data[at]]
-            if found == kind:
+            if found == kind != "float":
                 self.pos += 1 + width
                 return unpack_from(code, self.data, at + 1)[0] if width else value
         try:
@@ -1475,6 +1529,9 @@ class MsgpackReader(Cursor):
             raise self.error(f"{field}: {error.what}", field, self.pos)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
+        if kind in ("int", "float") and self.data[at] != (0xCE if kind == "int" else 0xCA):
+            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
+                        "ca + float32", self.pos)
         if kind != "str":  # text() adds it, with its bytes
             self.add(self.pos, end - at, field, value, doc)
         self.pos += end - at
@@ -1546,7 +1603,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
             return pack(">Bd", 0xCB, value)
         if to_inf(value, FLOAT32_LIMIT) != value and value == value:
             raise ValueError(f"{value!r} does not fit float32")
-        return pack(">Bf", 0xCA, value)
+        return b"\xca" + pack_float("f", value)
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
         return msgpack_size("str" if isinstance(value, str) else "bin", len(data)) + data
@@ -1582,8 +1639,14 @@ class FlatReader(Reader):
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
-    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str) -> None:
+    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
         self.add(self.base + pos, nbytes, field, value, doc)
+        self.check_aligned(pos, align)
+
+    def check_aligned(self, pos: int, align: int) -> None:
+        if pos % align:
+            self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
+                        self.base + pos)
 
     def target(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -1626,6 +1689,7 @@ class FlatReader(Reader):
         if absent.
         """
         size, slots = self.slots(table)
+        self.check_aligned(table, 4)
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
             value = default
@@ -1636,10 +1700,10 @@ class FlatReader(Reader):
                     raise self.wrong(f"field beyond the {size} bytes of its table", table, name)
                 if code in WIDTH:
                     value, = unpack_from("<" + code, self.data, pos)
-                    self.note(pos, nbytes, name, value, doc)
+                    self.note(pos, nbytes, name, value, doc, nbytes)
                 else:
                     value = self.target(pos, name)
-                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}")
+                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}", 4)
             elif self.trace is not None:  # an error in it is one of the table
                 self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
             out.append(value)
@@ -1676,7 +1740,7 @@ class FlatReader(Reader):
         text = decode_text(self.data[pos + 4:stop])
         if text is None:
             raise self.wrong("text is not UTF-8", pos, field)
-        self.note(pos, nbytes + 5, field, text, doc)
+        self.note(pos, nbytes + 5, field, text, doc, 4)
         return text
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
@@ -1685,6 +1749,7 @@ class FlatReader(Reader):
         left = self.end - pos - 4
         if size > left // itemsize:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
+        self.check_aligned(pos + 4, max(4, itemsize))
         return size
 
     def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
@@ -3185,8 +3250,8 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        """Yield what the real libraries make of a file, other than we do."""
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
         return iter(())
 
     def is_content(self, key: str) -> bool:
@@ -3337,7 +3402,8 @@ class Mag(Format):
     end    padding to a multiple of 64, then each tensor's data, each padded to 64
 
     Only the checksum over [0, end) tells the layouts apart. The specification's is written, with
-    CRC-32; both are read. Snapshots of magnetron 0.1.5 and later are refused by name.
+    CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with metadata of type
+    0, which integers from 0 on are. Snapshots of magnetron 0.1.5 and later are refused by name.
     """
 
     NAME = TITLE = "mag"
@@ -3476,6 +3542,12 @@ class Mag(Format):
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.enter("metadata", i)
             key = decode_text(raw)
+            if cursor.trace is not None and not cursor.trace.odd:  # the library stops at the first
+                why = ("type 0 (u64)" if not kind else f"a key of {len(raw)} bytes" if
+                       not 0 < len(raw) < 1 << 16 else "NUL in a key: it aborts" if 0 in raw else 0)
+                if why:
+                    cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {why}",
+                                  cursor.trace.find(cursor.prefix + "type"))
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
@@ -3552,21 +3624,17 @@ class Mag(Format):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
-            yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
-        if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
-            yield "magnetron 0.1.2 aborts its process: a key holds NUL"
-        if attrs["layout"] == "spec" and tensors:
-            yield "magnetron 0.1.2 shows the metadata of this layout, but none of its tensors"
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        if tensors and not odd:
+            yield "magnetron 0.1.2 shows the metadata, but none of the tensors"
     # </tools>
 
     # <save>
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         misfits = []
         for key, value in metadata.items():
-            if not is_text(key) or not key or "\0" in key:
-                misfits.append((key, "metadata keys must be non-empty text without NUL"))
+            if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
+                misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
             elif not isinstance(value, float) and not (
                     isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
@@ -3592,12 +3660,15 @@ class Mag(Format):
             key = item.dtype, item.shape
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
+                nbytes = min(item.nbytes, (1 << 64) - 1)
                 known[key] = self.SPEC.pack(*places + (
-                    self.DTYPES.index(item.dtype), item.nbytes, 0, 0))[:57], item.nbytes
-            fields, nbytes = known[key]
-            rows.append(b"".join([pack("<I", len(raw)), raw, fields, pack("<QI", offset, 0)]))
+                    self.DTYPES.index(item.dtype), nbytes, 0, 0))[:57], nbytes
+            fields, nbytes = known[key]  # data_offset and aux = 0 follow
+            rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
             starts.append(offset)
             offset += nbytes + -nbytes % 64
+        if offset >> 64:
+            raise ValueError("mag cannot hold 2**64 bytes of data")
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
@@ -3639,6 +3710,7 @@ class ZTensor(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
+    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
 
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
@@ -3688,8 +3760,11 @@ class ZTensor(Format):
         if FAST and cursor.trace is None:
             rows = self._usual_rows(cursor, data, start)
         if rows is None:
-            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, bignum=False,
-                                      simple=False, keys=Unsupported)
+            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
+            # <tools>
+            for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
+                cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
+            # </tools>
             if stop != end:
                 raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
                                    stop)
@@ -3774,13 +3849,24 @@ class ZTensor(Format):
     def _usual_kind(self, cursor: Cursor, fields: bytes, end: int) -> Any:
         """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
         data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
-        entry, stop = cbor_read(data, bignum=False, simple=False)
+        entry, stop = cbor_read(data, **self.CBOR)
         _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
         flat = [item for pair in attrs.items() for item in pair]
         own = [item for item in flat if isinstance(item, (list, Map))]
         if stop < len(data) or make is not Tensor or own:
             raise ValueError("it has attrs of its own")
         return dtype, shape, stored, tuple(flat)
+
+    @staticmethod
+    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return why the real library does not take an item of CBOR, or ""."""
+        if kind in ("tag", "array", "map") and level > 126:
+            return "over 127 containers and tags inside one another"
+        if type(value) is int and value < -(1 << 63):
+            return "an integer below -2**63"
+        null = value is None and path[2:] in (["checksum"], ["data_endianness"])
+        return path[2] + " is undefined, or null with a tag" if null and (
+            tags or head == 0xF7) else ""
 
     def checksums(self, tensor: Tensor) -> Chunks:  # "crc32c:0x1234ABCD" or "sha256:", 64 digits
         for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
@@ -3811,7 +3897,7 @@ class ZTensor(Format):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
                    if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
         if refused:
@@ -3887,7 +3973,10 @@ class ZTensor(Format):
             try:
                 if not isinstance(key, str) or key in self.KEYS:
                     raise ValueError("a custom field cannot be called so")
-                cbor_dumps({key: value}, depth=1)
+                data = b"\x81" + cbor_dumps({key: value}, depth=1)
+                wrong += [f"attribute {show(key)}: {why}" for why, _ in watch_cbor(
+                    data, lambda kind, *row: "an integer over 64 bits" if kind == "tag" else
+                    self.refused(kind, *row), **self.CBOR)]
             except (ValueError, TypeError) as error:
                 wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
@@ -4314,17 +4403,12 @@ class Primitiv(Format):
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        numbers = ("ver_major", "ver_minor", "data_type", "batch", "N", "value")
-        for f in fields:
-            name = f.name.split(".")[-1]
-            if (name in numbers or name.startswith("dims[")) and f.nbytes != 5:
-                yield f"primitiv refuses it: {f.name} is not stored as ce + uint32, ca + float32"
-                break
-        for item in tensors:
-            for why in self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None):
-                yield f"primitiv refuses it: {quote(item.name)}: {why}"
-                return
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        problems: Any = []  # what save() refuses
+        if tensors:
+            self._groups([(item.name, item) for item in tensors], attrs["kind"], False, problems)
+        for name, why in problems[:1]:
+            yield f"primitiv refuses it: {quote(name)}: {why}"
     # </tools>
 
     # <save>
@@ -4353,7 +4437,7 @@ class Primitiv(Format):
         if kind not in self.KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not {show(kind)}")
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) not in (None, False) and kind != owner:
+            if options.get(key) is not None and options[key] is not False and kind != owner:
                 raise ValueError(f"the option {key} belongs to kind={owner!r}")
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
@@ -4570,6 +4654,10 @@ class Burnpack(Format):
             top, rows = self._usual_rows(cursor, data)
         if top is None:
             top, end = cursor.cbor(data, 10, "", ("three maps", self.TOP.meanings), 2)
+            # <tools>
+            for why, at in watch_cbor(data, self.refused, cursor):
+                cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
+            # </tools>
             if cursor.trace is not None and end < behind:
                 cursor.trace.add(end, behind - end, "rest of the metadata", None,
                                  "bytes behind the CBOR item", kind="unused")
@@ -4706,18 +4794,37 @@ class Burnpack(Format):
                                "metadata_size", 6, check="bounds")
         return layout or "aligned", base
 
+    @staticmethod
+    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return why Burn does not take an item of CBOR, or ""."""
+        key = path[3] if path[1:2] == ["tensors"] and path[3:] else len(path)
+        long = head & 31 == 31 and kind in ("key", "text", "array", "map")
+        if isinstance(value, Simple):
+            return "a simple value without a meaning"
+        if kind == "key" and key in (2, MISSING, "dtype") and (
+                long or not isinstance(value, (str, bytes))):
+            return "a key in chunks, or not text"
+        if long and key in ("dtype", "data_offsets"):
+            return f"{key} of indefinite length (or it loses what follows)"
+        if key == "param_id" and tags and value is None:
+            return "a tag in front of null"
+        bare = key == "dtype" and path[4:] == [] and value == "Bool"
+        return 'the text dtype "Bool" of 0.20 and older' if bare else ""
+
     # <tools>
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
             yield "burn 0.20 and newer misread this layout of 0.19"
-        if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
-            yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
-        unknown = [item for item in tensors if item.stored.why is not None]
+        unknown: Any = [item.stored.why for item in tensors if item.stored.why is not None]
+        # <quantized>
+        unknown += [f"the scheme {show(item.scheme, 200)}" for item in tensors
+                    if item.scheme is not None and not BurnSchemes.known(item.scheme)]
+        # </quantized>
         if unknown:
-            yield f"burn refuses the whole file: {unknown[0].stored.why}"
+            yield f"burn 0.21 refuses the whole file: {unknown[0]}"
     # </tools>
 
     # <save>
@@ -4820,11 +4927,18 @@ class BurnSchemes:
         """Return the scheme in a burn_dtype."""
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
+    @classmethod
+    def known(cls, scheme: Any) -> bool:
+        """Return whether it has the fields of Burn 0.21, and values that Burn knows (or nearly)."""
+        kind, param, level = scheme.get("value"), scheme.get("param"), scheme.get("level")
+        return ({"level", "mode", "param", "store", "value"} <= set(scheme)
+                and type(kind) is type(param) is str and kind in cls.VALUES
+                and param in cls.SCALES and scheme["mode"] == "Symmetric"
+                and (level == "Tensor" or isinstance(level, dict) and list(level) == ["Block"]))
+
     def plan(self, item: Tensor, scheme: Any) -> Plan:
         kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        known = (set(scheme) == {"level", "mode", "param", "store", "value"}
-                 and type(kind) is type(param) is str and kind in self.VALUES
-                 and param in self.SCALES and scheme["mode"] == "Symmetric")
+        known = len(scheme) == 5 and self.known(scheme)
         where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
@@ -4973,6 +5087,9 @@ class TensorBuffers(Format):
                 if name_at is None:
                     raise flat.wrong("the required field name is missing", place, "table")
                 name = flat.string(name_at, "name", "name")
+                if shape_at is None:
+                    flat.remark("the real library refuses it: a tensor without a shape",
+                                flat.base + place)
                 shape = () if shape_at is None else flat.scalars(
                     shape_at, "I", "shape", "dimensions", self.MAX_RANK)
                 raw = b"" if shape_at is None else data[shape_at:shape_at + 4 + 4 * len(shape)]
@@ -5015,10 +5132,7 @@ class TensorBuffers(Format):
         return found
 
     # <tools>
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
-        if [item for item in tensors if item.name not in shaped]:
-            yield "the real library refuses it: a tensor without a shape"
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
     # </tools>
@@ -5546,7 +5660,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
     """
     opened = open_source(source, True)
     try:
-        fields, _, error = dissect(kind_of(opened, format), opened, options, None, wire)
+        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None, wire)
     finally:
         opened.close()
 
@@ -5558,8 +5672,8 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
-            wire: bool = False) -> "Tuple[List[Field], Any, Any]":
-    """Parse with a trace; return (fields, parsed or None, error or None)."""
+            wire: bool = False) -> "Tuple[List[Field], Any, Any, Facts]":
+    """Parse with a trace; return (fields, parsed or None, error or None, what was remarked)."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
@@ -5572,12 +5686,12 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
-        return _fields_to(error, trace.fields, source.nbytes), None, error
+        return _fields_to(error, trace.fields, source.nbytes), None, error, trace.odd
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
     fields += [Field(offset, nbytes, "data " + label, *_data_text(item, label),
                      kind="data", tensor=item.name)
                for item in parsed[2].values() for offset, nbytes, label in item.ranges()]
-    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None
+    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace.odd
 
 
 def sort_fields(fields: "List[Field]") -> "List[Field]":
@@ -5733,7 +5847,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     report = Report(source.path, kind.TITLE)
     faults: Any = []
-    fields, parsed, error = dissect(kind, source, options, faults)
+    fields, parsed, error, odd = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
     count = count_of(len(tensors), "tensor")
@@ -5754,8 +5868,8 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         _verify_padding(report, kind, source, fields)
         _verify_layout(report, kind, attrs, tensors)
         complete = _verify_data(report, kind, source, tensors)
-        for text in kind.remarks(fields, attrs, tensors):
-            report.add("note", "upstream", text)
+        for text in list(odd) + list(kind.remarks(odd, attrs, tensors)):
+            report.add("note", "upstream", text, None, odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
                    ("-", "canonical", "not saved again"))

@@ -17,6 +17,7 @@ their absence is a failure).
     [9] convert            goldens into every format and back; nothing silent
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
     [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
+    [10c] hostile bytes    small files that ask for much memory or time
     [11] explain, verify   fields, their meanings, the checks and what they say
     [12] the file itself   contents, imports, rooms that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
@@ -495,12 +496,12 @@ CBOR = (  # RFC 8949, appendix A: what is decoded and encoded
     ("62225c", "\"\\"), ("62c3bc", "\u00fc"), ("63e6b0b4", "\u6c34"), ("64f0908591", "\U00010151"),
     ("80", []), ("83010203", [1, 2, 3]), ("8301820203820405", [1, [2, 3], [4, 5]]),
     ("98190102030405060708090a0b0c0d0e0f101112131415161718181819", list(range(1, 26))),
+    ("c249010000000000000000", 1 << 64), ("c349010000000000000000", -(1 << 64) - 1),
     ("a0", {}), ("a201020304", {1: 2, 3: 4}), ("a26161016162820203", {"a": 1, "b": [2, 3]}),
     ("826161a161626163", ["a", {"b": "c"}]),
     ("a56161614161626142616361436164614461656145",
      {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}))
 CBOR_READ = (  # what is only decoded: longer forms, tags, indefinite lengths
-    ("c249010000000000000000", 1 << 64), ("c349010000000000000000", -(1 << 64) - 1),
     ("fa7f800000", INF), ("fa7fc00000", NAN), ("faff800000", -INF),
     ("fb7ff0000000000000", INF), ("fb7ff8000000000000", NAN), ("fbfff0000000000000", -INF),
     ("f7", None), ("f0", tensorfmt.Simple(16)), ("f8ff", tensorfmt.Simple(255)),
@@ -574,6 +575,8 @@ MSGPACK_BAD = (  # hex, error
 UINT32S = (  # the typed form: what primitiv writes
     (0, "ce00000000"), (1, "ce00000001"), (0xFFFFFFFF, "ceffffffff"), (0.5, "ca3f000000"),
     (INF, "ca7f800000"), (0.1, "ca3dcccccd"), ([7], "91ce00000007"), ("a", "a161"))
+NANS = """f9fe00 f97e01 f97c01 fa7fc00001 faffe00001 fa7fa00001 fb7ff8000000000001
+    fbfff0000000000001""".split()  # in CBOR
 CODECS = (  # functions, what goes both ways, what is only decoded
     (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR, CBOR_READ),
     (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ))
@@ -606,6 +609,17 @@ class CodecTest(TestCase):
             for text, value in both:
                 self.assertEqual(tohex(pack(ordered(value))), text, (pack.__name__, text[:40]))
 
+    @full
+    def test_nan_keeps_its_bits(self):
+        for text in NANS:
+            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.cbor_loads(unhex(text)))), text)
+        for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001")):
+            value = tensorfmt.msgpack_loads(unhex(text))
+            self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=typed)), text)
+        for data in (spec_mag((45, "010000000000f07f")), golden("optim_sgd_set.primitiv").replace(
+                unhex("ca3e800000"), unhex("ca7fa00001"))):
+            self.assertEqual(dumps(load(data), format=load(data).format), data)
+
     def test_cbor_not_well_formed(self):
         for text in CBOR_BAD:
             if not CPYTHON and text in ("63eda080", "62c080"):  # its UTF-8 decoder is lax
@@ -629,8 +643,7 @@ class CodecTest(TestCase):
                                 ({"indefinite": True}, "bf62626201" "6161bf616302ff" "ff"),
                                 ({"sort": True}, "a26161a1616302" "62626201")):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
-        for wrong in (1 << 64, -(1 << 64) - 1, "\ud800"):
-            error_of(ValueError, tensorfmt.cbor_dumps, [wrong])
+        error_of(ValueError, tensorfmt.cbor_dumps, ["\ud800"])
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     def test_msgpack_vectors_cover_every_first_byte(self):
@@ -1757,6 +1770,11 @@ class SparseTest(TestCase):
         made = self.make({"values": [1.0], "coords": [[1 << 20], [5]]}, "float64",
                          (1 << 30, 1 << 30))
         error_of(Unsupported, made.tobytes)
+        for shape in ((1 << 33, 1 << 33), (1 << 60,), (1 << 62,)):  # offsets beyond 2**64
+            wide = {"values": [1.0], "coords": [[0]] * len(shape)}
+            pair = [(name, self.make(wide, "float32", shape)) for name in "abcdefgh"]
+            self.refuses(["2**64"], tensorfmt.convert, dumps(pair, format="ztensor"), io.BytesIO(),
+                         format="mag", dense=True)
         again = load(dumps({"s": made}, format="ztensor"))["s"]
         self.assertEqual(again.components["coords"].tolist(), [[1 << 20], [5]])
 
@@ -1775,11 +1793,12 @@ class SparseTest(TestCase):
         self.assertEqual((again.dtype, again.components["values"].dtype), ("float16", "float16"))
 
     def test_an_encoding_called_sparse_is_not_known(self):
-        data = ztensor(encoding="sparse")
-        item = load(data)["a"]
-        self.assertIn("encoding 'sparse'", error_of(Unsupported, item.tobytes).what)
-        again = load(dumps(load(data), format="ztensor"))["a"]
-        self.assertEqual((bytes(again.raw), again.attrs["encoding"]), (bytes(item.raw), "sparse"))
+        for word in ("", "sparse"):
+            data = ztensor(encoding=word)
+            item = load(data)["a"]
+            self.assertIn("encoding %r" % word, error_of(Unsupported, item.tobytes).what)
+            again = load(dumps(load(data), format="ztensor"))["a"]
+            self.assertEqual((bytes(again.raw), again.attrs["encoding"]), (bytes(item.raw), word))
         self.assertFalse("todense" in self.refuses(["'a'"], dumps, load(data), format="mag"))
         self.assertTrue(tensorfmt.verify(data))
 
@@ -1896,10 +1915,12 @@ class QuantizedTest(TestCase):
         known, raw = scheme("Q8S", "F32", "Native", ())["QFloat"], "010203040000803f"
         for change in ({"value": "Q3S"}, {"value": ["Q8S"]}, {"level": {"BlockTensor": {}}},
                        {"param": None}, {"mode": "Other"}, {"more": 1}, {"store": {"X": 0}},
+                       {1 << 70: 1}, {"mode": {-(1 << 70): 0}},
                        {"level": {"Block": {"storage": [0], "len": 1}}},
                        {"level": {"Block": {"storage": "4", "len": 1}}}):
             with self.subTest(change=change):
-                data = make_burnpack(("q", [4], {"QFloat": dict(known, **change)}, raw))
+                data = make_burnpack(("q", [4], {"QFloat": Map(list(known.items()) + list(
+                    change.items()))}, raw))
                 item = load(data)["q"]
                 error_of(Unsupported, item.dequantize)
                 self.assertEqual(tohex(item.tobytes()), raw)
@@ -1933,6 +1954,7 @@ class QuantizedTest(TestCase):
 # -- [8] save ------------------------------------------------------------------------------------
 
 F32 = tensor([1.5], "float32")
+DEEP = tensorfmt.cbor_loads(b"\x81" * 126 + b"\0")
 REFUSED = (  # what each format refuses: format, tensors, options, words that the message must have
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}, ("mag", "'a'", "float64",
      '.astype("float32")', 'cast="float32"', "'c'", "int64")),
@@ -1948,6 +1970,11 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("ztensor", {"w": F32}, {"metadata": {"a": 1}}, ("metadata", "'a'")),
     ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
     ("ztensor", {"w": tensor([1], big=1 << 65)}, {}, ("'w'", "big", "64 bits")),
+    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}, ("'w'", "low", "-2**63")),
+    ("ztensor", {"w": tensor([1], deep=DEEP)}, {}, ("'w'", "deep", "127")),
+    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}, ("'w'", "deep", "64 bits")),
+    ("mag", {"w": F32}, {"metadata": {"k" * 65536: 1}}, ("'kkkk", "65535 bytes")),
+    ("primitiv", {"w": F32}, {"batch": 0}, ("batch", "'shape'")),
     ("ztensor", {"w": tensor([1], odd="\ud800")}, {}, ("'w'", "odd", "surrogate")),
     ("ztensor", {"w": tensor([1], odd=object)}, {}, ("'w'", "odd", "type")),
     ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}, ("'w'", "md5", "checksum=")),
@@ -3204,7 +3231,51 @@ class ExplainTest(TestCase):
         self.assertTrue(abs(error.offset - at) < 30, error.offset)
 
 
+def upstream_files():
+    """Return rows (bytes, words of the only note on what a real library makes of them, or "")."""
+    long = struct.pack("<4s6I", b"MAG!", 1, 0, 0, 1, 0, 1) + b"\1" + bytes(7)
+    long += struct.pack("<I", 65536) + b"k" * 65536
+    long = long[:8] + struct.pack("<I", tensorfmt.crc32(long)) + long[12:]
+    entry = (b"\x81\xbf\x64name\x61a\x66offset\x18\x40\x64size\x04\x65dtype\x67float32"
+             b"\x65shape\x81\x01\x68encoding\x63raw\x66layout\x65dense")
+    tiny = (b"\xa1\x67tensors\xa1\x61a\xa4\x65shape\x81\x01\x65dtype\x63F32"
+            b"\x6cdata_offsets\x82\x00\x04\x68param_id\x07")
+    one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
+    return [
+        (golden("m012_mixed.mag"), "none of the tensors"), (golden("m012_meta_only.mag"), ""),
+        (long, "65536 bytes"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
+        (small_mag((b"a\0", (1,), 0, 4, 256)), "none of the tensors"),
+        (spec_mag((24, "01"), (40, "00")), "NUL in a key"),
+        (burnpack(tiny), ""), (burnpack(tiny.replace(b"\7", b"\xc6\xf6")), "a tag in front"),
+        (burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")), "data_offsets of indefinite"),
+        (burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")), "dtype of indefinite"),
+        (burnpack(tiny.replace(b"\x68param_id\7", b"\5\5")), "a key in chunks"),
+        (burnpack(tiny.replace(b"\x68param_id\7", b"\x61x\xf0")), "a simple value"),
+        (one_burnpack(dtype={"QFloat": {"value": "Q8S"}}), "the scheme"),
+        (one_burnpack(dtype="Bool", shape=[4]), "dtype \"Bool\""),
+        (primitiv(0x300, "ce00000001 91a161" + one), ""),
+        (primitiv(0x300, "d200000001 91a161" + one), "ce + uint32"),
+        (primitiv(0x300, "ce00000002 91a161" + one + "92a161a162" + one), "'a' is both"),
+        (primitiv(0x400, "80 81a161ca3f800000"), ""),
+        (primitiv(0x400, "80 81a161ce00000001"), "ca + float32"),
+        (golden("sorted_one.tbs"), ""), (flat_file((76, "0000"), (104, "04")), "without a shape"),
+        (flat_file((72, "1400")), "not aligned")
+    ] + [(ztensor_raw(entry + unhex(text) + b"\xff", data=bytes(4)), word) for text, word in (
+        ("616b 3b7fffffffffffffff", ""), ("616b 3b8000000000000000", "-2**63"),
+        ("616b" + "81" * 125 + "00", ""), ("616b" + "81" * 60 + "c6" * 66 + "00", "over 127"),
+        ("68636865636b73756d f6", ""), ("68636865636b73756d f7", "checksum is undefined"),
+        ("68636865636b73756d c0f6", "null with a tag"))]
+
+
 class VerifyTest(TestCase):
+    @full
+    def test_what_real_libraries_make_of_a_file(self):
+        for data, word in upstream_files():
+            with self.subTest(begins=data[:40], word=word):
+                rows = [row for row in tensorfmt.verify(data).rows if row[1] == "upstream"
+                        and "1.0 and 2.x" not in row[3]]
+                self.assertEqual((len(rows), word in str(rows)), (bool(word), True), rows)
+
     def rows(self, data):
         return [(row[0], row[1]) for row in tensorfmt.verify(data).rows]
 
