@@ -194,7 +194,7 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
         return f"[{', '.join(items + more)}]"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
-                 for key, item in list(value.items())[:8]]
+                 for _, (key, item) in zip(range(8), value.items())]
         text = "{%s%s}" % (", ".join(items), ", ..." if len(value) > 8 else "")
     else:
         text = quote(value[:limit] if isinstance(value, str) else value)
@@ -705,7 +705,7 @@ class Trace:
     def __init__(self) -> None:
         self.wanted: Any = None
         self.offset: Any = None
-        self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
+        self.owners: Any = None  # prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was told -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
@@ -763,12 +763,16 @@ class Reader:
         tensor = self.tensor if tensor is None else tensor
         return kind(what, offset, name or None, tensor, self.path, check)
 
+    def defer(self, later: Any, error: FormatError) -> None:
+        """Keep an error for after the broken rules: the first one, or for verify all."""
+        if len(later) < (1 if self.faults is None else MAX_FAULTS):
+            later.append(error)
+
     def fault(self, what: str, field: str = "", tensor: Any = None, check: str = "index") -> None:
         """Raise, or note for verify, a broken rule of one field or tensor."""
-        error = self.error(what, field, None, tensor, check)
         if self.faults is None or len(self.faults) >= MAX_FAULTS:
-            raise error
-        self.faults.append(error)
+            raise self.error(what, field, None, tensor, check)
+        self.faults.append(self.error(what, field, None, tensor, check))
 
 
 class Cursor(Reader):
@@ -1043,7 +1047,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 if major < 6 and size > (end - pos) >> major - 4:
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
-                room -= 0 if major == 6 else 240 if major == 5 and size else 88
+                if major < 6:  # what CPython takes, in bytes
+                    room -= 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
                 if room < 0:
                     raise Unsupported("arrays and maps that would take more memory than "
                                       f"MAX_BOXES = {MAX_BOXES}", start)
@@ -1083,13 +1088,12 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 box, left, keyed, level = value, size, major == 5, level + tags + 1
             tags = 0
     except (FormatError, UnicodeError) as caught:
-        error = caught if isinstance(caught, FormatError) else FormatError(
-            "text is not UTF-8", start)
-        error.what = "CBOR: " + error.what
-        error.offset = base + (error.offset or 0)
-        if token is not None:
-            error.field = token.path(len(stack), key if keyed else len(box))
-        raise error
+        broken: Any = FormatError
+        what, at = "text is not UTF-8", start
+        if isinstance(caught, FormatError):
+            what, at, broken = caught.what, caught.offset or 0, type(caught)
+        path = None if token is None else token.path(len(stack), key if keyed else len(box))
+    raise broken("CBOR: " + what, base + at, path)
 
 
 def key_cost(key: Any, count: int) -> int:
@@ -1676,11 +1680,8 @@ class FlatReader(Reader):
             size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
             self.vtables[pos] = size, slots
             self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        size, slots = self.vtables[pos]
-        if table + size > self.end:
-            raise self.wrong(f"table of {size} bytes out of bounds", table, "vtable")
         self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
-        return size, slots
+        return self.vtables[pos]
 
     def fields(self, table: int, rows: Any) -> Any:
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
@@ -1688,7 +1689,7 @@ class FlatReader(Reader):
         Type: a struct code; any other, as "string" or "[I]", gives where an offset leads, None
         if absent.
         """
-        size, slots = self.slots(table)
+        _, slots = self.slots(table)
         self.check_aligned(table, 4)
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
@@ -1696,8 +1697,8 @@ class FlatReader(Reader):
             if slot < len(slots) and slots[slot]:
                 pos = table + slots[slot]
                 nbytes = WIDTH.get(code, 4)
-                if slots[slot] + nbytes > size:
-                    raise self.wrong(f"field beyond the {size} bytes of its table", table, name)
+                if pos + nbytes > self.end:
+                    raise self.wrong("field out of bounds", table, name)
                 if code in WIDTH:
                     value, = unpack_from("<" + code, self.data, pos)
                     self.note(pos, nbytes, name, value, doc, nbytes)
@@ -1715,7 +1716,7 @@ class FlatReader(Reader):
         The format begins with the distance to the vtable. None unless the table has exactly the
         fields `order`, slots of the `rows`, in this order.
         """
-        (size, slots), text, at = self.slots(table), "<i", 4
+        slots, text, at = self.slots(table)[1], "<i", 4
         if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
             return None
         for slot in order:
@@ -1724,9 +1725,6 @@ class FlatReader(Reader):
                 return None
             text += "%dx%s" % (slots[slot] - at, code if code in WIDTH else "I")
             at = slots[slot] + WIDTH.get(code, 4)
-        if at > size:
-            return None
-        text += "%dx" % (size - at)
         return table - unpack_from("<i", self.data, table)[0], text, slots
 
     def string(self, pos: int, field: str, doc: str = "") -> str:
@@ -1805,7 +1803,7 @@ class FlatTable:
     def _place(self, slot: int, nbytes: int = 4) -> "Optional[int]":
         """Return where a field of nbytes bytes lies, None if it is absent."""
         step = self._steps[slot] if 0 <= slot < len(self._steps) else 0
-        if step + nbytes > self._size and step:
+        if step and not step + nbytes <= self._size <= self._reader.end - self._pos:
             what = f"field beyond the {self._size} bytes of its table"
             raise self._reader.wrong(what, self._pos, f"slot {slot}")
         return self._pos + step if step else None
@@ -3355,7 +3353,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
         if traced:  # an error is raised then: load() parses again to locate it
             numbers.setdefault(name, i)
             i += 1
-            if reader.owner is not None:
+            if reader.owner is not None and reader.trace.owners is not None:
                 reader.trace.owners[reader.owner] = name
         if name in tensors:
             what = f"two tensors have this name: {numbers.get(name, 0)} and {i - 1}"
@@ -3464,7 +3462,7 @@ class Mag(Format):
             cursor.faults.extend(later)
             tensors = Map([pair for pair in tensors.items() if pair[1].dtype is not None])
         elif later:
-            raise later[0]
+            raise later.pop()  # a list would keep it, and it all that was read
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
 
@@ -3554,7 +3552,7 @@ class Mag(Format):
                 cursor.fault(f"metadata key {show(key)} twice", "key")
             elif kind not in self.PAYLOADS:
                 what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
-                later.append(cursor.error(what, "type", kind=Unsupported))
+                cursor.defer(later, cursor.error(what, "type", kind=Unsupported))
                 metadata[key] = None  # so that a second one is found
             else:
                 metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
@@ -3583,7 +3581,7 @@ class Mag(Format):
                 continue
             dtype = self.DTYPES[number] if number < 4 else None
             if dtype is None:
-                later.append(cursor.error(f"dtype {number} is not one of version 1 (0 to 3)",
+                cursor.defer(later, cursor.error(f"dtype {number} is not one of version 1 (0 to 3)",
                                           "dtype" if spec else "aux", None, name, kind=Unsupported))
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, end),
                    ("aux", aux) if aux else (), Tensor)
@@ -4269,6 +4267,7 @@ class Primitiv(Format):
     def _rows(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # shapes come again
         i, count = 0, cursor.count("int", "N", "parameters", 8) if kind == "model" else 1
+        room = self.MAX_NAMES + 4 * cursor.end  # for names of statistics: each repeats the key
         while i < count:
             cursor.owner, cursor.tensor, name = "", None, "value" if kind == "parameter" else kind
             if kind == "model":
@@ -4280,7 +4279,6 @@ class Primitiv(Format):
             yield from self._tensor(cursor, name, known)
             if kind == "tensor":
                 return
-            room = self.MAX_NAMES + 4 * cursor.end  # each name repeats the key
             outer, depth = cursor.prefix, cursor.depth
             for j in range(cursor.count("int", "N", "statistics", 6)):
                 cursor.tensor = None
@@ -4701,9 +4699,10 @@ class Burnpack(Format):
             return None
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
-        stored = Storage(cursor.source, end - start, None, "<", "raw", why)
+        stored, shape = Storage(cursor.source, end - start, None, "<", "raw", why), entry["shape"]
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        return name, dtype, tuple(entry["shape"]), stored, start, attrs, make
+        entry.clear()  # of many entries, only the dict is left
+        return name, dtype, tuple(shape), stored, start, attrs, make
 
     def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
         """Return (top, rows) of the metadata as Burn writes them, or (None, None): much faster.
@@ -4761,8 +4760,8 @@ class Burnpack(Format):
         if type(code) is str and code in self.KNOWN:
             return self.KNOWN[code]
         attrs = ("burn_dtype", code)
-        pairs = list(code.items()) if isinstance(code, dict) else []
-        kind, value = pairs[0] if len(pairs) == 1 else (None, None)
+        one = isinstance(code, dict) and len(code) == 1
+        kind, value = list(code.items())[0] if one else (None, None)
         if kind == "Bool" and type(value) is str and value in self.BOOLS:
             return self.BOOLS[value], () if value == "Native" else attrs, None, None
         if kind == "QFloat":
@@ -5098,7 +5097,7 @@ class TensorBuffers(Format):
                 kind = known.setdefault((code, nbytes, raw), (
                     dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why, "id")))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-                left -= len(shape)
+                left -= 4 * len(shape)
             dtype, shape, stored = kind
             left -= stop - name_at
             if left < 0:
@@ -5112,7 +5111,7 @@ class TensorBuffers(Format):
         budget[0] = left
 
     def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
-        if len(places) * 8 > flat.end:  # a table and the offset to it
+        if len(places) * 24 > flat.end:  # those of the real library take 36
             raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
                              "operations")
         found = []
@@ -5121,7 +5120,7 @@ class TensorBuffers(Format):
             values = flat.fields(place, self.OPERATION)
             inputs_at, values[3] = values[3], []
             if inputs_at is not None:
-                budget[0] -= flat.vector(inputs_at, 8, "input_operations")
+                budget[0] -= 8 * flat.vector(inputs_at, 8, "input_operations")
                 if budget[0] < 0:
                     raise flat.wrong("more inputs than the metadata has bytes: they overlap",
                                      inputs_at, "input_operations", Unsupported)
@@ -5581,7 +5580,7 @@ class FieldTrace(Trace):
 
     def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
-        self.wire = wire
+        self.wire, self.owners = wire, {}
         self.fields: Any = []
         self._most = MAX_FIELDS + nbytes // 12
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
