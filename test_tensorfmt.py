@@ -17,7 +17,7 @@ their absence is a failure).
     [9] convert            goldens into every format and back; nothing silent
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
     [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
-    [10c] fuzzing          mutants of good files, and what must hold for each of them
+    [10c] fuzzing          mutants of good files, what must hold for each; the corpus for others
     [11] explain, verify   fields, their meanings, the checks and what they say
     [12] the file itself   contents, imports, rooms that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
@@ -27,7 +27,8 @@ their absence is a failure).
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
-`python3 test_tensorfmt.py fuzz [SECONDS] [SEED]` makes mutants of good files, see .ci/fuzz.py.
+`python3 test_tensorfmt.py fuzz [SECONDS] [SEED]` makes mutants of good files, see .ci/fuzz.py;
+`python3 test_tensorfmt.py corpus FOLDER` writes the good and the bad files with a manifest.
 """
 # -- [1] platform --------------------------------------------------------------------------------
 
@@ -537,14 +538,12 @@ MSGPACK = (  # shortest forms, decoded and encoded
     ("9190", [[]]), ("9180", [{}]), ("81a16180", {"a": {}}), ("81a16190", {"a": []}),
     ("9292010293c0a1789100", [[1, 2], [None, "x", [0]]]))
 MSGPACK_READ = (  # longer forms, float32, ext and timestamps: decoded only
-    ("cc00", 0), ("cc7f", 127), ("cd0000", 0), ("ce00000000", 0), ("cf0000000000000000", 0),
-    ("d000", 0), ("d07f", 127), ("d0ff", -1), ("d10000", 0), ("d1ffff", -1), ("d200000000", 0),
-    ("d2ffffffff", -1), ("d30000000000000000", 0), ("d3ffffffffffffffff", -1),
     ("cf7fffffffffffffff", (1 << 63) - 1), ("ca00000000", 0.0), ("ca3f000000", 0.5),
     ("ca7f800000", INF), ("ca7fc00000", NAN), ("cabf800000", -1.0), ("cb7ff8000000000000", NAN),
     ("d900", ""), ("da0000", ""), ("db00000000", ""), ("d90161", "a"), ("c50000", b""),
     ("c600000000", b""), ("dc0000", []), ("dd00000000", []), ("dc0001c3", [True]),
-    ("dd0000000190", [[]]), ("de0000", {}), ("df00000000", {}), ("de0001a16101", {"a": 1}),
+    ("dd0000000190", [[]]), ("dc0001dc0000", [[]]), ("dd00000001dd00000000", [[]]),
+    ("de0001a161de0000", {"a": {}}), ("de0000", {}), ("df00000000", {}), ("de0001a16101", {"a": 1}),
     ("df00000001a161df00000000", {"a": {}}),
     ("de0010" + "".join(["cc%02x90" % i for i in range(16)]), dict([(i, []) for i in range(16)])),
     ("d40110", (1, b"\x10")), ("d4ff00", (-1, b"\0")), ("d5021112", (2, b"\x11\x12")),
@@ -567,6 +566,25 @@ UINT32S = (  # the typed form: what primitiv writes
 CODECS = (  # functions, what goes both ways, what is only decoded
     (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR, CBOR_READ),
     (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ))
+
+# The values of kawanet/msgpack-test-suite at 1b75b285, which a test writes in every form there is.
+SUITE = (
+    0, 1, 127, 128, 255, 256, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, -1, -32, -33,
+    -128, -256, -32768, -65536, -(1 << 31), 0.5, -0.5, 1 << 32, -(1 << 32), 1 << 48, -(1 << 48),
+    (1 << 63) - 1, 1 - (1 << 63), 1 << 63, -(1 << 63), (1 << 64) - 1, b"", b"\1", b"\0\xff", "",
+    "a", "1234567890" * 3 + "1", "1234567890" * 3 + "12", "\u3072\u3089\u304c\u306a", "\u2764",
+    "\u041a\u0438\u0440\u0438\u043b\u043b\u0438\u0446\u0430", "\u6c49\u5b57", "\u6f22\u5b57",
+    "\ud55c\uae00", "\U0001f37a", [], [1], ["a"], list(range(1, 16)), list(range(1, 17)), {},
+    {"a": 1}, {"a": "A"}, [[]], [{}], {"a": {}}, {"a": []})
+SUITE_TIMES = (  # seconds, nanoseconds, bytes
+    (1514862245, 0, 4), (1514862245, 678901234, 8), ((1 << 31) - 1, 999999999, 8), (1 << 31, 0, 4),
+    (1 << 31, 1, 8), ((1 << 32) - 1, 0, 4), ((1 << 32) - 1, 999999999, 8), (1 << 32, 0, 8),
+    ((1 << 34) - 1, 999999999, 8), (1 << 34, 0, 12), (-1, 0, 12), (-1, 999999999, 12), (0, 0, 4),
+    (0, 1, 8), (1, 0, 4), (-2208988801, 999999999, 12), (-2208988800, 0, 12),
+    (-62167219200, 0, 12), (253402300799, 999999999, 12))
+FORMS = (  # type, its first code, how struct packs a length or number behind each code
+    (bytes, 0xC4, "BHI"), (str, 0xD9, "BHI"), (list, 0xDC, "HI"), (dict, 0xDE, "HI"),
+    ((int, float), 0xCA, "fdBHIQbhiq"))
 
 CRC32C = (  # bytes, CRC-32C
     (b"", 0), (b"a", 0xC1D04330), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA),
@@ -627,6 +645,28 @@ class CodecTest(TestCase):
         seen = set([unhex(row[0][:2])[0] for row in MSGPACK + MSGPACK_READ + MSGPACK_BAD])
         ends = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF] + list(range(0xC0, 0xE1)) + [0xFF]
         self.assertEqual([byte for byte in ends if byte not in seen], [])
+
+    def test_msgpack_suite(self):
+        for value in SUITE:
+            base, kinds = [row[1:] for row in FORMS if isinstance(value, row[0])][0]
+            shortest, number, rest = tensorfmt.msgpack_dumps(value), value, b""
+            if base != 0xCA:
+                rest = value.encode() if base == 0xD9 else value if base == 0xC4 else shortest[
+                    3 if shortest[0] == base else 1:]
+                number = len(rest if base < 0xDC else value)
+            for i, kind in enumerate(kinds):
+                try:
+                    head = struct.pack(">" + kind, number)
+                except Exception:  # struct.error, which boards do not have
+                    continue
+                if struct.unpack(">" + kind, head)[0] == number:
+                    data = bytes([base + i]) + head + rest
+                    self.assertEqual(tensorfmt.msgpack_loads(data), value, tohex(data))
+        for seconds, nanos, nbytes in SUITE_TIMES:
+            head = {4: b"\xd6\xff", 8: b"\xd7\xff", 12: b"\xc7\x0c\xff"}[nbytes]
+            data = head + (struct.pack(">Iq", nanos, seconds) if nbytes == 12 else
+                           (nanos << 34 * (nbytes == 8) | seconds).to_bytes(nbytes, "big"))
+            self.assertEqual(tensorfmt.msgpack_loads(data), (seconds, nanos))
 
     def test_msgpack_bad(self):
         for text, kind in MSGPACK_BAD:
@@ -704,6 +744,14 @@ class CodecTest(TestCase):
                            (0, "offset", places[3], None)))
         self.assertEqual(places + [root], [8, 16, 48, 76, 84, 88, 104])
         self.assertEqual(flat.finish(root), golden("sorted_one.tbs")[12:132])
+
+    def test_flatbuffers_example_of_its_documents(self):
+        # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
+        root = tensorfmt.FlatTable(struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16,
+                                               1.0, 2.0, 3.0, 8, 50, 0, 4, b"fred"))
+        self.assertEqual((root.slots, root.string(3), root.scalar(2, "h")), ([0, 2, 3], "fred", 50))
+        self.assertEqual(struct.unpack("<fff", root.struct(0, 12)), (1.0, 2.0, 3.0))
+        self.assertEqual(root.scalar(1, "h", 150), 150)
 
     def test_flatbuffers_every_kind_of_field(self):
         root = tensorfmt.FlatTable(flat_example())
@@ -2778,177 +2826,34 @@ def count_calls(call):
 
 # -- [10c] fuzzing -------------------------------------------------------------------------------
 #
-# `python3 test_tensorfmt.py fuzz` (.ci/fuzz.py) makes millions of these mutants; a test makes some.
+# What must hold for each file; .ci/fuzz.py makes mutants, some in a test, millions for a night.
 
-EXTREMES = [0, 1, 2, 3, 23, 24] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
-                                   for i in (-1, 0, 1)]
-FAMILIES = ((0xCC, 0, 4), (0xD9, 0, 3), (0xC4, 0, 3), (0xDC, 1, 2), (0xDE, 1, 2), (0xD0, 0, 4),
-            (0xC7, 0, 3))  # MessagePack: the first code, log2 of its bytes, how many codes
 COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
             "indices", "coords", "aux", "id", "version")  # attrs that a copy may have otherwise
-MOST = 1 << 14  # bytes of a tensor that are looked at
 
 
 def fuzz_files():
     """Return good files of all kinds, to be changed."""
     mixed = {"csr": tensor(shape=(3, 5), components=CSR), "w": [[1.0, 2.0], [3.0, 4.0]],
              "coo": tensor(shape=(3, 5), components=COO, note="x"), "x": tensor([7], "uint8")}
-    usual = tensorfmt.cbor_dumps({"tensors": dict([(name, {
+    index = tensorfmt.cbor_dumps({"tensors": dict([(name, {
         "dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]})
         for i, name in enumerate("abcdefgh")])})
-    packed = struct.pack("<4sHI", b"NRUB", 1, len(usual)) + usual + bytes(64)
+    options = [{}, {"checksum": "sha256", "data_endianness": "big"}]
+    options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     return [data for _, _, data, _ in FILES] + rich_files(12) + [
-        make_burnpack(*QUANTIZED), packed] + [
-        dumps(mixed, format="ztensor", **options) for options in [
-            {}, {"checksum": "sha256", "data_endianness": "big"}] + [
-            {"checksum": "crc32c", "encoding": "zstd"}] * ZSTD]
-
-
-class Mutants:
-    """Changes of a good file: the places of its fields, tokens and records are known."""
-
-    def __init__(self, data):
-        file, fields, owner = load(data), list(tensorfmt.explain(data)), None
-        self.data, self.kind, names, self.count = data, file.format, len(file), None
-        self.spec = file.attrs.get("layout") == "spec"
-        self.places = [field.offset for field in fields] + [len(data)]
-        fields = [field for field in fields if field.kind == "structure"]
-        self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
-        self.tokens = [(field.offset, field.nbytes) for field in tensorfmt.explain(data, wire=True)
-                       for _ in range(3 if isinstance(field.value, int) else 1)
-                       if field.kind == "structure"]  # rather numbers
-        self.records, self.end = [], self.fields[-1][1]
-        self.coded = {"ztensor": (8, len(data) - 8), "burnpack": (10, self.end)}.get(
-            self.kind, (0, len(data) if self.kind == "primitiv" else 0))
-        for field, (start, stop) in zip(fields, self.fields):
-            if field.tensor is not None and field.tensor == owner:
-                self.records[-1][1] = stop
-            elif field.tensor is not None:
-                self.records.append([start, stop])
-            elif names and self.count is None and same(field.value, names) and (
-                    field.name in ("num_tensors", "index", "tensors", "N")):
-                self.count = start + (field.lead + (names > 23) if self.kind != "primitiv" else 4)
-            owner = field.tensor
-        self.groups = [group for group in (self.records, self.fields, [
-            (at, at + nbytes) for at, nbytes in self.tokens]) if group]
-
-    def make(self, draw, others):
-        """Return a mutant; `others` of this kind give it parts."""
-        out = bytearray(self.data)
-        for _ in range(draw.choice((1, 1, 1, 1, 1, 2, 2, 4))):
-            draw.choice((self.flip, self.number, self.number, self.number, self.move, self.move,
-                         self.splice))(out, draw, others)
-        if draw.random() < 0.85:
-            self.mend(out)
-        if draw.random() < 0.05:
-            del out[draw.choice(self.places) + draw.choice((-1, 0, 0, 1)):]
-        return bytes(out)
-
-    def flip(self, out, draw, _):
-        at = draw.choice(self.tokens)[0] if draw.random() < 0.7 else draw.choice(self.places)
-        at += draw.choice((0, 0, 0, 1, 2, 3))
-        part = draw.choice((b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"", bytes(
-            [draw.randrange(256)]), bytes([1 << draw.randrange(8) ^ out[at]]) if at < len(out)
-            else b"\xc1"))
-        out[at:at + draw.choice((0, 1, 1, 1, 1, 2, 8))] = part
-
-    def number(self, out, draw, _):
-        """Put a number, an extreme or a place, where the file has one, or something else."""
-        at, nbytes = draw.choice(self.tokens)
-        head, text = out[at] if at < len(out) else 0, False
-        value = draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
-            self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
-        wide = draw.randrange(4)
-        if not self.coded[0] <= at < self.coded[1]:  # little-endian
-            wide = {1: 0, 2: 1, 4: 2, 8: 3}.get(nbytes, wide)
-            at += draw.randrange(max(1, nbytes >> wide)) << wide
-            old, first, order = int.from_bytes(out[at:at + (1 << wide)], "little"), b"", "little"
-            stop = at + (1 << wide)
-        elif self.kind == "primitiv":
-            first = head if 0xC4 <= head < 0xE0 else 0xDE if 0x80 <= head < 0x90 else (
-                0xDC if 0x90 <= head < 0xA0 else 0xD9 if 0xA0 <= head < 0xC0 else 0xCC)
-            rows = [row for row in FAMILIES if row[0] <= first < row[0] + row[2]]
-            size = 1 << first - rows[0][0] + rows[0][1] if rows and first == head else 0
-            stop, order = at + 1 + size, "big"
-            old, text = int.from_bytes(out[at + 1:stop], "big") if size else head & 15, head >= 0x80
-            base, least, count = rows[0] if rows and draw.random() < 0.9 else draw.choice(FAMILIES)
-            wide = draw.randrange(count)
-            first, wide = bytes([base + wide]), wide + least
-        else:
-            stop = at + 1 + {24: 1, 25: 2, 26: 4, 27: 8}.get(head & 31, 0)
-            old = int.from_bytes(out[at + 1:stop], "big") if head & 31 > 23 else head & 31
-            order = "big"
-            text, head = 0x40 <= head < 0x80, head & 0xE0
-            head = head if draw.random() < 0.9 else draw.randrange(8) << 5
-            first = bytes([head | 24 + wide])
-            if draw.random() < 0.1:
-                out[at:stop] = bytes([head | draw.randrange(32)])
-                return
-        if draw.random() < (0.8 if text else 0.4):
-            value = old + (draw.random() < 0.4) * draw.choice((1, -1, 8, 64))
-        out[at:stop] = first + (value & (1 << (8 << wide)) - 1).to_bytes(1 << wide, order)
-
-    def move(self, out, draw, _):
-        """Double, delete, swap or replace records, fields or tokens."""
-        group, how = draw.choice(self.groups), draw.randrange(4)
-        (a, b), (c, d) = sorted([draw.choice(group), draw.choice(group)])
-        part, more = out[a:b], 0
-        if how == 0:
-            more = -1
-            del out[a:b]
-        elif how == 1:
-            more = 1
-            out[c:c] = part
-        elif how == 2 and b <= c:
-            out[a:d] = out[c:d] + out[b:c] + part
-        else:
-            out[c:d] = part
-        at = self.count
-        if more and group is self.records and at is not None and draw.random() < 0.7:
-            out[at:at + 1] = bytes([max(0, min(255, b + more)) for b in out[at:at + 1]])
-
-    def splice(self, out, draw, others):
-        other = draw.choice(others)
-        (a, b), (c, d) = draw.choice(self.fields), draw.choice(other.fields)
-        if draw.random() < 0.6:
-            out[a:b] = other.data[c:d]
-        else:
-            out[a:] = other.data[c:]
-
-    def mend(self, out):
-        """Make sizes and the checksum agree with a longer or shorter index."""
-        more = len(out) - len(self.data)
-        stop, at = max(0, self.end + more), len(out) - 8
-        if more and at > 8 and self.kind in ("ztensor", "tensorbuffers"):
-            width = 8 if self.kind == "ztensor" else 4
-            size = int.from_bytes(self.data[len(self.data) - 8:][:width], "little") + more
-            out[at:at + width] = (size % (1 << 32)).to_bytes(width, "little")
-        if self.kind == "burnpack":
-            out[6:10] = ((self.end - 10 + more) % (1 << 32)).to_bytes(4, "little")
-        if self.kind in ("burnpack", "mag"):  # data stay where they are
-            out[stop:stop + max(0, more)] = bytes(max(0, -more))
-        if self.kind == "mag":
-            out[8:12] = bytes(4)
-            crc = tensorfmt.crc32(out[:stop]) if self.spec else tensorfmt.crc32c(out[12:stop])
-            out[8:12] = crc.to_bytes(4, "little")
-
-
-def families():
-    """Return the Mutants of all files, and by kind."""
-    made, kinds = [Mutants(data) for data in fuzz_files()], {}
-    for one in made:
-        kinds.setdefault(one.kind, []).append(one)
-    return made, kinds
+        make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
+    ] + [dumps(mixed, format="ztensor", **some) for some in options]
 
 
 def held(file):
-    """Return what every copy of a file holds: of each tensor all but its name in its place."""
+    """Return what every copy of a file holds: of each tensor dtype, shape, bytes, attrs."""
     made = []
     for name in sorted(file):
-        item = file[name]
+        item, most = file[name], 1 << 14
         parts = item.components if tensorfmt.is_sparse(item) else {"": item}
         made.append([name, item.dtype, item.shape, [
-            (key, part.dtype, part.shape, part.stored.why or part.nbytes > MOST or part.tobytes())
+            (key, part.dtype, part.shape, part.stored.why or part.nbytes > most or part.tobytes())
             for key, part in parts.items()], dict([
                 pair for pair in item.attrs.items() if pair[0] not in COMPUTED])])
     return made
@@ -2956,7 +2861,7 @@ def held(file):
 
 def check_mutant(data):
     """Use bytes in every way, assert what must hold; return whether they are a file."""
-    test, crc = TestCase(), tensorfmt.crc32(data)
+    test, crc, facts = TestCase(), tensorfmt.crc32(data), None
     source = Short(data) if crc % 16 == 0 and len(data) < 1000 else data
     report = tensorfmt.verify(source)
     test.assertIn("valid" if report else "INVALID", str(report))
@@ -2967,86 +2872,90 @@ def check_mutant(data):
         check_refused(data, type(error))
         return False
     test.assertTiles(tensorfmt.explain(data), len(data), True)
-    test.assertTrue(read_both(data) or not tensorfmt.FAST)
+    test.assertTrue(read_both(data))
     try:
         facts = held(file)
     except FormatError as error:
-        facts = None
         test.assertTrue(not report or [row for row in report.rows if row[:2] == ("-", "contents")],
                         "verify is content, but: %s" % error)
-    if not report or crc % 8 == 0:
-        test.assertSame(bool(report), not report.errors)
+    if not report:
+        error = error_of(type(report.errors[0]), load, data, verify=True)
+        test.assertEqual(error.what, report.errors[0].what)
+    for item in [item for item in file.values() if item.size <= 1 << 14]:
         try:
-            load(data, verify=True)
-            test.assertTrue(report)
-        except FormatError as error:
-            test.assertEqual(str(error.what), report.errors[0].what)
-    for item in file.values():
-        touch(item)
-    check_copies(test, file, facts, crc)
-    return True
-
-
-def touch(item):
-    """Read the values of a tensor in some ways."""
-    if item.size > MOST:
-        return
-    try:
-        nested = item.tolist()
-        if item.ndim and item.shape[0]:
-            TestCase().assertSame(item[-1].tolist() if item.ndim > 1 else item[-1], nested[-1])
-    except ValueError:  # a FormatError, or too many empty lists
-        pass
-    if item.dtype == "qfloat":
-        try:
-            item.scales.tolist()
-            TestCase().assertEqual(len(list(item.dequantize().flat)), item.size)
-        except FormatError:
+            nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
+            if item.ndim and nested and item.dtype != "qfloat":
+                last = item[-1]
+                test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
+        except ValueError:  # a FormatError, or too many empty lists
             pass
+    check_copies(test, file, facts if report else None, crc)
+    return True
 
 
 def check_copies(test, file, facts, crc):
     """Save a file again, convert it: what it holds stays the same, or there is a ValueError."""
+    kind, again = FORMATS[crc // 16 % 5], None
     try:
         again = dumps(file, format=file.format)
     except ValueError:
-        again = None
+        pass
     if again is not None:
         copy = load(again)
         test.assertEqual(dumps(copy, format=file.format), again)
-        test.assertSame(copy.metadata, file.metadata)
+        if file.format != "primitiv":  # there float64 is written as float32
+            test.assertSame(copy.metadata, file.metadata)
         if facts is not None:
             test.assertSame(held(copy), facts)
-        if crc % 4 == 0:
-            test.assertTrue(tensorfmt.verify(again) or facts is None)
-    kind = FORMATS[crc // 16 % 5]
+            test.assertTrue(crc % 4 or tensorfmt.verify(again))
     names = [name for name, item in file.items() if fits(kind, item) and (
         kind == "ztensor" or not tensorfmt.is_sparse(item))]
-    flat = {"flat": True} if kind == "primitiv" != file.format else {}
-    stream = io.BytesIO()
+    stream, flat = io.BytesIO(), {"flat": True} if kind == "primitiv" != file.format else {}
     try:
         summary = tensorfmt.convert(file, stream, format=kind, only=names, drop=True, **flat)
     except ValueError:
         return
     there, renamed = load(stream.getvalue()), dict(summary.renamed)
     if facts is not None:
-        wanted = sorted([[renamed.get(row[0], row[0])] + row[1:4] for row in facts
-                         if row[0] in names])
-        test.assertSame([row[:4] for row in held(there)], wanted)
+        test.assertSame([row[:4] for row in held(there)], sorted([
+            [renamed.get(row[0], row[0])] + row[1:4] for row in facts if row[0] in names]))
 
 
 @full
 class FuzzTest(TestCase):
     def test_what_must_hold_for_changed_files(self):
-        from random import Random
-        draw, read, (made, kinds) = Random(7), [], families()
-        for one in made:
-            self.assertTrue(check_mutant(one.data))
-            for _ in range(8 if PYPY or sys.byteorder == "big" else 30):
-                data = one.make(draw, kinds[one.kind])
-                with self.subTest(hex=tohex(data)):
-                    read.append(check_mutant(data))
-        self.assertTrue(0.05 < sum(read) / len(read) < 0.9)
+        import runpy
+        read, fuzz = [], runpy.run_path(os.path.join(HERE, ".ci", "fuzz.py"))
+        for data in fuzz_files():
+            self.assertTrue(check_mutant(data))
+        count = 400 if PYPY or sys.byteorder == "big" else 1600
+        for data in fuzz["mutants"](sys.modules[__name__], 7, count):
+            with self.subTest(hex=tohex(data)):
+                read.append(check_mutant(data))
+        self.assertTrue(0.05 < sum(read) / len(read) < 0.9, sum(read) / len(read))
+
+
+@full
+class CorpusTest(TestCase):
+    def test_manifest_is_what_load_says(self):
+        import json
+        import runpy
+        folder = folder_for(self)
+        runpy.run_path(os.path.join(HERE, ".ci", "corpus.py"))["write_corpus"](
+            sys.modules[__name__], folder)
+        rows = json.loads(read_file(folder + "/manifest.json").decode())
+        names = [row["file"] for row in rows]
+        self.assertEqual(sorted(names + ["manifest.json"]), sorted(os.listdir(folder)))
+        self.assertEqual(len(rows), len(fuzz_files()) + len(bad_files()) + len(wrong_files()))
+        for row in rows:
+            wanted = ["good", None, None, None]
+            try:
+                load(os.path.join(folder, row["file"]), verify=True).close()
+            except FormatError as error:
+                verdict = "unsupported" if isinstance(error, Unsupported) else "bad"
+                rule = "%s: %s" % (error.check, error.field)
+                wanted = [verdict, rule, error.offset, error.what]
+            self.assertEqual([row[key] for key in ("verdict", "rule", "offset", "message")], wanted)
 
 
 # -- [11] explain, verify ------------------------------------------------------------------------
@@ -4109,7 +4018,7 @@ class PeerTest(TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["bench"], ["fuzz"]):
+    if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
         import runpy
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:

@@ -4,9 +4,9 @@
     python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--module FILE] [--out FOLDER]
     python3 test_tensorfmt.py fuzz FILE ...         check such files again
 
-The mutants and what must hold for each are [10c] of test_tensorfmt.py. A seed makes 20,000 of them,
-always the same ones for the same files and the same zstd module; it is one child process, whose
-memory and time are limited where the system can do it. A finding is written to the folder once of
+What must hold for each is [10c] of test_tensorfmt.py. A seed makes 20,000 mutants, always the same
+ones for the same files and the same zstd module; it is one child process, whose memory and time are
+limited where the system can do it. A finding is written to the folder once of
 each kind (exception and line). --module tests another tensorfmt.py. Exit code 1: one was found.
 """
 import argparse
@@ -45,12 +45,128 @@ def find_tests(module):
     return importlib.import_module("test_tensorfmt")
 
 
-def mutants(tests, seed):
+def mutants(tests, seed, count=SIZE):
     """Yield the mutants of a seed; small files come more often."""
-    draw, (made, kinds) = Random(seed), tests.families()
-    weights = [1 / (500 + len(one.data)) for one in made]
-    for one in draw.choices(made, weights, k=SIZE):
+    draw, made = Random(seed), [Mutants(tests, data) for data in tests.fuzz_files()]
+    kinds = {kind: [one for one in made if one.kind == kind] for kind in tests.FORMATS}
+    for one in draw.choices(made, [1 / (500 + len(one.data)) for one in made], k=count):
         yield one.make(draw, kinds[one.kind])
+
+
+# -- mutants -----------------------------------------------------------------------------------
+
+EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
+                               for i in (-1, 0, 1)]
+HEADS = {  # what a first byte says of the bytes of a number behind it, or of a length
+    "primitiv": dict([(code, size) for first, sizes in (
+        (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
+        (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
+HEADS["ztensor"] = HEADS["burnpack"] = dict([
+    (byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
+
+
+class Mutants:
+    """Changes of a good file, whose fields, tokens and records are known."""
+
+    def __init__(self, tests, data):
+        tensorfmt = tests.tensorfmt
+        file, fields = tensorfmt.load(data), list(tensorfmt.explain(data))
+        self.data, self.kind, self.spec = data, file.format, file.attrs.get("layout") == "spec"
+        self.crc32, self.crc32c = tensorfmt.crc32, tensorfmt.crc32c
+        self.places = [field.offset for field in fields] + [len(data)]
+        fields = [field for field in fields if field.kind == "structure"]
+        self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
+        self.tokens = [(field.offset, field.nbytes) for field in tensorfmt.explain(data, wire=True)
+                       for _ in range(3 if isinstance(field.value, int) else 1)  # rather numbers
+                       if field.kind == "structure"]
+        self.records, self.count, self.end, owner = [], None, self.fields[-1][1], None
+        for field, (start, stop) in zip(fields, self.fields):
+            if field.tensor is not None and field.tensor == owner:
+                self.records[-1][1] = stop
+            elif field.tensor is not None:
+                self.records.append([start, stop])
+            elif tests.same(field.value, len(file)) and self.count is None and (
+                    field.name in ("num_tensors", "index", "tensors", "N")):  # the byte to change
+                self.count = stop - 1 if self.kind == "primitiv" else start + field.lead
+            owner = field.tensor
+        self.coded = {"ztensor": (8, len(data) - 8), "burnpack": (10, self.end)}.get(
+            self.kind, (0, len(data) if self.kind == "primitiv" else 0))
+
+    def make(self, draw, others):
+        """Return a mutant; `others` of this kind give it parts."""
+        out = bytearray(self.data)
+        for _ in range(draw.choice((1, 1, 1, 1, 1, 2, 2, 4))):
+            draw.choice((self.flip, self.number, self.number, self.number, self.move, self.move,
+                         self.splice))(out, draw, draw.choice(others))
+        if draw.random() < 0.85:
+            self.mend(out, len(out) - len(self.data))
+        if draw.random() < 0.05:
+            del out[draw.choice(self.places) + draw.choice((-1, 0, 0, 1)):]
+        return bytes(out)
+
+    def flip(self, out, draw, other):
+        at = draw.choice((draw.choice(self.tokens)[0], draw.choice(self.places)))
+        at += draw.choice((0, 0, 0, 1, 2, 3))
+        out[at:at + draw.choice((0, 1, 1, 1, 1, 2, 8))] = draw.choice((
+            b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"", bytes([draw.randrange(256)]),
+            bytes([byte ^ 1 << draw.randrange(8) for byte in out[at:at + 1]])))
+
+    def number(self, out, draw, other):
+        """Put an extreme, a place or a number nearby where the file has one, in any width."""
+        at, nbytes = draw.choice(self.tokens)
+        head, first, order, kept = (out[at:at + 1] or b"\xc0")[0], b"", "little", 0.4
+        width = nbytes if nbytes in (1, 2, 4, 8) else 1 << draw.randrange(4)
+        if self.coded[0] <= at < self.coded[1]:
+            sizes, order, kept = HEADS[self.kind], "big", 0.8 if head >> 5 in (2, 3, 5) else 0.4
+            stop = at + 1 + sizes.get(head, 0)
+            old = int.from_bytes(out[at + 1:stop], order) if head in sizes else head & 31
+            alike = [byte for byte in sizes if byte >> 5 == head >> 5]
+            new = draw.choice(alike if alike and draw.random() < 0.9 else list(sizes))
+            if draw.random() < 0.2:
+                new = head if head in sizes else head & 0xE0 | draw.randrange(32)
+            first, width = bytes([new]), sizes.get(new, 0)
+        else:
+            at += draw.randrange(max(1, nbytes // width)) * width
+            stop = at + width
+            old = int.from_bytes(out[at:stop], order)
+        value = old + draw.choice((0, 0, 0, 1, -1, 8, 64))
+        if draw.random() > kept:
+            value = draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
+                self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
+        out[at:stop] = first + (value & (1 << 8 * width) - 1).to_bytes(width, order)
+
+    def move(self, out, draw, other):
+        """Double, delete, swap or replace records, fields or tokens."""
+        group = draw.choice([self.records or self.fields, self.fields, [
+            (at, at + nbytes) for at, nbytes in self.tokens]])
+        (a, b), (c, d) = sorted([draw.choice(group), draw.choice(group)])
+        part, how, at = out[a:b], draw.randrange(4), self.count
+        if how == 2 and b <= c:
+            out[a:d] = out[c:d] + out[b:c] + part
+        else:
+            out[c:(c, d, d, d)[how]] = b"" if how == 1 else part
+        if how < 2 and group is self.records and at is not None and draw.random() < 0.7:
+            out[at:at + 1] = bytes([(byte + 1 - 2 * how) % 256 for byte in out[at:at + 1]])
+
+    def splice(self, out, draw, other):
+        (a, b), (c, d) = draw.choice(self.fields), draw.choice(other.fields)
+        whole = draw.random() < 0.4
+        out[a:len(out) if whole else b] = other.data[c:len(other.data) if whole else d]
+
+    def mend(self, out, more):
+        """Make sizes and the checksum agree with a longer or shorter index."""
+        stop, at, width = max(0, self.end + more), len(out) - 8, 4 + 4 * (self.kind == "ztensor")
+        if more and at > 8 and self.kind in ("ztensor", "tensorbuffers"):
+            size = int.from_bytes(self.data[len(self.data) - 8:][:width], "little") + more
+            out[at:at + width] = (size % (1 << 32)).to_bytes(width, "little")
+        if self.kind == "burnpack":
+            out[6:10] = (max(10, stop) - 10).to_bytes(4, "little")
+        if self.kind in ("burnpack", "mag"):  # data stay where they are
+            out[stop:stop + max(0, more)] = bytes(max(0, -more))
+        if self.kind == "mag":
+            out[8:12] = bytes(4)
+            crc = self.crc32(out[:stop]) if self.spec else self.crc32c(out[12:stop])
+            out[8:12] = crc.to_bytes(4, "little")
 
 
 # -- in a child --------------------------------------------------------------------------------
