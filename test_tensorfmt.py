@@ -75,8 +75,9 @@ def same(a, b):
         return isinstance(b, (list, tuple)) and len(a) == len(b) and not [
             1 for x, y in zip(a, b) if not same(x, y)]
     if hasattr(a, "items"):
-        return hasattr(b, "items") and len(a) == len(b) and not [
+        return hasattr(b, "items") and len(a) == len(b) and (not [
             1 for key in a if key not in b or not same(a[key], b[key])]
+            or same(list(a.items()), list(b.items())))  # a key may be NaN
     return type(a) is type(b) and (a == b or (a != a and b != b)) and repr(a) == repr(b)
 
 
