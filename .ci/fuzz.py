@@ -287,7 +287,9 @@ class Driver:
         with open(position, "rb") as stream:
             n, = struct.unpack("<Q", stream.read(8))
         text, path = made.stderr.decode(errors="replace")[-3000:], "none"
-        if n:
+        if not n:  # it did not come to the first mutant, nor would the next one
+            self.end = 0
+        else:
             again = self.command + ["--child", str(seed), "--make", str(n)]
             path = subprocess.run(again, stdout=subprocess.PIPE).stdout.decode().strip()
         key = "child ended with %d: %s" % (made.returncode, text.strip().split("\n")[-1][:80])
@@ -298,6 +300,7 @@ class Driver:
         for key, (count, path, text) in result["found"].items():
             if key not in self.found:
                 self.found[key] = [0, path]
+                os.makedirs(self.args.out, exist_ok=True)
                 with open(os.path.join(self.args.out, "findings.txt"), "a") as stream:
                     stream.write("%s\n%s\n%s\n" % (path, key, text))
             elif path != "none" and path != self.found[key][1]:
