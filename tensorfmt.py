@@ -108,7 +108,13 @@ except NameError:
 
 if BOARD:  # its dict has no order
     from collections import OrderedDict as Map
+
+    class RLock:  # nor are there threads
+        def __enter__(self, *error: Any) -> None:
+            pass
+        __exit__ = __enter__
 else:
+    from _thread import RLock  # type: ignore[assignment]
     from io import BytesIO
     Map = dict  # type: ignore[assignment,misc]
 
@@ -123,6 +129,9 @@ MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor d
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
+MAX_PATH = 200  # characters of the path of a field
+MAX_FAULTS = 1000  # that verify notes before it stops
+MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 12 bytes of the file
 
 
 # -- [2] errors, text ----------------------------------------------------------------------------
@@ -142,7 +151,7 @@ class FormatError(ValueError):
         self.tensor, self.path, self.check = tensor, path, check
 
     def __str__(self) -> str:
-        path = "" if self.path is None else f"{self.path}: "
+        path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
@@ -163,6 +172,12 @@ def feature(name: str) -> Any:
 def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(text: str) -> str:
+    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
+    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
+    return text if fine else quote(text)
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -219,8 +234,18 @@ def round_up(n: int, multiple: int) -> int:
 def join_path(path: str, key: Any) -> str:
     """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
     if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
-        return f"{path}.{key}" if path else key
-    return f"{path}[{quote(key) if isinstance(key, str) else show(key)}]"
+        return clip_path(f"{path}.{key}" if path else key)
+    return clip_path(f"{path}[{quote(key) if isinstance(key, str) else show(key)}]")
+
+
+def clip_path(path: str) -> str:
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
+
+    The CRC keeps paths apart that begin and end alike.
+    """
+    if len(path) <= MAX_PATH:
+        return path
+    return "%s...%08x...%s" % (path[:80], crc32(path.encode()), path[-20:])
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -490,9 +515,10 @@ class Memory:
         return bytes(self.view(offset, nbytes))
 
     def view(self, offset: int, nbytes: int) -> Any:
-        if self._view is None:
+        view = self._view  # once: another thread may close() now
+        if view is None:
             raise ValueError("the File is closed")
-        return self._view[offset:offset + nbytes]
+        return view[offset:offset + nbytes]
 
     def close(self) -> None:
         self._view = None  # never release(): views stay valid
@@ -504,7 +530,7 @@ class Memory:
 
 
 class Stream:
-    """A seekable binary file object; each read puts its position back."""
+    """A seekable binary file object; each read puts its position back, one thread at a time."""
 
     path: Any = None
     of_file = True
@@ -512,30 +538,32 @@ class Stream:
 
     def __init__(self, stream: Any) -> None:
         self._file = stream
+        self._lock = RLock()
         here = stream.tell()
         stream.seek(0, 2)
         self.nbytes: int = stream.tell()
         stream.seek(here)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._file is None:
-            raise ValueError("the File is closed")
-        here = self._file.tell()
-        parts = []
-        try:
-            self._file.seek(offset)
-            while nbytes:  # read() may give fewer than asked
-                part = self._file.read(nbytes)
-                if not part:
-                    raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
-                                      offset, path=self.path)
-                if not isinstance(part, (bytes, bytearray, memoryview)):
-                    kind = type(part).__name__
-                    raise TypeError(f"the stream gives {kind}; open it in binary mode")
-                parts.append(bytes(part))
-                nbytes -= len(part)
-        finally:
-            self._file.seek(here)
+        with self._lock:
+            file, parts = self._file, []
+            if file is None:
+                raise ValueError("the File is closed")
+            here = file.tell()
+            try:
+                file.seek(offset)
+                while nbytes:  # read() may give fewer than asked
+                    part = file.read(nbytes)
+                    if not part:
+                        raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
+                                          offset, path=self.path)
+                    if not isinstance(part, (bytes, bytearray, memoryview)):
+                        kind = type(part).__name__
+                        raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                    parts.append(bytes(part))
+                    nbytes -= len(part)
+            finally:
+                file.seek(here)
         return b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> Any:
@@ -553,6 +581,7 @@ class Path(Stream):
     _closed = False
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
+        self._lock = RLock()
         self.path: str = path
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
@@ -560,25 +589,32 @@ class Path(Stream):
         if stamp is None:
             self._open()
 
-    def _open(self) -> None:
-        if self._closed:
-            raise ValueError(f"{self.path}: the File is closed")
-        self._file = open(self.path, "rb")  # now, or by the absolute path of a pickle
-        self.nbytes = self._file.seek(0, 2)
-        mtime = os.fstat(self._file.fileno()).st_mtime if hasattr(os, "fstat") else None
-        if self._stamp not in (None, (self.nbytes, mtime)):
-            self.close()
-            raise ValueError(f"{self.path} has changed since the tensor was pickled")
-        self._stamp = (self.nbytes, mtime)
+    def _open(self) -> Any:
+        """Return the file, opened now, or by the absolute path of a pickle."""
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"{plain(self.path)}: the File is closed")
+            if self._file is None:
+                file = open(self.path, "rb")
+                self.nbytes = file.seek(0, 2)
+                mtime = os.fstat(file.fileno()).st_mtime if hasattr(os, "fstat") else None
+                if self._stamp not in (None, (self.nbytes, mtime)):
+                    file.close()
+                    raise ValueError(f"{plain(self.path)} has changed since the tensor was pickled")
+                self._stamp = (self.nbytes, mtime)
+                self._file = file  # last: other threads may use it from here on
+            return self._file
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if self._map:
-            return bytes(self._map[offset:offset + nbytes])
-        if self._file is None:
-            self._open()
+        mapping, file = self._map, self._file or self._open()
+        if mapping:
+            return bytes(mapping[offset:offset + nbytes])
         if hasattr(os, "pread"):
-            data = os.pread(self._file.fileno(), nbytes, offset)
-            if len(data) == nbytes:
+            try:  # without the lock: threads may wait for a disk together
+                data = os.pread(file.fileno(), nbytes, offset)
+            except (OSError, ValueError):  # closed meanwhile, or the error comes again below
+                data = b""
+            if len(data) == nbytes and not self._closed:  # else they may be of another file
                 return data
         return super().read(offset, nbytes)
 
@@ -592,27 +628,27 @@ class Path(Stream):
 
     def mapping(self) -> Any:
         """Return a view of the mapped file, or a false value."""
-        if self._map is not None:
-            return self._map
-        if self._file is None:
-            self._open()
-        if self.wanted and self.nbytes:
-            try:
-                from mmap import ACCESS_READ, mmap
-                self._map = memoryview(mmap(self._file.fileno(), self.nbytes, access=ACCESS_READ))
-            except (ImportError, OSError):  # a device that cannot map (ENODEV)
-                self._map = False
-            except ValueError:  # "mmap length is greater than file size"
-                raise FormatError("the file has shrunk since it was opened", path=self.path)
+        if self._map is None and self.wanted:
+            with self._lock:
+                number = self._open().fileno()
+                if self._map is None and self.nbytes:
+                    try:
+                        from mmap import ACCESS_READ, mmap
+                        self._map = memoryview(mmap(number, self.nbytes, access=ACCESS_READ))
+                    except (ImportError, OSError):  # a device that cannot map (ENODEV)
+                        self._map = False
+                    except ValueError:  # "mmap length is greater than file size"
+                        raise FormatError("the file has shrunk since it was opened", path=self.path)
         return self._map
 
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
-        self._closed = True
-        self._map = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        with self._lock:
+            self._closed = True
+            self._map = None
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     # <full>
     def __reduce__(self) -> Any:
@@ -670,6 +706,7 @@ class Trace:
         self.wanted: Any = None
         self.offset: Any = None
         self.owners: "Dict[str, str]" = {}  # prefix of a tensor's fields -> its name
+        self.odd: Facts = Map()  # what remark() was told -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
@@ -712,10 +749,15 @@ class Reader:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
                            owner=self.owner)
 
+    def remark(self, what: str, offset: int) -> None:
+        """Note for verify what a real library makes of these bytes, other than we do."""
+        if self.trace is not None:
+            self.trace.odd.setdefault(what, offset)
+
     def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,
               check: str = "index", kind: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error; its offset, unless given, is that of the field if there is a trace."""
-        name = (self.prefix + field).rstrip(".")
+        name = clip_path((self.prefix + field).rstrip("."))
         if offset is None and self.trace is not None:
             offset = self.trace.find(name)
         tensor = self.tensor if tensor is None else tensor
@@ -724,7 +766,7 @@ class Reader:
     def fault(self, what: str, field: str = "", tensor: Any = None, check: str = "index") -> None:
         """Raise, or note for verify, a broken rule of one field or tensor."""
         error = self.error(what, field, None, tensor, check)
-        if self.faults is None:
+        if self.faults is None or len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
 
@@ -918,6 +960,8 @@ class Digest:
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
+    __slots__ = ("number",)
+
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -932,9 +976,12 @@ class Simple:
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_SIMPLE: Any = [Simple(number) for number in range(256)]  # shared: a list may hold many
+CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
+CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 MAX_DEPTH = 128  # arrays, maps and tags around an item
-MAX_BIG_KEYS = 64  # map keys over 64 bits: many with one hash would take hours
+MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
+MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
@@ -953,7 +1000,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     box: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
-    tag, big_keys, key = -1, 0, MISSING
+    tag, hard_keys, key = -1, 0, MISSING
+    room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
     try:
         while True:
             while left == 0:  # close what is complete
@@ -981,7 +1029,9 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 text = data[pos:pos + size]
                 value = texts.get(text)
                 if value is None:
-                    value = texts[text] = text.decode()
+                    value = text.decode()
+                    if len(texts) < 1 << 12:
+                        texts[text] = value
                 pos += size
             elif major == 0:
                 value = size
@@ -993,6 +1043,10 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 if major < 6 and size > (end - pos) >> major - 4:
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
+                room -= 0 if major == 6 else 240 if major == 5 and size else 88
+                if room < 0:
+                    raise Unsupported("arrays and maps that would take more memory than "
+                                      f"MAX_BOXES = {MAX_BOXES}", start)
                 value = size
             else:
                 value, pos = cbor_leaf(data, start, pos, size, simple, token)
@@ -1006,11 +1060,11 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 tags, tag = tags + 1, size
                 continue
             if naming:
-                if type(value) is int and not -(1 << 64) <= value < 1 << 64:
-                    big_keys += 1
-                    if big_keys > MAX_BIG_KEYS:
-                        raise FormatError("more than MAX_BIG_KEYS = %d map keys are integers over "
-                                          "64 bits" % MAX_BIG_KEYS, start)
+                if type(value) is not str and len(box) > 64:
+                    hard_keys += key_cost(value, len(box))
+                    if hard_keys > MAX_HARD_KEYS:
+                        raise Unsupported("more numbers as keys of large maps than "
+                                          "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
                 if value in box or (value != value and [k for k in box if k != k]):
                     raise FormatError(f"key {show(value)} twice", start)
                 key, tags = value, 0
@@ -1038,6 +1092,28 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
         raise error
 
 
+def key_cost(key: Any, count: int) -> int:
+    """Return what a key other than text counts for MAX_HARD_KEYS in a map of `count` keys.
+
+    The hash of a number is no secret: chosen keys meet in one chain of the dict's places, and
+    each costs a walk along it. Those that count up cannot; those over 64 bits have equal hashes.
+    """
+    if type(key) is not int or -(1 << 64) <= key < 1 << 64:
+        return 0 if type(key) is int and 0 <= key <= count + 1 else 1
+    return 256
+
+
+def unpack_float(code: str, data: Any, pos: int) -> float:
+    """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
+    value: float = unpack_from(">" + code, data, pos)[0]
+    if value != value and code != "d":
+        size, digits = (15, 10) if code == "e" else (31, 23)
+        bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
+        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits & (1 << 52) - 1
+        value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
+    return value
+
+
 def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
     """Return (argument, position behind it) of a head; -1: indefinite length."""
     code = head & 31
@@ -1056,15 +1132,15 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
     """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
     major, code = data[start] >> 5, data[start] & 31
     if major == 1:
-        return -1 - size, pos
+        return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
     if major == 7:
         if code > 24:  # half, single or double precision
-            return unpack_from(">" + "efd"[code - 25], data, start + 1)[0], pos
+            return unpack_float("efd"[code - 25], data, start + 1), pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
-        if size not in CBOR_SIMPLE and not simple:
+        if isinstance(CBOR_SIMPLE[size], Simple) and not simple:
             raise FormatError(f"simple value {size}", start)
-        return CBOR_SIMPLE.get(size, Simple(size)), pos
+        return CBOR_SIMPLE[size], pos
     end = len(data)
     if size >= 0:
         if pos + size > end:
@@ -1073,19 +1149,40 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         if value is None:
             raise FormatError("text is not UTF-8", start)
         return value, pos + size
-    parts: Any = []  # size -1: chunks, until a break
+    whole = bytearray()  # size -1: chunks, until a break
     while pos < end:
         start, head = pos, data[pos]
         if head == 0xFF:
-            return ("" if major == 3 else b"").join(parts), pos + 1
+            return bytes(whole) if major == 2 else whole.decode(), pos + 1
         if head >> 5 != major or head & 31 > 27:
             raise FormatError("a chunk of another type in a chunked string", start)
         size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, size, simple, None)
-        parts.append(part)
+        part, stop = cbor_leaf(data, start, pos, size, simple, None)
+        whole += data[stop - size:stop]
+        pos = stop
         if token is not None:
             token(start, pos, 0, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
+
+
+def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
+    """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
+
+    see(kind, value, path of keys, first byte, tags in front, containers and tags around). A
+    `reader` of load or explain wants none.
+    """
+    found, path, levels, tags = Map(), [], [0], 0  # type: Any, Any, Any, int
+    if reader is not None and reader.faults is None:
+        return []
+
+    def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+        nonlocal tags
+        if kind != "chunk":
+            path[depth:], levels[depth + 1:] = [key], [levels[depth] + tags + 1]
+            found.setdefault(see(kind, value, path, data[start], tags, levels[depth] + tags), start)
+            tags = tags + 1 if kind == "tag" else 0
+    cbor_read(data, token=token, **rules)
+    return [pair for pair in found.items() if pair[0]]
 
 
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
@@ -1101,6 +1198,9 @@ def cbor_short_text(data: bytes) -> str:
     raise ValueError
 
 
+LIST_ITEMS = 4096  # of a plain list in one field
+
+
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
 
@@ -1111,7 +1211,8 @@ class CborFields:
         self.trace, self.base, self.level = trace, base, level
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
-        self.rows: Any = []  # an open plain list: itself, its items
+        self.rows: Any = []  # an open plain list: itself, its items from the .first on
+        self.first = 0
 
     def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
@@ -1119,7 +1220,7 @@ class CborFields:
 
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
-        self.flush()
+        self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
         return self.join(depth, key) or "item"
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1132,8 +1233,12 @@ class CborFields:
         if self.rows and not opens:  # the path of an item is made if it is shown
             if kind != "break":
                 self.rows.append((begin, stop, depth, None, value, doc, start - begin))
-            if kind == "break" or len(self.rows) - 1 == self.rows[0][4]:
+            if kind == "break" or self.first + len(self.rows) - 1 == self.rows[0][4]:
                 self.flush(stop)
+            elif len(self.rows) > LIST_ITEMS:
+                head, first = self.rows[0], self.first + LIST_ITEMS
+                self.flush(stop)
+                self.rows, self.first = [(stop, stop) + head[2:]], first
             return
         self.flush()
         if kind == "break":
@@ -1153,12 +1258,16 @@ class CborFields:
 
     def flush(self, stop: int = -1) -> None:
         """Add the open list as one field that ends at `stop`, or its head and its items."""
-        rows, self.rows = self.rows, []
+        rows, first = self.rows, self.first
+        self.rows, self.first = [], 0
         if stop >= 0:
             begin, _, depth, path, _, doc, lead = rows[0]
+            path = join_path(path, first) if first else path
             rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
         for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows):
-            path = join_path(rows[0][3], i - 1) if path is None else path
+            if first and i == 0 and stop < 0:  # the head was shown
+                continue
+            path = join_path(rows[0][3], first + i - 1) if path is None else path
             self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
                            "structure", lead, self.owner(depth, path))
 
@@ -1173,6 +1282,7 @@ def cbor_loads(data: Any) -> Any:
     """Return the value of one CBOR item; bytes behind it are a FormatError.
 
     Tags are dropped (2 and 3 make big integers); undefined is None. A map key twice is an error.
+    NaN keeps its sign and payload where a float of this Python can hold them (CPython, PyPy).
 
     >>> cbor_loads(bytes.fromhex("a26161016162820203"))
     {'a': 1, 'b': [2, 3]}
@@ -1195,15 +1305,25 @@ def cbor_head(major: int, count: int) -> bytes:
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
+def pack_float(code: str, value: float) -> bytes:
+    """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
+    if value == value:
+        return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
+    size, digits = (15, 10) if code == "e" else (31, 23)
+    bits, = unpack_from(">Q", pack(">d", value), 0)
+    bits = bits >> 63 << size | bits >> 52 - digits & (1 << size) - 1
+    quiet = 0 if bits & (1 << digits) - 1 else 1 << digits - 1  # without a payload: infinity
+    return pack(">H" if code == "e" else ">I", bits | quiet)
+
+
 def cbor_float(value: float) -> bytes:
-    """Return a float in the shortest of the three precisions that holds it exactly."""
-    if value != value:
-        return b"\xf9\x7e\x00"
-    for head, code, limit in ((0xF9, "e", 65520.0), (0xFA, "f", FLOAT32_LIMIT)):
-        data = pack(">B" + code, head, to_inf(value, limit))
-        if unpack_from(">" + code, data, 1)[0] == value:
-            return data
-    return pack(">Bd", 0xFB, value)
+    """Return a float in the shortest of the three precisions that holds its bits."""
+    exact: bytes = pack(">d", value)
+    for head, code in ((b"\xf9", "e"), (b"\xfa", "f")):
+        data = pack_float(code, value)
+        if pack(">d", unpack_float(code, data, 0)) == exact:
+            return head + data
+    return b"\xfb" + exact
 
 
 def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
@@ -1211,8 +1331,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
-    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already. Raises
-    ValueError or TypeError for what CBOR cannot hold.
+    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    Integers over 64 bits are bignums. ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
@@ -1224,7 +1344,11 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
-        return cbor_head(0, value) if value >= 0 else cbor_head(1, -1 - value)
+        major, value = (0, value) if value >= 0 else (1, -1 - value)
+        if not value >> 64:
+            return cbor_head(major, value)
+        data: bytes = value.to_bytes((len("%x" % value) + 1) // 2, "big")  # a bignum: tag 2 or 3
+        return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
@@ -1234,8 +1358,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     depth += 1
     if isinstance(value, (list, tuple)):
-        items = [_cbor_item(item, indefinite, sort, depth) for item in value]
-        return cbor_head(4, len(items)) + b"".join(items)
+        items = bytearray(cbor_head(4, len(value)))
+        for item in value:
+            items += _cbor_item(item, indefinite, sort, depth)
+        return bytes(items)
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
     if not hasattr(value, "items"):
@@ -1260,6 +1386,7 @@ _MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of valu
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
+MARKS = "\ud800\ud801\ud802"  # in no text: they stand for escaped letters
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 
@@ -1290,6 +1417,8 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
         if pos + width >= end:
             raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
         value, = unpack_from(code, data, pos + 1)
+        if value != value:
+            value = unpack_float(code[1], data, pos + 1)
     elif kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
     return kind, value, pos + 1 + width
@@ -1339,7 +1468,7 @@ def msgpack_loads(data: Any) -> Any:
     pos, end = 0, len(data)
     stack: Any = []  # the containers around: boards cannot recurse so deep
     box: Any = []
-    left, keyed, key = 1, False, MISSING
+    left, keyed, key, hard_keys = 1, False, MISSING, 0
     while stack or left:
         start = pos
         kind, value, pos = msgpack_head(data, pos, end)
@@ -1358,6 +1487,11 @@ def msgpack_loads(data: Any) -> Any:
             value, pos = _msgpack_body(data, kind, start, pos, value)
         if keyed and key is MISSING:
             key = bytes(value) if kind == "bin" else value
+            if type(key) is not str and len(box) > 64:
+                hard_keys += key_cost(key, len(box))
+                if hard_keys > MAX_HARD_KEYS:
+                    raise Unsupported("MessagePack: more numbers as keys of large maps than "
+                                      "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
             if key in box or (key != key and [k for k in box if k != k]):
                 raise FormatError(f"MessagePack: key {show(key)} twice", start)
             continue
@@ -1386,7 +1520,7 @@ class MsgpackReader(Cursor):
             at = self.peek(9)
         elif not BOARD and self.trace is None:  # the usual case, in short
             found, value, code, width = _MSGPACK_FIRST[self.data[at]]
-            if found == kind:
+            if found == kind != "float":
                 self.pos += 1 + width
                 return unpack_from(code, self.data, at + 1)[0] if width else value
         try:
@@ -1395,6 +1529,9 @@ class MsgpackReader(Cursor):
             raise self.error(f"{field}: {error.what}", field, self.pos)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
+        if kind in ("int", "float") and self.data[at] != (0xCE if kind == "int" else 0xCA):
+            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
+                        "ca + float32", self.pos)
         if kind != "str":  # text() adds it, with its bytes
             self.add(self.pos, end - at, field, value, doc)
         self.pos += end - at
@@ -1466,7 +1603,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
             return pack(">Bd", 0xCB, value)
         if to_inf(value, FLOAT32_LIMIT) != value and value == value:
             raise ValueError(f"{value!r} does not fit float32")
-        return pack(">Bf", 0xCA, value)
+        return b"\xca" + pack_float("f", value)
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
         return msgpack_size("str" if isinstance(value, str) else "bin", len(data)) + data
@@ -1495,14 +1632,21 @@ class FlatReader(Reader):
         if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.data = data
-        self.end = len(data)
+        self.end = self.room = len(data)
         self.base = base  # offset in the file of the first byte
+        self.vtables: Any = {}  # by position: size of the table, distances of the fields
 
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
-    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str) -> None:
+    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
         self.add(self.base + pos, nbytes, field, value, doc)
+        self.check_aligned(pos, align)
+
+    def check_aligned(self, pos: int, align: int) -> None:
+        if pos % align:
+            self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
+                        self.base + pos)
 
     def target(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -1514,21 +1658,29 @@ class FlatReader(Reader):
             raise self.wrong(what, pos, field)
         return pos + step
 
-    def slots(self, table: int, most: int = 32766) -> Shape:
-        """Return the distances from the table to its first `most` fields; 0: absent."""
+    def slots(self, table: int) -> Any:
+        """Return (bytes of the table, distances from it to its fields; 0: absent)."""
         if table < 0 or table + 4 > self.end:
             raise self.wrong("table out of bounds", max(table, 0), "vtable")
         pos = table - unpack_from("<i", self.data, table)[0]
-        if pos < 0 or pos + 4 > self.end:
-            raise self.wrong("vtable out of bounds", table, "vtable")
-        nbytes, = unpack_from("<H", self.data, pos)
-        if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-            raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-        if self.trace is not None:
-            every = unpack_from(f"<{nbytes // 2}H", self.data, pos)
-            self.note(pos, nbytes, "vtable", list(every[2:]), "%d bytes, table %d" % every[:2])
-            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
-        return unpack_from(f"<{min(most, nbytes // 2 - 2)}H", self.data, pos + 4)
+        if pos not in self.vtables:
+            if pos < 0 or pos + 4 > self.end:
+                raise self.wrong("vtable out of bounds", table, "vtable")
+            nbytes, = unpack_from("<H", self.data, pos)
+            if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
+                raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
+            self.room -= nbytes
+            if self.room < 0:
+                raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
+                                 "vtable", Unsupported)
+            size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
+            self.vtables[pos] = size, slots
+            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+        size, slots = self.vtables[pos]
+        if table + size > self.end:
+            raise self.wrong(f"table of {size} bytes out of bounds", table, "vtable")
+        self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
+        return size, slots
 
     def fields(self, table: int, rows: Any) -> Any:
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
@@ -1536,21 +1688,22 @@ class FlatReader(Reader):
         Type: a struct code; any other, as "string" or "[I]", gives where an offset leads, None
         if absent.
         """
-        slots = self.slots(table, len(rows))
+        size, slots = self.slots(table)
+        self.check_aligned(table, 4)
         out = []
         for slot, (name, code, default, doc) in enumerate(rows):
             value = default
             if slot < len(slots) and slots[slot]:
                 pos = table + slots[slot]
                 nbytes = WIDTH.get(code, 4)
-                if pos + nbytes > self.end:
-                    raise self.wrong("field out of bounds", table, name)
+                if slots[slot] + nbytes > size:
+                    raise self.wrong(f"field beyond the {size} bytes of its table", table, name)
                 if code in WIDTH:
                     value, = unpack_from("<" + code, self.data, pos)
-                    self.note(pos, nbytes, name, value, doc)
+                    self.note(pos, nbytes, name, value, doc, nbytes)
                 else:
                     value = self.target(pos, name)
-                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}")
+                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}", 4)
             elif self.trace is not None:  # an error in it is one of the table
                 self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
             out.append(value)
@@ -1562,7 +1715,7 @@ class FlatReader(Reader):
         The format begins with the distance to the vtable. None unless the table has exactly the
         fields `order`, slots of the `rows`, in this order.
         """
-        slots, text, at = self.slots(table), "<i", 4
+        (size, slots), text, at = self.slots(table), "<i", 4
         if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
             return None
         for slot in order:
@@ -1571,6 +1724,9 @@ class FlatReader(Reader):
                 return None
             text += "%dx%s" % (slots[slot] - at, code if code in WIDTH else "I")
             at = slots[slot] + WIDTH.get(code, 4)
+        if at > size:
+            return None
+        text += "%dx" % (size - at)
         return table - unpack_from("<i", self.data, table)[0], text, slots
 
     def string(self, pos: int, field: str, doc: str = "") -> str:
@@ -1584,7 +1740,7 @@ class FlatReader(Reader):
         text = decode_text(self.data[pos + 4:stop])
         if text is None:
             raise self.wrong("text is not UTF-8", pos, field)
-        self.note(pos, nbytes + 5, field, text, doc)
+        self.note(pos, nbytes + 5, field, text, doc, 4)
         return text
 
     def vector(self, pos: int, itemsize: int, field: str) -> int:
@@ -1593,6 +1749,7 @@ class FlatReader(Reader):
         left = self.end - pos - 4
         if size > left // itemsize:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
+        self.check_aligned(pos + 4, max(4, itemsize))
         return size
 
     def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
@@ -1634,15 +1791,27 @@ class FlatTable:
     ([0], 2)
     """
 
+    __slots__ = ("_reader", "_pos", "_size", "_steps")
+
     def __init__(self, data: Any, pos: Any = None, reader: Any = None) -> None:
         self._reader: FlatReader = reader or FlatReader(bytes(data))
         self._pos = self._reader.target(0, "root") if pos is None else pos
-        found = self._reader.slots(self._pos)
-        self._at = {slot: self._pos + step for slot, step in enumerate(found) if step}
-        self.slots = sorted(self._at)
+        self._size, self._steps = self._reader.slots(self._pos)
+
+    @property
+    def slots(self) -> "List[int]":
+        return [slot for slot, step in enumerate(self._steps) if step]
+
+    def _place(self, slot: int, nbytes: int = 4) -> "Optional[int]":
+        """Return where a field of nbytes bytes lies, None if it is absent."""
+        step = self._steps[slot] if 0 <= slot < len(self._steps) else 0
+        if step + nbytes > self._size and step:
+            what = f"field beyond the {self._size} bytes of its table"
+            raise self._reader.wrong(what, self._pos, f"slot {slot}")
+        return self._pos + step if step else None
 
     def _target(self, slot: int) -> "Optional[int]":
-        at = self._at.get(slot)
+        at = self._place(slot)
         return None if at is None else self._reader.target(at, f"slot {slot}")
 
     def _targets(self, slot: int) -> "List[int]":
@@ -1654,14 +1823,12 @@ class FlatTable:
         nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
         if nbytes < 1:
             raise ValueError(f"no element has the struct code, or the size in bytes, {size!r}")
-        at = self._target(slot) if vector else self._at.get(slot)
+        at = self._target(slot) if vector else self._place(slot, nbytes)
         if at is None:
             return b""
         if vector:
             nbytes *= self._reader.vector(at, nbytes, f"slot {slot}")
             at += 4
-        elif at + nbytes > self._reader.end:
-            raise self._reader.wrong("field out of bounds", self._pos, f"slot {slot}")
         return bytes(self._reader.data[at:at + nbytes])
 
     def scalar(self, slot: int, code: str, default: Any = None) -> Any:
@@ -1689,7 +1856,15 @@ class FlatTable:
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        return [self._reader.string(at, f"slot {slot}") for at in self._targets(slot)]
+        places, found, room = self._targets(slot), {}, self._reader.end  # type: Any, Any, int
+        for at in places:
+            if at not in found:
+                found[at] = self._reader.string(at, f"slot {slot}")
+                room -= len(found[at])
+                if room < 0:
+                    raise self._reader.wrong("strings are longer in sum than the data: they "
+                                             "overlap", at, f"slot {slot}", Unsupported)
+        return [found[at] for at in places]
 
     def tables(self, slot: int) -> "List[FlatTable]":
         return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
@@ -2459,6 +2634,7 @@ class File:
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    Any number of threads may read it and its Tensors.
     """
 
     def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
@@ -2691,37 +2867,47 @@ class Sparse(Tensor):
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        if self._parts is None:
+        parts = self._parts
+        if parts is None:
             parts = self._read()
             why = check_parts(self.shape, parts)
             if why:
                 raise self.error(why)
             self._parts = parts
-        return Map(self._parts.items())
+        return Map(parts.items())
 
     def ranges(self) -> Any:
         return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
                                    for key, offset, nbytes in self._places]
 
+    # <tools>
+    def cost(self, most: int) -> int:
+        """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
+        rows = [nbytes for key, _, nbytes in self._places if key == "indptr"]
+        nbytes = min(8 * self.shape[0] + 8, rows[0] << 15) if rows else 0  # those tell how many
+        if self._parts is None and nbytes > most:
+            return nbytes
+        return sum([part.nbytes for part in (self._parts or self._read()).values()])
+    # </tools>
+
     def todense(self) -> Tensor:
-        parts, shape = self.components, self.shape
-        if self.nbytes > MAX_DENSE:
-            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
-        out, size = bytearray(self.nbytes), self.check()
-        if "coords" in parts:
-            coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
-            places: Any = (sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
-                           for k in range(nnz))
-        else:
-            indptr, indices = parts["indptr"].data, parts["indices"].data
-            places = (i * shape[1] + column for i in range(shape[0])
-                      for column in indices[indptr[i]:indptr[i + 1]])
-        for place, value in zip(places, pieces(parts["values"].tobytes(), size)):
-            out[place * size:place * size + size] = value
-        return self.in_memory(out)
+        return self.in_memory(self.tobytes())
 
     def blocks(self) -> Chunks:
-        return self.todense().blocks()
+        """Yield the dense form: zeros, and the values in their places."""
+        parts, size = self.components, self.check()
+        if self.nbytes > MAX_DENSE:
+            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+        places, values = find_places(self.shape, parts), parts["values"].tobytes()
+        order = sorted(range(len(places)), key=places.__getitem__)
+        k, step = 0, max(1, BLOCK // size)
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while k < len(order) and places[order[k]] < start + step:
+                at, i = (places[order[k]] - start) * size, order[k] * size
+                block[at:at + size] = values[i:i + size]
+                k += 1
+            yield block
 
     def copy(self, **changes: Any) -> Tensor:
         if "stored" in changes:  # the dense form: what described the parts is gone
@@ -2792,11 +2978,13 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             return f"{nnz} values, the shape {show(shape)} has {size} elements: some occur twice"
         if len(coords) != rank * nnz:
             return f"{len(coords)} coordinates for {nnz} values of rank {rank}"
-        axes = [coords[axis * nnz:axis * nnz + nnz] for axis in range(rank)]
-        for axis, n in zip(axes, shape):
-            if nnz and max(axis) >= n:
-                return f"a coordinate is outside the shape: {max(axis)} of {n}"
-        return "a coordinate occurs twice" if rank and len(set(zip(*axes))) != nnz else None
+        for axis, n in enumerate(shape if nnz else ()):
+            most = max(coords[axis * nnz:axis * nnz + nnz])
+            if most >= n:
+                return f"a coordinate is outside the shape: {most} of {n}"
+        places = find_places(shape, parts)
+        places.sort()
+        return "a coordinate occurs twice" if rank and is_twice(places) else None
     if rank != 2:
         return f"csr needs rank 2, this is rank {rank}"
     indptr, indices = parts["indptr"].data, parts["indices"].data
@@ -2808,12 +2996,28 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
     for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
         if start > stop:
             return f"indptr falls in row {i}"
-        row = set(indices[start:stop])
-        if len(row) != stop - start:
+        row = sorted(indices[start:stop])
+        if is_twice(row):
             return f"a column occurs twice in row {i}"
-        if row and max(row) >= shape[1]:
-            return f"a column index is outside the shape: {max(row)} of {shape[1]}"
+        if row and row[-1] >= shape[1]:
+            return f"a column index is outside the shape: {row[-1]} of {shape[1]}"
     return None
+
+
+def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
+    """Return the row-major number of each stored element."""
+    if "coords" in parts:
+        coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
+        return [sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
+                for k in range(nnz)]
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
+
+
+def is_twice(numbers: "List[int]") -> bool:
+    """Return whether one of the sorted numbers comes twice; a set would take more memory."""
+    return bool([1 for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
 # -- [6c] quantized ------------------------------------------------------------------------------
@@ -3046,8 +3250,8 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        """Yield what the real libraries make of a file, other than we do."""
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
         return iter(())
 
     def is_content(self, key: str) -> bool:
@@ -3198,7 +3402,8 @@ class Mag(Format):
     end    padding to a multiple of 64, then each tensor's data, each padded to 64
 
     Only the checksum over [0, end) tells the layouts apart. The specification's is written, with
-    CRC-32; both are read. Snapshots of magnetron 0.1.5 and later are refused by name.
+    CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with metadata of type
+    0, which integers from 0 on are. Snapshots of magnetron 0.1.5 and later are refused by name.
     """
 
     NAME = TITLE = "mag"
@@ -3337,6 +3542,12 @@ class Mag(Format):
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.enter("metadata", i)
             key = decode_text(raw)
+            if cursor.trace is not None and not cursor.trace.odd:  # the library stops at the first
+                why = ("type 0 (u64)" if not kind else f"a key of {len(raw)} bytes" if
+                       not 0 < len(raw) < 1 << 16 else "NUL in a key: it aborts" if 0 in raw else 0)
+                if why:
+                    cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {why}",
+                                  cursor.trace.find(cursor.prefix + "type"))
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
@@ -3413,21 +3624,17 @@ class Mag(Format):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if [f for f in fields if f.name.endswith("].type") and f.value == 0]:
-            yield "magnetron 0.1.2 refuses it: metadata of type 0 (u64)"
-        if [f for f in fields if f.name.endswith("].key") and "\0" in str(f.value)]:
-            yield "magnetron 0.1.2 aborts its process: a key holds NUL"
-        if attrs["layout"] == "spec" and tensors:
-            yield "magnetron 0.1.2 shows the metadata of this layout, but none of its tensors"
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        if tensors and not odd:
+            yield "magnetron 0.1.2 shows the metadata, but none of the tensors"
     # </tools>
 
     # <save>
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         misfits = []
         for key, value in metadata.items():
-            if not is_text(key) or not key or "\0" in key:
-                misfits.append((key, "metadata keys must be non-empty text without NUL"))
+            if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
+                misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
             elif not isinstance(value, float) and not (
                     isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
@@ -3453,12 +3660,15 @@ class Mag(Format):
             key = item.dtype, item.shape
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
+                nbytes = min(item.nbytes, (1 << 64) - 1)
                 known[key] = self.SPEC.pack(*places + (
-                    self.DTYPES.index(item.dtype), item.nbytes, 0, 0))[:57], item.nbytes
-            fields, nbytes = known[key]
-            rows.append(b"".join([pack("<I", len(raw)), raw, fields, pack("<QI", offset, 0)]))
+                    self.DTYPES.index(item.dtype), nbytes, 0, 0))[:57], nbytes
+            fields, nbytes = known[key]  # data_offset and aux = 0 follow
+            rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
             starts.append(offset)
             offset += nbytes + -nbytes % 64
+        if offset >> 64:
+            raise ValueError("mag cannot hold 2**64 bytes of data")
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
@@ -3500,6 +3710,7 @@ class ZTensor(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
+    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
 
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
@@ -3549,8 +3760,11 @@ class ZTensor(Format):
         if FAST and cursor.trace is None:
             rows = self._usual_rows(cursor, data, start)
         if rows is None:
-            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, bignum=False,
-                                      simple=False, keys=Unsupported)
+            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
+            # <tools>
+            for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
+                cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
+            # </tools>
             if stop != end:
                 raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
                                    stop)
@@ -3635,13 +3849,24 @@ class ZTensor(Format):
     def _usual_kind(self, cursor: Cursor, fields: bytes, end: int) -> Any:
         """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
         data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
-        entry, stop = cbor_read(data, bignum=False, simple=False)
+        entry, stop = cbor_read(data, **self.CBOR)
         _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
         flat = [item for pair in attrs.items() for item in pair]
         own = [item for item in flat if isinstance(item, (list, Map))]
         if stop < len(data) or make is not Tensor or own:
             raise ValueError("it has attrs of its own")
         return dtype, shape, stored, tuple(flat)
+
+    @staticmethod
+    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return why the real library does not take an item of CBOR, or ""."""
+        if kind in ("tag", "array", "map") and level > 126:
+            return "over 127 containers and tags inside one another"
+        if type(value) is int and value < -(1 << 63):
+            return "an integer below -2**63"
+        null = value is None and path[2:] in (["checksum"], ["data_endianness"])
+        return path[2] + " is undefined, or null with a tag" if null and (
+            tags or head == 0xF7) else ""
 
     def checksums(self, tensor: Tensor) -> Chunks:  # "crc32c:0x1234ABCD" or "sha256:", 64 digits
         for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
@@ -3672,7 +3897,7 @@ class ZTensor(Format):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
                    if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
         if refused:
@@ -3748,7 +3973,10 @@ class ZTensor(Format):
             try:
                 if not isinstance(key, str) or key in self.KEYS:
                     raise ValueError("a custom field cannot be called so")
-                cbor_dumps({key: value}, depth=1)
+                data = b"\x81" + cbor_dumps({key: value}, depth=1)
+                wrong += [f"attribute {show(key)}: {why}" for why, _ in watch_cbor(
+                    data, lambda kind, *row: "an integer over 64 bits" if kind == "tag" else
+                    self.refused(kind, *row), **self.CBOR)]
             except (ValueError, TypeError) as error:
                 wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
@@ -3866,7 +4094,11 @@ class SparseEntries:
             if len(shape) != 2:
                 raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
             indptr = self.read_part("indptr", (shape[0] + 1,))
-            found = indptr[shape[0]]
+            if indptr.stored.encoding == "raw":
+                found = indptr[shape[0]]
+            elif nnz is None:
+                for part in indptr.parts():
+                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
         elif nnz is None:
             if stored.encoding != "raw":
                 raise base.error("nnz is missing and the values are compressed")
@@ -3993,6 +4225,7 @@ class Primitiv(Format):
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
+    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
@@ -4047,17 +4280,18 @@ class Primitiv(Format):
             yield from self._tensor(cursor, name, known)
             if kind == "tensor":
                 return
-            room = max(1 << 20, MAX_COPIES * cursor.end)  # each name repeats the key
+            room = self.MAX_NAMES + 4 * cursor.end  # each name repeats the key
             outer, depth = cursor.prefix, cursor.depth
             for j in range(cursor.count("int", "N", "statistics", 6)):
                 cursor.tensor = None
                 cursor.enter(outer + "stats", j, depth + 1)
                 stat = msgpack_text(cursor.text("key", "name of the statistic"))
-                room -= len(name) + len(stat)
+                full = name + ":" + stat
+                room -= len(full) * (1 if max(full) < "\x80" else 4)
                 if room < 0:
-                    what = f"names of statistics over MAX_COPIES = {MAX_COPIES} times the file"
+                    what = f"names of statistics over MAX_NAMES = {self.MAX_NAMES} bytes"
                     raise cursor.error(what, "key", tensor=name, kind=Unsupported)
-                yield from self._tensor(cursor, name + ":" + stat, known)
+                yield from self._tensor(cursor, full, known)
             i += 1
             if FAST and cursor.trace is None:
                 rows = self._usual_rows(cursor, count - i, known)
@@ -4154,37 +4388,27 @@ class Primitiv(Format):
         """
         if "\\" not in name and ":" not in name:
             return name.split("."), None
-        parts: "List[List[str]]" = [[]]  # the letters of each
-        at = 0
-        while at < len(name) and name[at] != ":":
-            if name[at] == ".":
-                parts.append([])
-            else:
-                if name[at] == "\\":
-                    at += 1
-                    if name[at:at + 1] not in (".", ":", "\\"):
-                        raise ValueError("a backslash stands only before '.', ':' or a backslash "
-                                         "(escape it, or use flat=True)")
-                parts[-1].append(name[at])
-            at += 1
-        stat = name[at + 1:] if at < len(name) else None
-        return ["".join(letters) for letters in parts], stat
+        marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
+        key, colon, _ = marked.partition(":")
+        if "\\" in key:
+            raise ValueError("a backslash stands only before '.', ':' or a backslash "
+                             "(escape it, or use flat=True)")
+        stat = name[len(key) + sum([key.count(mark) for mark in MARKS]) + 1:] if colon else None
+        parts = key.split(".")
+        for mark, text in zip(MARKS, "\\.:"):
+            parts = [part.replace(mark, text) for part in parts]
+        return parts, stat
 
     # <tools>
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        numbers = ("ver_major", "ver_minor", "data_type", "batch", "N", "value")
-        for f in fields:
-            name = f.name.split(".")[-1]
-            if (name in numbers or name.startswith("dims[")) and f.nbytes != 5:
-                yield f"primitiv refuses it: {f.name} is not stored as ce + uint32, ca + float32"
-                break
-        for item in tensors:
-            for why in self._misfits(item, attrs["kind"], self.split(item.name)[1] is not None):
-                yield f"primitiv refuses it: {quote(item.name)}: {why}"
-                return
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        problems: Any = []  # what save() refuses
+        if tensors:
+            self._groups([(item.name, item) for item in tensors], attrs["kind"], False, problems)
+        for name, why in problems[:1]:
+            yield f"primitiv refuses it: {quote(name)}: {why}"
     # </tools>
 
     # <save>
@@ -4213,7 +4437,7 @@ class Primitiv(Format):
         if kind not in self.KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not {show(kind)}")
         for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) not in (None, False) and kind != owner:
+            if options.get(key) is not None and options[key] is not False and kind != owner:
                 raise ValueError(f"the option {key} belongs to kind={owner!r}")
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
@@ -4430,6 +4654,10 @@ class Burnpack(Format):
             top, rows = self._usual_rows(cursor, data)
         if top is None:
             top, end = cursor.cbor(data, 10, "", ("three maps", self.TOP.meanings), 2)
+            # <tools>
+            for why, at in watch_cbor(data, self.refused, cursor):
+                cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
+            # </tools>
             if cursor.trace is not None and end < behind:
                 cursor.trace.add(end, behind - end, "rest of the metadata", None,
                                  "bytes behind the CBOR item", kind="unused")
@@ -4489,7 +4717,7 @@ class Burnpack(Format):
             pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
             if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
                 return None, None
-            name = parts[0][at:]  # and the head of its map, a3 or a4
+            name, rest, stop = parts[0][at:], b"", 0  # and the head of its map, a3 or a4
             for part in parts[1:]:
                 fields, _, rest = part.partition(b"\x6cdata_offsets\x82")
                 at = CBOR_ENDS[rest[0]]
@@ -4511,7 +4739,8 @@ class Burnpack(Format):
                              Tensor))
                 name = rest[stop:]
             top, _ = cbor_read(bytes([0x9F + pairs]) + name)
-            if 1 <= pairs < 24 and count <= self.MAX_TENSORS and "tensors" not in top:
+            if (stop <= len(rest) and 1 <= pairs < 24 and count <= self.MAX_TENSORS
+                    and "tensors" not in top):
                 top["tensors"] = Map()
                 return top, rows
         except (ValueError, IndexError):
@@ -4565,18 +4794,37 @@ class Burnpack(Format):
                                "metadata_size", 6, check="bounds")
         return layout or "aligned", base
 
+    @staticmethod
+    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return why Burn does not take an item of CBOR, or ""."""
+        key = path[3] if path[1:2] == ["tensors"] and path[3:] else len(path)
+        long = head & 31 == 31 and kind in ("key", "text", "array", "map")
+        if isinstance(value, Simple):
+            return "a simple value without a meaning"
+        if kind == "key" and key in (2, MISSING, "dtype") and (
+                long or not isinstance(value, (str, bytes))):
+            return "a key in chunks, or not text"
+        if long and key in ("dtype", "data_offsets"):
+            return f"{key} of indefinite length (or it loses what follows)"
+        if key == "param_id" and tags and value is None:
+            return "a tag in front of null"
+        bare = key == "dtype" and path[4:] == [] and value == "Bool"
+        return 'the text dtype "Bool" of 0.20 and older' if bare else ""
+
     # <tools>
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
             yield "burn 0.20 and newer misread this layout of 0.19"
-        if [f for f in fields if f.name.endswith(".dtype") and f.value == "Bool"]:
-            yield "burn 0.21 refuses it: the text dtype \"Bool\" of 0.20 and older"
-        unknown = [item for item in tensors if item.stored.why is not None]
+        unknown: Any = [item.stored.why for item in tensors if item.stored.why is not None]
+        # <quantized>
+        unknown += [f"the scheme {show(item.scheme, 200)}" for item in tensors
+                    if item.scheme is not None and not BurnSchemes.known(item.scheme)]
+        # </quantized>
         if unknown:
-            yield f"burn refuses the whole file: {unknown[0].stored.why}"
+            yield f"burn 0.21 refuses the whole file: {unknown[0]}"
     # </tools>
 
     # <save>
@@ -4679,11 +4927,18 @@ class BurnSchemes:
         """Return the scheme in a burn_dtype."""
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
+    @classmethod
+    def known(cls, scheme: Any) -> bool:
+        """Return whether it has the fields of Burn 0.21, and values that Burn knows (or nearly)."""
+        kind, param, level = scheme.get("value"), scheme.get("param"), scheme.get("level")
+        return ({"level", "mode", "param", "store", "value"} <= set(scheme)
+                and type(kind) is type(param) is str and kind in cls.VALUES
+                and param in cls.SCALES and scheme["mode"] == "Symmetric"
+                and (level == "Tensor" or isinstance(level, dict) and list(level) == ["Block"]))
+
     def plan(self, item: Tensor, scheme: Any) -> Plan:
         kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        known = (set(scheme) == {"level", "mode", "param", "store", "value"}
-                 and type(kind) is type(param) is str and kind in self.VALUES
-                 and param in self.SCALES and scheme["mode"] == "Symmetric")
+        known = len(scheme) == 5 and self.known(scheme)
         where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
@@ -4832,6 +5087,9 @@ class TensorBuffers(Format):
                 if name_at is None:
                     raise flat.wrong("the required field name is missing", place, "table")
                 name = flat.string(name_at, "name", "name")
+                if shape_at is None:
+                    flat.remark("the real library refuses it: a tensor without a shape",
+                                flat.base + place)
                 shape = () if shape_at is None else flat.scalars(
                     shape_at, "I", "shape", "dimensions", self.MAX_RANK)
                 raw = b"" if shape_at is None else data[shape_at:shape_at + 4 + 4 * len(shape)]
@@ -4874,10 +5132,7 @@ class TensorBuffers(Format):
         return found
 
     # <tools>
-    def remarks(self, fields: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        shaped = set([f.tensor for f in fields if f.name.endswith("].shape")])
-        if [item for item in tensors if item.name not in shaped]:
-            yield "the real library refuses it: a tensor without a shape"
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
     # </tools>
@@ -5029,12 +5284,14 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     import gc
     error: Any = None
     collecting = not BOARD and gc.isenabled()
-    if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
-        gc.disable()
     try:
+        if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
+            gc.disable()
         for trace in (None, Trace(), Trace()):
             if trace is not None:
                 trace.wanted = error.field
+                if not BOARD:
+                    error.__traceback__ = None  # it keeps all that was parsed
             try:
                 attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
                 return File(kind.NAME, source, attrs, metadata, tensors, options)
@@ -5055,7 +5312,8 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for.
+    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
+    for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
     verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
     FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
@@ -5104,6 +5362,32 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
+def named_again(tensors: "List[Tensor]") -> Any:
+    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
+    again, reach = set(), 0
+    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
+                                  for start, nbytes, _ in item.ranges()]):
+        if start < reach or start == stop:
+            again.add(i)
+        reach = max(reach, stop)
+    return again
+
+
+def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
+    """Raise ValueError where a file would become far larger, since bytes are named many times.
+
+    What one tensor alone needs by its dtype and shape is never too much.
+    """
+    tensors = [item for _, item in items]
+    sizes = [sum([row[1] for row in tensors[i].ranges()])
+             if is_sparse(tensors[i]) and "sparse" in kind.USES else tensors[i].nbytes
+             for i in named_again(tensors)]
+    total = sum(sizes) - max(sizes, default=0)
+    if total > MAX_COPIES * nbytes:
+        raise ValueError("the tensors name the same bytes again and again: %d bytes more, of a "
+                         "file of %d; MAX_COPIES = %d" % (total, nbytes, MAX_COPIES))
+
+
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()
@@ -5135,6 +5419,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = _as_items(tensors)
+    if isinstance(tensors, File):
+        check_copies(kind, items, tensors.nbytes)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -5161,8 +5447,10 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
-    the options. A failure leaves the old file as it was. What the format cannot hold is a
-    ValueError before the first byte; damaged bytes of a source are a FormatError.
+    the options. What the format cannot hold is a ValueError before the first byte; damaged bytes
+    of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
+    renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
+    `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -5216,37 +5504,34 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     return total
 
 
-def _write_beside(path: str, chunks: Chunks) -> int:
+def _write_beside(target: str, chunks: Chunks) -> int:
     """Write a file beside the target, then rename it over the target."""
-    path = os.path.realpath(path)
-    (folder, name), number = os.path.split(path), 0
+    path = os.path.realpath(target)
+    folder, name = os.path.split(path)
+    # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
+    number = int.from_bytes(os.urandom(6), "little")
+    temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     stream: Any = None
-    while stream is None:  # count until a name is free
-        temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
-        try:
-            stream = open(temporary, "xb")
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            error.filename = path  # the one that the user knows
-            raise
     try:
+        stream = open(temporary, "xb")
         if os.path.exists(path) and hasattr(os, "chmod"):  # before anybody else can read it
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-        with stream:
-            total = write_all(stream, chunks)
-            stream.flush()
-            if hasattr(os, "fsync"):
-                os.fsync(stream.fileno())
-        try:
-            os.replace(temporary, path)
-        except PermissionError as error:
-            if os.name == "nt":
-                error.strerror = ("%s (Windows cannot replace a mapped file: close() the File and "
-                                  "drop its views, or load with mmap=False)" % error.strerror)
-            raise
-    except:
-        os.remove(temporary)
+        total = write_all(stream, chunks)
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+        os.replace(temporary, path)
+    except BaseException as error:
+        for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
+            try:
+                undo()
+            except OSError:  # the disk is still full; it was renamed, or never made
+                pass
+        if isinstance(error, OSError) and error.filename in (temporary, path):
+            hint = (" (Windows cannot replace a mapped file: close() the File and drop its views, "
+                    "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
+            raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
     try:  # make the rename durable where folders can be synced (not on Windows)
         opened = os.open(folder, os.O_RDONLY)
@@ -5294,26 +5579,35 @@ class Field:
 class FieldTrace(Trace):
     """Collects the fields of one parse; `wire`: CBOR token by token."""
 
-    def __init__(self, wire: bool = False) -> None:
+    def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire = wire
         self.fields: Any = []
-        self._offsets: "Dict[str, int]" = {}  # of the last field of a name, or of what lacks it
+        self._most = MAX_FIELDS + nbytes // 12
+        self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
+        self._known = 0
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if kind == "absent":
-            self._offsets.setdefault(name, offset)
             return
-        self._offsets[name] = offset
+        if len(self.fields) > self._most and kind == "structure":
+            last = self.fields[-1]
+            if last.kind == kind and last.offset + last.nbytes == offset:
+                last.nbytes += nbytes
+                last.value, last.doc = None, f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
+                return
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
-        self.fields.append(Field(offset, nbytes, name, None, "break: the end of it",
-                                 depth=depth, tensor=owner))
+        self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
     def find(self, name: str) -> "Optional[int]":
-        return self._offsets.get(name)
+        for field in self.fields[self._known:]:
+            if field.doc[:6] != "break:":
+                self._offsets[field.name] = field.offset
+        self._known = len(self.fields)
+        return self._offsets.get(name, self._offsets.get(name[:name.rfind(".") + 1] + "table"))
 
     def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         return (CborTokens(self, base, name) if self.wire else
@@ -5366,7 +5660,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
     """
     opened = open_source(source, True)
     try:
-        fields, _, error = dissect(kind_of(opened, format), opened, options, None, wire)
+        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None, wire)
     finally:
         opened.close()
 
@@ -5378,10 +5672,10 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
-            wire: bool = False) -> "Tuple[List[Field], Any, Any]":
-    """Parse with a trace; return (fields, parsed or None, error or None)."""
+            wire: bool = False) -> "Tuple[List[Field], Any, Any, Facts]":
+    """Parse with a trace; return (fields, parsed or None, error or None, what was remarked)."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
-    trace = FieldTrace(wire)
+    trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
         parsed = kind.read(kind.READER(source, trace, faults), **options)
@@ -5392,18 +5686,17 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
-        return _fields_to(error, trace.fields, source.nbytes), None, error
+        return _fields_to(error, trace.fields, source.nbytes), None, error, trace.odd
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
     fields += [Field(offset, nbytes, "data " + label, *_data_text(item, label),
                      kind="data", tensor=item.name)
                for item in parsed[2].values() for offset, nbytes, label in item.ranges()]
-    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None
+    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace.odd
 
 
-def sort_fields(fields: Any) -> "List[Field]":
+def sort_fields(fields: "List[Field]") -> "List[Field]":
     """Return fields by offset; of the same offset, empty ones first, then as parsed."""
-    keys = [(field.offset, field.nbytes > 0, i) for i, field in enumerate(fields)]
-    return [fields[key[2]] for key in sorted(keys)]
+    return sorted(fields, key=lambda field: 2 * field.offset + (field.nbytes > 0))
 
 
 def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
@@ -5429,9 +5722,10 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields up to the offending one, and what was not reached before it."""
     fields = _without_overlap(fields)
     offset = nbytes if error.offset is None else error.offset
-    kept = [field for field in fields if field.offset <= offset]
-    if not [f for f in kept if f.offset == offset and f.name == error.field]:
-        kept = [field for field in kept if field.offset + field.nbytes <= offset]
+    found = [f for f in fields if f.offset == offset and f.name == error.field]
+    kept = [field for field in fields if field.offset + field.nbytes <= offset] if not found else [
+        field for field in fields if field.offset < offset] + found
+    if not found:
         stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
         kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
     ends = [0] + [field.offset + field.nbytes for field in kept]
@@ -5500,12 +5794,15 @@ class Report:
         self.rows.append((status, check, tensor, text, offset))
 
     def fail(self, error: FormatError) -> None:
+        error.__traceback__ = error.__context__ = None  # its frames would keep decoded blocks
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, notes: "List[Tuple[str, str, int]]", more: str) -> None:
-        """Add five notes (text, tensor, offset), and the number of the others."""
-        self.rows += [("note", check, name, text, offset) for text, name, offset in notes[:5]]
+    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]",
+                  more: str) -> None:
+        """Add five notes on (tensor, what % in the text stands for), and the number of others."""
+        for item, detail in notes[:5]:
+            self.add("note", check, text % detail, item.name, item.start)
         if len(notes) > 5:
             self.add("note", check, more % (len(notes) - 5))
 
@@ -5528,7 +5825,7 @@ class Report:
             last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             if self.errors[0].offset is not None:
                 last += f", the first at 0x{self.errors[0].offset:x}"
-        return "\n".join(lines + [f"{self.path or 'the data'}: {last}"])
+        return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
 def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
@@ -5550,7 +5847,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     report = Report(source.path, kind.TITLE)
     faults: Any = []
-    fields, parsed, error = dissect(kind, source, options, faults)
+    fields, parsed, error, odd = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
     count = count_of(len(tensors), "tensor")
@@ -5570,11 +5867,12 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     if error is None:
         _verify_padding(report, kind, source, fields)
         _verify_layout(report, kind, attrs, tensors)
-        _verify_data(report, kind, source, tensors)
-        for text in kind.remarks(fields, attrs, tensors):
-            report.add("note", "upstream", text)
+        complete = _verify_data(report, kind, source, tensors)
+        for text in list(odd) + list(kind.remarks(odd, attrs, tensors)):
+            report.add("note", "upstream", text, None, odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)))
+        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
+                   ("-", "canonical", "not saved again"))
     return report
 
 
@@ -5623,33 +5921,37 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     align = kind.alignment(attrs)
     ranges = [(item.start, item.start + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
-    odd = [(f"its data are not at a multiple of {align}", tensors[i].name, start)
-           for start, _, i in ranges if start % align]
-    report.add_notes("alignment", odd, "%d more")
+    odd: Any = [(tensors[i], align) for start, _, i in ranges if start % align]
+    report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)
+    shared, owner = [], (0, 0, -1)  # type: Any, Any
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((f"its bytes overlap those of {quote(tensors[owner[2]].name)} in part",
-                           tensors[i].name, start))
+            shared.append((tensors[i], owner[2]))
         if end > owner[1]:
             owner = start, end, i
-    report.add_notes("bounds", shared, "%d more overlap")
+    shared[:5] = [(item, quote(tensors[i].name)) for item, i in shared[:5]]
+    report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
 
 
-def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> None:
-    """Check stored checksums, decode what is coded; read the same range only once."""
-    statuses, decoded, total, most = [], 0, 0, MAX_COPIES * source.nbytes
+def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> bool:
+    """Check stored checksums, decode what is coded; return whether all was looked at.
+
+    A range is read once. What is hashed, what is decoded of bytes that come again, and the
+    elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    """
+    statuses, decoded, skipped, left = [], 0, 0, MAX_COPIES * source.nbytes
     done: Any = {}
-    for item in tensors:
+    again = named_again(tensors)
+    for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
         for label, offset, nbytes, text in kind.checksums(item):
             key: Any = (offset, nbytes, text)
             if key not in done:
-                total += nbytes
-                done[key] = kind.check_range(source, offset, nbytes, text) if total <= most else (
+                left -= nbytes
+                done[key] = kind.check_range(source, offset, nbytes, text) if left >= 0 else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, text = done[key][0], label + done[key][1]
             statuses.append(status)
@@ -5657,34 +5959,38 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                 report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
-        for part in _coded_parts(report, item, total <= most):
-            total += part.stored.nbytes
-            key = part.start, part.stored.nbytes, part.nbytes
-            if part.stored.encoding == "zstd" and key not in done and total <= most:
-                done[key] = True
-                try:
+        try:
+            cost, parts = _coded_parts(item, i in again, min(left, (4 << 20) + 4 * source.nbytes))
+            for part in parts:
+                key = part.start, part.stored.nbytes, part.nbytes
+                if key not in done and cost <= left:
+                    done[key] = True
+                    left -= cost
                     for _ in part.blocks():
                         pass
                     decoded += 1
-                except FormatError as error:
-                    report.fail_contents(error, item.name, part.offset)
+            skipped += cost > left
+        except FormatError as error:
+            report.fail_contents(error, item.name, error.offset)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
     if decoded:
         report.add("ok", "contents", f"{count_of(decoded, 'zstd blob')} decoded in full")
-    if total > most:
-        report.add("-", "contents", "the same bytes are named again and again: not all were read")
+    if skipped:
+        report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
+            count_of(skipped, "tensor"), MAX_COPIES))
+    return not skipped
 
 
-def _coded_parts(report: Report, item: Any, read: bool) -> "List[Tensor]":
-    """Return what to decode: the tensor, or the checked parts of a sparse one."""
-    try:
-        if is_sparse(item) and read:
-            return list(item.components.values())
-    except FormatError as error:
-        report.fail_contents(error, item.name, item.offset)
-    return [item] if item.stored.why is None and item.stored.encoding in ENCODINGS else []
+def _coded_parts(item: Any, again: bool, most: int) -> "Tuple[int, Any]":
+    """Return (bytes to charge, what to decode): the tensor, or the parts of a sparse one."""
+    parts, cost = [item], item.nbytes if again else 0
+    if is_sparse(item):
+        cost = item.cost(most)
+        parts = [] if cost > most else list(item.components.values())
+    return cost, [part for part in parts
+                  if part.stored.why is None and part.stored.encoding in ENCODINGS]
 
 
 FEATURES["verify"] = verify_source
@@ -5742,10 +6048,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     summary, origin = Summary(), find_format(file.format)
     chosen = _select(in_order(file), only)
-    raw = sum([item.stored.nbytes for _, item in chosen if item.stored.encoding == "raw"])
-    if raw > MAX_COPIES * file.nbytes:
-        text = f"{raw} bytes of a file of {file.nbytes}, MAX_COPIES = {MAX_COPIES}"
-        raise ValueError("the tensors name the same bytes again and again: " + text)
+    check_copies(kind, chosen, file.nbytes)
     items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
     items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
     metadata = Map(file.metadata.items())
@@ -5870,12 +6173,6 @@ formats: %s        COMMAND -h lists its options
 """
 
 
-def plain(text: str) -> str:
-    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
-    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
-    return text if fine else quote(text)
-
-
 def show_ls(args: Any) -> None:
     for i, path in enumerate(args.file):
         with load(path, **args.options) as file:
@@ -5923,10 +6220,14 @@ def print_listing(file: File, path: str, args: Any) -> None:
 def print_json(file: File, path: str) -> None:
     head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
                     "attrs": file.attrs, "metadata": file.metadata})
-    rows = ["\n " + to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
-                             "offset": item.offset, "bytes": item.stored.nbytes,
-                             "attrs": item.attrs}) for name, item in file.items()]
-    print(head[:-1] + ', "tensors": [' + ",".join(rows) + "]}")
+    sys.stdout.write(head[:-1] + ', "tensors": [')
+    comma = "\n "
+    for name, item in file.items():
+        sys.stdout.write(comma + to_json({
+            "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
+            "bytes": item.stored.nbytes, "attrs": item.attrs}))
+        comma = ",\n "
+    print("]}")
 
 
 def to_json(value: Any) -> str:
@@ -5951,10 +6252,10 @@ def json_ready(value: Any) -> Any:
 def show_get(args: Any) -> None:
     with load(args.file, **args.options) as file:
         if args.name not in file:
-            raise ValueError(f"{args.file}: {file.say_missing(args.name)}")
+            raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None and not item.ndim:
-            raise ValueError(f"{args.file}: tensor {quote(args.name)} is a scalar, it has no rows")
+            raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is a scalar: no rows")
         item = item if args.rows is None else item[args.rows]
         if args.raw:
             write_all(sys.stdout.buffer, item.blocks())
@@ -6004,10 +6305,13 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths = [count_elements(item.shape[axis:]) for axis in range(item.ndim)]
+    widths = column_major(tuple(reversed(item.shape)), 1)  # elements, of the last dimension first
+    widths = widths[1:] + (item.size,) if widths else ()
     parts: "List[str]" = []
     for i, value in enumerate(item.flat):
-        starts = len([1 for width in widths if i % width == 0])
+        starts = 0  # lists that begin here
+        while starts < len(widths) and i % widths[starts] == 0:
+            starts += 1
         parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
         if len(parts) > 5000:
             sys.stdout.write("".join(parts))
@@ -6065,7 +6369,7 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
     if error is None:
         print("\n" + totals)
         if args.tensor is not None and not rows:
-            raise ValueError(f"{args.file}: no tensor {quote(args.tensor)}")
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
 
 
 class Row:
@@ -6138,34 +6442,42 @@ def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
 
 def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
+    count, largest, note, same = 0, 0.0, "", a.dtype == b.dtype
     try:
-        if a.dtype == b.dtype and a.nbytes == b.nbytes and same_bytes(a, b):
-            return []
-        count, largest, note = 0, 0.0, ""
-        for x, y in zip(a.flat, b.flat):
-            if x != y and not (x != x and y != y):
-                count += 1
-                gap = abs(float(x) - float(y))
-                largest = max(largest, gap)
-                note = note if gap == gap else " (and NaN)"
+        for part, other in zip_parts(a, b):
+            if a.dtype == b.dtype and part == other:
+                continue
+            same = False
+            if not (any(part) or any(other)):
+                continue
+            for x, y in zip(unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)):
+                if x != y and not (x != x and y != y):
+                    count += 1
+                    gap = abs(float(x) - float(y))
+                    largest = max(largest, gap)
+                    note = note if gap == gap else " (and NaN)"
     except Unsupported:  # unknown to us: only the stored bytes can tell
         return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
-    return ["same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+    return [] if same else [
+        "same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
 
 
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether the row-major bytes are the same; stop at a difference."""
-    others = b.parts()
-    rest = b""  # of b, not compared yet: its blocks may have other lengths
-    for part in map(bytes, a.parts()):  # bytes: of a memoryview, each byte is an object
-        while len(rest) < len(part):
-            rest += bytes(next(others))
-        if not rest.startswith(part):
-            return False
-        rest = rest[len(part):]
-    return True
+def zip_parts(a: Tensor, b: Tensor) -> Chunks:
+    """Yield the row-major bytes of as many elements of both, of the same shape."""
+    sizes = a.check(), b.check()
+    rest = [b"", b""]  # not compared yet: the blocks of both may have other lengths
+    sources = a.parts(), b.parts()
+    done = 0
+    while done < a.size:
+        for i in (0, 1):
+            while len(rest[i]) < sizes[i] * min(PART // 8, a.size - done):
+                rest[i] += bytes(next(sources[i]))
+        count = min(len(rest[0]) // sizes[0], len(rest[1]) // sizes[1])
+        yield rest[0][:count * sizes[0]], rest[1][:count * sizes[1]]
+        rest = [rest[i][count * sizes[i]:] for i in (0, 1)]
+        done += count
 
 
 def show_verify(args: Any) -> int:
@@ -6176,7 +6488,7 @@ def show_verify(args: Any) -> int:
         except OSError as error:  # and on with the next file
             bad += 1
             sys.stdout.flush()
-            sys.stderr.write(f"error: {plain(path)}: {error.strerror or error}\n")
+            put(sys.stderr, f"error: {plain(path)}: {error.strerror or error}\n")
             continue
         bad += not report
         if args.json:
@@ -6198,7 +6510,8 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-        print(f"{args.source} ({find_format(file.format).TITLE}) -> {args.target} ({kind.TITLE})")
+        old, name, target = find_format(file.format), plain(args.source), plain(args.target)
+        print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                options, progress if sys.stderr.isatty() else None)
@@ -6207,7 +6520,7 @@ def show_convert(args: Any) -> None:
             raise ValueError(f"{error}\n  {hint}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
-    print(f"wrote {args.target}, {count_of(summary.nbytes, 'byte')}")
+    print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -6263,7 +6576,7 @@ def show_demo(args: Any) -> None:
         finally:
             os.chdir(here)
     print(f"all {len(FORMATS)} formats written, listed, verified, explained and read back")
-    print(f"files are in {folder}" if args.folder else
+    print(f"files are in {plain(folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
 
 
@@ -6287,7 +6600,11 @@ def demo_one(kind: "Format", path: str) -> None:
 def make_parser(wanted: str) -> Any:
     """Return the parser of one command: those of all would take 2 ms more."""
     from argparse import ArgumentParser
-    parser = ArgumentParser("tensorfmt " + wanted)
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> Any:
+            raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
+    parser = Parser("tensorfmt " + wanted)
 
     def option(name: str, help: Any = None, **settings: Any) -> Any:
         if name[0] == "-" and not settings:  # a flag
@@ -6335,10 +6652,9 @@ def make_parser(wanted: str) -> Any:
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    if sys.stdout is None:  # closed: `>&-`
-        sys.stdout = open(os.devnull, "w")
-    elif hasattr(sys.stdout, "reconfigure"):  # names of files may be anything
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
+            setattr(sys, name, open(os.devnull, "w"))
     message, code = "", 1
     try:
         done = run(sys.argv[1:] if argv is None else argv)
@@ -6353,16 +6669,21 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         message = f"{where}{error.strerror or error}"
     except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
         message, code = str(error), 1 + isinstance(error, TypeError)
+    put(sys.stdout, "")
+    put(sys.stderr, f"error: {message}\n" if message else "")
+    return code
+
+
+def put(stream: Any, text: str) -> None:
+    """Write text, without what a terminal would obey, if the stream still takes it."""
     try:
-        sys.stdout.flush()
-    except OSError:  # the reader is gone, or the disk is full: the flush at exit must not fail, too
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.write("".join([c if c == "\n" or c.isprintable() else quote(c)[1:-1] for c in text]))
+        stream.flush()
+    except (OSError, ValueError):  # the reader is gone, the disk is full, the stream closed
+        try:  # the flush at exit must not fail, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except (OSError, ValueError):
             pass
-    if message:
-        sys.stderr.write(f"error: {message}\n")
-    return code
 
 
 def own_source() -> "Tuple[bytes, str]":
@@ -6449,7 +6770,7 @@ document.onkeydown = e => {
 def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     from html import escape
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{args.html}: the page would replace the file")
+        raise ValueError(f"{plain(args.html)}: the page would replace the file")
     picked = list(enumerate(rows))
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
@@ -6460,8 +6781,8 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     note += f"<br>{left_out} fields in the middle are left out" if left_out else ""
     parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
     nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
-    note = f", {left_out} left out" if left_out else ""
-    print(f"wrote {args.html}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}{note}")
+    note = count_of(len(picked), "field") + (f", {left_out} left out" if left_out else "")
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {note}")
 
 
 def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
@@ -6532,7 +6853,7 @@ def show_vendor(args: Any) -> None:
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
-    print(f"wrote {args.out}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
+    print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:

@@ -4,7 +4,7 @@
     python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--module FILE] [--out FOLDER]
     python3 test_tensorfmt.py fuzz FILE ...         check such files again
 
-What must hold for each is [10c] of test_tensorfmt.py. A seed makes 20,000 mutants, always the same
+What must hold for each is [10d] of test_tensorfmt.py. A seed makes 20,000 mutants, always the same
 ones for the same files and the same zstd module; it is one child process, whose memory and time are
 limited where the system can do it. A finding is written to the folder once of
 each kind (exception and line). --module tests another tensorfmt.py. Exit code 1: one was found.
