@@ -3072,6 +3072,8 @@ class HostileTest(TestCase):
         data += b"".join(tables) + bytes(4096)
         error = error_of(Unsupported, tensorfmt.FlatTable(data).tables, 0)
         self.assertIn("overlap", str(error))
+
+
 # -- [10d] fuzzing -------------------------------------------------------------------------------
 #
 # What must hold for each file; .ci/fuzz.py makes mutants, some in a test, millions for a night.
