@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Write the good and the bad files of the tests, for other readers of these formats.
+
+    python3 test_tensorfmt.py corpus FOLDER
+
+FOLDER/manifest.json is a list of {file, format, verdict, rule, offset, message}. The verdict is
+"good", "bad" (it breaks the rule) or "unsupported" (it may be right; tensorfmt does not read what
+the message names). The rule is the check, as `verify` names it, and the field, as `explain` does;
+the offset is where that field lies.
+"""
+import json
+import os
+import re
+import sys
+
+
+def tell_files(tests):
+    """Yield (name, bytes, wanted error or None, field, offset) of every file."""
+    for _, title, data, _ in tests.FILES:
+        yield title, data, None, None, None
+    for i, data in enumerate(tests.fuzz_files()[len(tests.FILES):]):
+        yield "made %02d" % i, data, None, None, None
+    yield from tests.bad_files()
+    for i, (data, kind, _) in enumerate(tests.wrong_files()):
+        error = tests.error_of(kind, tests.load, data)
+        yield "wrong %02d" % i, data, kind, error.field, error.offset
+
+
+def write_corpus(tests, folder):
+    """Write all files and the manifest; return its rows."""
+    rows, verdicts = [], {tests.FormatError: "bad", tests.Unsupported: "unsupported"}
+    os.makedirs(folder, exist_ok=True)
+    for name, data, kind, field, offset in tell_files(tests):
+        format = tests.tensorfmt.detect(data)
+        if " " in name or "." not in name:
+            end = tests.tensorfmt.find_format(format).SUFFIXES[0] if format else ".bin"
+            name = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") + end
+        row = {"file": name, "format": format, "verdict": verdicts.get(kind, "good"),
+               "rule": None, "offset": offset, "message": None}
+        if kind is not None:
+            error = tests.error_of(kind, tests.load, data)
+            row.update({"rule": "%s: %s" % (error.check, field), "message": error.what})
+        rows.append(row)
+        tests.write_file(os.path.join(folder, name), data)
+    text = json.dumps(rows, indent=1) + "\n"
+    tests.write_file(os.path.join(folder, "manifest.json"), text.encode())
+    return rows
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python3 test_tensorfmt.py corpus FOLDER")
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    import test_tensorfmt
+    print("%d files and manifest.json" % len(write_corpus(test_tensorfmt, sys.argv[1])))

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: MIT
+"""Change good files at random, use each in every way, and tell what breaks a promise.
+
+    python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--module FILE] [--out FOLDER]
+    python3 test_tensorfmt.py fuzz FILE ...         check such files again
+
+What must hold for each is [10d] of test_tensorfmt.py. A seed makes 20,000 mutants, always the same
+ones for the same files and the same zstd module; it is one child process, whose memory and time are
+limited where the system can do it. A finding is written to the folder once of
+each kind (exception and line). --module tests another tensorfmt.py. Exit code 1: one was found.
+"""
+import argparse
+import importlib
+import json
+import mmap
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from importlib import util
+from itertools import islice
+from random import Random
+from threading import Lock
+from time import process_time, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIZE = 20000  # mutants of a seed
+MIB = 1 << 20
+MEMORY = 1024 * MIB  # address space of a child
+GROWTH = 96 * MIB  # that one mutant may add to the most that the child ever used
+SLOW = 2  # seconds of CPU time for one mutant: a finding
+HANG = 20  # and here the child is ended
+
+
+def find_tests(module):
+    """Return test_tensorfmt, with the tensorfmt.py that is asked for."""
+    sys.path.insert(0, os.path.dirname(HERE))
+    if module:
+        spec = util.spec_from_file_location("tensorfmt", module)
+        sys.modules["tensorfmt"] = made = util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+    return importlib.import_module("test_tensorfmt")
+
+
+def mutants(tests, seed, count=SIZE):
+    """Yield the mutants of a seed; small files come more often."""
+    draw, made = Random(seed), [Mutants(tests, data) for data in tests.fuzz_files()]
+    kinds = {kind: [one for one in made if one.kind == kind] for kind in tests.FORMATS}
+    for one in draw.choices(made, [1 / (500 + len(one.data)) for one in made], k=count):
+        yield one.make(draw, kinds[one.kind])
+
+
+# -- mutants -----------------------------------------------------------------------------------
+
+EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
+                               for i in (-1, 0, 1)]
+HEADS = {  # what a first byte says of the bytes of a number behind it, or of a length
+    "primitiv": dict([(code, size) for first, sizes in (
+        (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
+        (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
+HEADS["ztensor"] = HEADS["burnpack"] = dict([
+    (byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
+
+
+class Mutants:
+    """Changes of a good file, whose fields, tokens and records are known."""
+
+    def __init__(self, tests, data):
+        tensorfmt = tests.tensorfmt
+        file, fields = tensorfmt.load(data), list(tensorfmt.explain(data))
+        self.data, self.kind, self.spec = data, file.format, file.attrs.get("layout") == "spec"
+        self.crc32, self.crc32c = tensorfmt.crc32, tensorfmt.crc32c
+        self.places = [field.offset for field in fields] + [len(data)]
+        fields = [field for field in fields if field.kind == "structure"]
+        self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
+        self.tokens = [(field.offset, field.nbytes) for field in tensorfmt.explain(data, wire=True)
+                       for _ in range(3 if isinstance(field.value, int) else 1)  # rather numbers
+                       if field.kind == "structure"]
+        self.records, self.count, self.end, owner = [], None, self.fields[-1][1], None
+        for field, (start, stop) in zip(fields, self.fields):
+            if field.tensor is not None and field.tensor == owner:
+                self.records[-1][1] = stop
+            elif field.tensor is not None:
+                self.records.append([start, stop])
+            elif tests.same(field.value, len(file)) and self.count is None and (
+                    field.name in ("num_tensors", "index", "tensors", "N")):  # the byte to change
+                self.count = stop - 1 if self.kind == "primitiv" else start + field.lead
+            owner = field.tensor
+        self.coded = {"ztensor": (8, len(data) - 8), "burnpack": (10, self.end)}.get(
+            self.kind, (0, len(data) if self.kind == "primitiv" else 0))
+
+    def make(self, draw, others):
+        """Return a mutant; `others` of this kind give it parts."""
+        out = bytearray(self.data)
+        for _ in range(draw.choice((1, 1, 1, 1, 1, 2, 2, 4))):
+            draw.choice((self.flip, self.number, self.number, self.number, self.move, self.move,
+                         self.splice))(out, draw, draw.choice(others))
+        if draw.random() < 0.85:
+            self.mend(out, len(out) - len(self.data))
+        if draw.random() < 0.05:
+            del out[draw.choice(self.places) + draw.choice((-1, 0, 0, 1)):]
+        return bytes(out)
+
+    def flip(self, out, draw, other):
+        at = draw.choice((draw.choice(self.tokens)[0], draw.choice(self.places)))
+        at += draw.choice((0, 0, 0, 1, 2, 3))
+        out[at:at + draw.choice((0, 1, 1, 1, 1, 2, 8))] = draw.choice((
+            b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"", bytes([draw.randrange(256)]),
+            bytes([byte ^ 1 << draw.randrange(8) for byte in out[at:at + 1]])))
+
+    def number(self, out, draw, other):
+        """Put an extreme, a place or a number nearby where the file has one, in any width."""
+        at, nbytes = draw.choice(self.tokens)
+        head, first, order, kept = (out[at:at + 1] or b"\xc0")[0], b"", "little", 0.4
+        width = nbytes if nbytes in (1, 2, 4, 8) else 1 << draw.randrange(4)
+        if self.coded[0] <= at < self.coded[1]:
+            sizes, order, kept = HEADS[self.kind], "big", 0.8 if head >> 5 in (2, 3, 5) else 0.4
+            stop = at + 1 + sizes.get(head, 0)
+            old = int.from_bytes(out[at + 1:stop], order) if head in sizes else head & 31
+            alike = [byte for byte in sizes if byte >> 5 == head >> 5]
+            new = draw.choice(alike if alike and draw.random() < 0.9 else list(sizes))
+            if draw.random() < 0.2:
+                new = head if head in sizes else head & 0xE0 | draw.randrange(32)
+            first, width = bytes([new]), sizes.get(new, 0)
+        else:
+            at += draw.randrange(max(1, nbytes // width)) * width
+            stop = at + width
+            old = int.from_bytes(out[at:stop], order)
+        value = old + draw.choice((0, 0, 0, 1, -1, 8, 64))
+        if draw.random() > kept:
+            value = draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
+                self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
+        out[at:stop] = first + (value & (1 << 8 * width) - 1).to_bytes(width, order)
+
+    def move(self, out, draw, other):
+        """Double, delete, swap or replace records, fields or tokens."""
+        group = draw.choice([self.records or self.fields, self.fields, [
+            (at, at + nbytes) for at, nbytes in self.tokens]])
+        (a, b), (c, d) = sorted([draw.choice(group), draw.choice(group)])
+        part, how, at = out[a:b], draw.randrange(4), self.count
+        if how == 2 and b <= c:
+            out[a:d] = out[c:d] + out[b:c] + part
+        else:
+            out[c:(c, d, d, d)[how]] = b"" if how == 1 else part
+        if how < 2 and group is self.records and at is not None and draw.random() < 0.7:
+            out[at:at + 1] = bytes([(byte + 1 - 2 * how) % 256 for byte in out[at:at + 1]])
+
+    def splice(self, out, draw, other):
+        (a, b), (c, d) = draw.choice(self.fields), draw.choice(other.fields)
+        whole = draw.random() < 0.4
+        out[a:len(out) if whole else b] = other.data[c:len(other.data) if whole else d]
+
+    def mend(self, out, more):
+        """Make sizes and the checksum agree with a longer or shorter index."""
+        stop, at, width = max(0, self.end + more), len(out) - 8, 4 + 4 * (self.kind == "ztensor")
+        if more and at > 8 and self.kind in ("ztensor", "tensorbuffers"):
+            size = int.from_bytes(self.data[len(self.data) - 8:][:width], "little") + more
+            out[at:at + width] = (size % (1 << 32)).to_bytes(width, "little")
+        if self.kind == "burnpack":
+            out[6:10] = (max(10, stop) - 10).to_bytes(4, "little")
+        if self.kind in ("burnpack", "mag"):  # data stay where they are
+            out[stop:stop + max(0, more)] = bytes(max(0, -more))
+        if self.kind == "mag":
+            out[8:12] = bytes(4)
+            crc = self.crc32(out[:stop]) if self.spec else self.crc32c(out[12:stop])
+            out[8:12] = crc.to_bytes(4, "little")
+
+
+# -- in a child --------------------------------------------------------------------------------
+
+
+def peak():
+    """Return the most bytes of memory that this process ever used, or 0."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used * (1 if sys.platform == "darwin" else 1024)
+
+
+def limit(kind, most):
+    try:
+        import resource
+        number = getattr(resource, kind)
+        resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
+    except (ImportError, AttributeError, ValueError, OSError):  # then there is no limit
+        pass
+
+
+def name_fault(error, tests):
+    """Return what makes two findings the same: the exception, and the lines where it was raised."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.basename(frame[0]) in ("tensorfmt.py", "test_tensorfmt.py")]
+    places = ["%s:%d" % (os.path.basename(frame[0]), frame[1]) for frame in frames[-2:]]
+    return " ".join([type(error).__name__] + places)
+
+
+def check(tests, data):
+    """Return None, or (key, text) of what breaks a promise."""
+    start, before = process_time(), peak()
+    try:
+        tests.check_mutant(data)
+    except Exception as error:
+        return name_fault(error, tests), "".join(traceback.format_exception(
+            type(error), error, error.__traceback__))[-5000:]
+    seconds, grown = process_time() - start, peak() - before
+    if seconds > SLOW:
+        return "slow", "%.1f s of CPU time" % seconds
+    if grown > GROWTH + 64 * len(data):
+        return "memory", "%d MiB more memory" % (grown // MIB)
+    return None
+
+
+def run_seed(tests, seed, seconds, position, out):
+    """Check the mutants of a seed; return how many, and what was found."""
+    end, found, done = time() + seconds, {}, 0
+    limit("RLIMIT_AS", MEMORY)
+    for n, data in enumerate(mutants(tests, seed)):
+        if n % 64 == 0:
+            limit("RLIMIT_CPU", int(process_time()) + HANG)
+            if time() > end:
+                break
+        struct.pack_into("<Q", position, 0, n + 1)
+        fault = check(tests, data)
+        if fault:
+            key, text = fault
+            if key not in found:
+                os.makedirs(out, exist_ok=True)
+                path = os.path.join(out, "%d-%d.bin" % (seed, n))
+                with open(path, "wb") as stream:
+                    stream.write(data)
+                found[key] = [0, path, text]
+            found[key][0] += 1
+        done = n + 1
+    return {"done": done, "found": found}
+
+
+def child(args):
+    tests = find_tests(args.module)
+    if args.make:  # a mutant that ended its process
+        data = next(islice(mutants(tests, args.child), args.make - 1, None))
+        os.makedirs(args.out, exist_ok=True)
+        path = os.path.join(args.out, "%d-%d.bin" % (args.child, args.make - 1))
+        with open(path, "wb") as stream:
+            stream.write(data)
+        print(path)
+        return
+    with open(args.position, "r+b") as stream, mmap.mmap(stream.fileno(), 8) as position:
+        print(json.dumps(run_seed(tests, args.child, args.seconds, position, args.out)))
+
+
+# -- the driver --------------------------------------------------------------------------------
+
+
+class Driver:
+    """Runs seeds in children, one after another in each job, and counts."""
+
+    def __init__(self, args):
+        self.args, self.end, self.next = args, time() + args.seconds, args.seed
+        self.done, self.found, self.lock = 0, {}, Lock()
+        self.command = [sys.executable, os.path.abspath(__file__), "--out", args.out]
+        self.command += ["--module", os.path.abspath(args.module)] if args.module else []
+
+    def work(self, job):
+        position = os.path.join(self.args.folder, "position%d" % job)
+        while time() < self.end:
+            with self.lock:
+                seed, self.next = self.next, self.next + 1
+            with open(position, "wb") as stream:
+                stream.write(bytes(8))
+            command = self.command + ["--child", str(seed), "--position", position]
+            made = subprocess.run(command + ["--seconds", str(max(1, self.end - time()))],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if made.returncode == 0:
+                result = json.loads(made.stdout.decode())
+            else:
+                result = self.ended(seed, position, made)
+            with self.lock:
+                self.count(result)
+
+    def ended(self, seed, position, made):
+        """Return the result of a child that was ended by a signal or by an error of its own."""
+        with open(position, "rb") as stream:
+            n, = struct.unpack("<Q", stream.read(8))
+        text, path = made.stderr.decode(errors="replace")[-3000:], "none"
+        if not n:  # it did not come to the first mutant, nor would the next one
+            self.end = 0
+        else:
+            again = self.command + ["--child", str(seed), "--make", str(n)]
+            path = subprocess.run(again, stdout=subprocess.PIPE).stdout.decode().strip()
+        key = "child ended with %d: %s" % (made.returncode, text.strip().split("\n")[-1][:80])
+        return {"done": n, "found": {key: [1, path, text]}}
+
+    def count(self, result):
+        self.done += result["done"]
+        for key, (count, path, text) in result["found"].items():
+            if key not in self.found:
+                self.found[key] = [0, path]
+                os.makedirs(self.args.out, exist_ok=True)
+                with open(os.path.join(self.args.out, "findings.txt"), "a") as stream:
+                    stream.write("%s\n%s\n%s\n" % (path, key, text))
+            elif path != "none" and path != self.found[key][1]:
+                os.remove(path)
+            self.found[key][0] += count
+        if sys.stderr.isatty() or result["found"]:
+            print(self.line(), file=sys.stderr)
+
+    def line(self):
+        return "%s mutants, seeds %d to %d, %d findings" % (
+            format(self.done, ","), self.args.seed, self.next - 1,
+            sum([count for count, _ in self.found.values()]))
+
+    def run(self):
+        with ThreadPoolExecutor(self.args.jobs) as pool:
+            for future in [pool.submit(self.work, job) for job in range(self.args.jobs)]:
+                future.result()
+        for key, (count, path) in self.found.items():
+            print("%d times %s, such as %s" % (count, key, path))
+        if self.found:
+            print("their tracebacks: %s; again: python3 test_tensorfmt.py fuzz %s" % (
+                os.path.join(self.args.out, "findings.txt"), list(self.found.values())[0][1]))
+        print(self.line())
+        return 1 if self.found else 0
+
+
+def check_files(args, paths):
+    tests, faults = find_tests(args.module), 0
+    for path in paths:
+        with open(path, "rb") as stream:
+            fault = check(tests, stream.read())
+        print("%s: %s" % (path, "\n".join(fault) if fault else "nothing found"))
+        faults += bool(fault)
+    return 1 if faults else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="test_tensorfmt.py fuzz", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("given", nargs="*", metavar="SECONDS SEED | FILE ...")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--module", help="another tensorfmt.py")
+    parser.add_argument("--out", default="fuzz-findings", help="folder for what is found")
+    for name, kind in (("child", int), ("make", int), ("position", str), ("seconds", float)):
+        parser.add_argument("--" + name, type=kind, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child is not None:
+        return child(args)
+    if [text for text in args.given if not text.isdigit()]:
+        return check_files(args, args.given)
+    numbers = [int(text) for text in args.given] + [60, 1][len(args.given):]
+    args.seconds, args.seed = numbers[:2]
+    with tempfile.TemporaryDirectory() as args.folder:
+        return Driver(args).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
