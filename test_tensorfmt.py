@@ -162,6 +162,18 @@ class TestCase(unittest.TestCase):
             self.assertIn(part, text)
         return text
 
+    def assertSeen(self, texts, name, seen):
+        """Assert that texts are those that somebody has looked at, whose digests are in `seen`.
+
+        A failure prints what is new, to be looked at, and the new table, to replace the old one.
+        """
+        numbers = [binascii.crc32(text.encode()) & 0xFFFFFFFF for text in texts]
+        table = [binascii.b2a_base64(struct.pack("<I", n)).decode()[:6] for n in numbers]
+        if [digest for digest in table if digest not in seen]:
+            rows = ["    " + " ".join(table[i:i + 13]) for i in range(0, len(table), 13)]
+            self.fail("\n".join([text for text, digest in zip(texts, table) if digest not in seen][
+                :20] + [name + ' = """'] + rows))
+
     def assertTiles(self, fields, nbytes, shared=False):
         """Assert that fields leave no gap and do not overlap, but data where they are `shared`."""
         at = 0
@@ -512,8 +524,11 @@ CBOR_BAD = """
     5fe0ff 7f4100ff 5f5f4100ffff 7f7f6100ffff ff 81ff 8200ff a1ff a1ff00 a100ff a20000ff 9f81ff
     9f829f819f9fffffffff bf00ff bf000000ff 0000 62c328 63eda080 62c080 7f61c361a9ff a201020103
     a18001 a1a000 a2f60001f600 5f58 7f7801 5f5803aabb 1c00000000000000000000000000000000
-    df00000000000000000000000000000000""".split()
+    df00000000000000000000000000000000 df00 5f5c00ff a1f97e0001f97e0002""".split()
 
+HEADS = """
+    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ DgjViQ 41b5Xw KQTguw FIOO1g IJzfzA nhFmnQ anOYmg R3bgyA
+    IYdSpw PWRuEw RsLXhg b9RNVw d9IhAQ"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -602,6 +617,26 @@ class CodecTest(TestCase):
                 error = error_of(FormatError, tensorfmt.cbor_loads, unhex(text))
                 self.assertTrue(0 <= error.offset <= len(text) // 2)
         error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))  # cut, but seen before
+        for loads, text in ((tensorfmt.cbor_loads, "a2f97e00010102"),
+                            (tensorfmt.msgpack_loads, "82cb7ff8000000000000010102")):
+            self.assertEqual(len(loads(unhex(text))), 2)  # NaN is a key beside another
+
+    @full
+    def test_every_first_byte(self):
+        texts = []
+        for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads):
+            for row in ("%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "5f%s4100ff",
+                        "7f%s6100ff", "92%sa101", "%s0c ff00000001 00000000 00000001"):
+                lines = [loads.__name__ + ": " + row]
+                for head in range(256):
+                    try:
+                        value = loads(unhex(row % ("%02x" % head)))
+                        value = ascii(bytes(value) if isinstance(value, memoryview) else value)
+                    except FormatError as error:
+                        value = str(error)
+                    lines.append("%02x: %s" % (head, value))
+                texts.append("\n".join(lines))
+        self.assertSeen(texts, "HEADS", HEADS)
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
@@ -619,6 +654,7 @@ class CodecTest(TestCase):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
         for wrong in (1 << 64, -(1 << 64) - 1, "\ud800"):
             error_of(ValueError, tensorfmt.cbor_dumps, [wrong])
+        self.assertEqual(tensorfmt.cbor_dumps(tensorfmt.Simple(99)), unhex("f863"))
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     def test_msgpack_vectors_cover_every_first_byte(self):
@@ -678,6 +714,15 @@ class CodecTest(TestCase):
         for text in ("28", "28b52ffd", "28b52ffd 2001 090000", "28b52ffd 2001 090000 41 28",
                      "28b52ffd 2001 080000 41", "502a4d18 04000000 6162", "00000000"):
             error_of(FormatError, check, text)
+        for flags in [number for number in range(256) if not number & 0x18]:  # RFC 8878, 3.1.1.1
+            single = flags & 0x20
+            head = (0 if single else 1) + (0, 1, 2, 4)[flags & 3]
+            head += (1 if single else 0, 2, 4, 8)[flags >> 6]
+            text = "28b52ffd %02x" % flags + "00" * head + "180000 616263 0300 00 41" + (
+                "00000000" if flags & 4 else "")
+            check(text + "502a4d18 02000000 6162" + text)
+            error_of(FormatError, check, text + "00")
+            error_of(FormatError, check, text[:-2])
 
     def test_ids_of_names(self):
         for name, number in NAME_IDS:
@@ -715,6 +760,15 @@ class CodecTest(TestCase):
         self.assertEqual([row.scalar(0, "d", 9.0) for row in root.tables(8)], [1.5, 1.5])
         self.assertEqual((root.scalar(7, "I", 5), root.string(7), root.table(9)), (5, None, None))
         self.assertEqual((root.scalars(7, "I"), root.strings(7), root.tables(99)), ([], [], []))
+        self.assertEqual((root.structs(4, 1), root.struct(0, 1)), ([b"a", b"b", b"c"], b"\xfe"))
+        self.refuses(["struct code", "'x'"], root.scalar, 0, "x")
+        self.refuses(["no element", " 0"], root.struct, 0, 0)
+        flat = tensorfmt.FlatBuilder()
+        self.refuses(["slot 3: there is no place 5 yet"], flat.table,
+                     [(1, "h", 1, 0), (3, "offset", 5, None)])
+        for slot, code in ((-1, "h"), (32765, "h"), (0, "x")):
+            self.refuses(["slot %d with the code" % slot], flat.table, [(slot, code, 1, 0)])
+        self.refuses(["slot 0"], flat.table, [(0, "h", 1, 0), (0, "h", 1, 0)])
 
     def test_flatbuffers_cut_anywhere(self):
         data = flat_example()
@@ -1378,7 +1432,7 @@ class TensorTest(TestCase):
                 (5, "int64", ()), (5.0, "float64", ()), (True, "bool", ()), ([], "float64", (0,)),
                 ([[], []], "float64", (2, 0)), ([1, 2.5], "float64", (2,)),
                 ([True, 2], "int64", (2,)), ([True, False], "bool", (2,)),
-                ([1 << 63], "uint64", (1,)), ([[1], [2], [3]], "int64", (3, 1)),
+                ([1 << 63], "uint64", (1,)), ([(1 << 63) - 1], "int64", (1,)), ([[1], [2], [3]], "int64", (3, 1)),
                 ((1, (2,))[:1], "int64", (1,))):
             item = tensor(value)
             self.assertEqual((item.dtype, item.shape), (dtype, shape), value)
@@ -1446,6 +1500,9 @@ class TensorTest(TestCase):
         huge = load(dumps({"e": empty}, format="ztensor"))["e"]
         self.assertEqual((huge.tobytes(), list(huge.flat), huge.size), (b"", [], 0))
         self.refuses(["empty lists"], huge.tolist)
+        self.assertEqual(len(tensor([], "int8", [1 << 20, 0]).tolist()), 1 << 20)
+        self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
+        self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
         self.refuses(["empty lists"], tensor([], "float32", [1 << 40, 0]).tolist)
         if CPYTHON:  # a board's slices end at its machine word
             self.assertEqual(huge[5, 3:7].shape, (4, 0))
@@ -1464,6 +1521,7 @@ HARD = (  # rounding that goes wrong in two steps, at ties, at the ends
     (1 << 62) + (1 << 38) + 1, (1 << 62) + (1 << 38), (1 << 62) + (1 << 38) - 1,
     (1 << 60) + (1 << 36) + 1, 257 * 2 ** 40 + 1, 257 * 2 ** 40, 259 * 2 ** 40 - 1,
     0.1, 1 / 3, 1.0 + 2.0 ** -8, 1.0 + 2.0 ** -8 + 2.0 ** -40, 1.0 + 3 * 2.0 ** -8 - 2.0 ** -40,
+    (1 << 62) + (1 << 38) + 1023, 1.0 + 2.0 ** -8 + 2.0 ** -23 - 2.0 ** -30,
     1.0 + 2.0 ** -11, 1.0 + 2.0 ** -11 + 2.0 ** -30, 1.0 + 3 * 2.0 ** -11, 1.0 + 2.0 ** -24,
     65504.0, 65519.999, 65520.0, 65536, 3.3895313892515355e38, 3.3961775292304e38, 3.4e38,
     3.4028234663852886e38, 3.4028235677973366e38, 3.5e38, 1e300, 2.0 ** -149, 2.0 ** -150,
@@ -1516,7 +1574,8 @@ class CastTest(TestCase):
             self.assertEqual(whole[:len(data) // 2], b"".join(one_by_one))
 
     def test_bulk_casts_are_those_by_numbers(self):
-        for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF], []):
+        for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF],
+                       [1, 2, 0xFDFF], []):
             data = struct.pack("<%dH" % len(halves), *halves)
             wanted = struct.pack("<%df" % len(halves), *struct.unpack("<%de" % len(halves), data))
             wanted = [bits if h & 0x7FFF <= 0x7C00 else  # NaN: the bits of its fraction stay
@@ -1593,6 +1652,7 @@ class CastTest(TestCase):
 
 # As tensorfmt writes them (zTensor, layout "sparse"), and as ztensor 0.1.4 laid them out.
 CSR = {"values": [1.5, -2.0, 3.25, 8.0], "indptr": [0, 1, 1, 4], "indices": [2, 0, 3, 4]}
+CSR_INT = dict(CSR, values=[1, -2, 3, 8])
 COO = {"values": [1.5, -2.0, 3.25, 8.0], "coords": [[0, 1, 2, 2], [1, 4, 0, 3]]}
 CSR_DENSE = [[0.0, 0.0, 1.5, 0.0, 0.0], [0.0] * 5, [-2.0, 0.0, 0.0, 3.25, 8.0]]
 COO_DENSE = [[0.0, 1.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, -2.0], [3.25, 0.0, 0.0, 8.0, 0.0]]
@@ -1629,7 +1689,7 @@ class SparseTest(TestCase):
             for dtype in ("float32", "float64", "float16", "bfloat16", "int8"):
                 with self.subTest(parts=sorted(parts), dtype=dtype):
                     if dtype == "int8":
-                        parts = dict(parts, values=[1, -2, 3, 8])
+                        parts = dict(parts, values=CSR_INT["values"])
                         dense = [[int(x) for x in row] for row in dense]
                     made = self.make(parts, dtype)
                     self.assertEqual((made.tolist(), made[2].tolist()), (dense, dense[2]))
@@ -1704,7 +1764,9 @@ class SparseTest(TestCase):
         for data, layout, fields, key, parts, dense in (
                 (csr, "sparsecsr", {}, "indptr", CSR, CSR_DENSE),
                 (swapped, "sparsecsr", {"data_endianness": "big"}, "indptr", CSR, CSR_DENSE),
-                (coo, "sparsecoo", {}, "coords", COO, COO_DENSE)):
+                (coo, "sparsecoo", {}, "coords", COO, COO_DENSE),
+                (b"".join(values), "sparse", {"sparse_format": "coo", "coords": sum(
+                    COO["coords"], [])}, "coords", COO, COO_DENSE)):  # without nnz
             item = load(make_entry(data, dtype="float32", layout=layout, shape=[3, 5],
                                    **fields))["s"]
             self.assertEqual((item.tolist(), item.components[key].tolist()), (dense, parts[key]))
@@ -1979,6 +2041,66 @@ class SaveTest(TestCase):
         self.refuses(["mag", "tensorbuffers"], dumps, {}, format="gguf")
         self.refuses(["format=", ".bpk"], tensorfmt.save, io.BytesIO(), {})
         error_of(TypeError, dumps, {})
+
+    def test_limits_of_numbers(self):
+        """Tensors too large to make: of each pair the last that can be written and the first not."""
+        def write(kind, *rows):
+            items = [("t%d" % i, tensorfmt.Tensor("", dtype, shape, tensorfmt.Storage(
+                tensorfmt.Memory(b""), tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape))))
+                for i, (dtype, shape) in enumerate(rows)]
+            tensorfmt.find_format(kind).write(items, {}, {}, {})
+        big, huge = 1 << 32, 1 << 64
+        for kind, fine, wrong in (
+                ("mag", [("bool", ((1 << 63) - 1, 0))], [("bool", (1 << 63, 0))]),
+                ("ztensor", [("int8", (huge - 1, 0))], [("int8", (huge, 0))]),
+                ("burnpack", [("int8", (huge - 1, 0))], [("int8", (huge, 0))]),
+                ("tensorbuffers", [("int8", (big - 1, 0))], [("int8", (big, 0))]),
+                ("tensorbuffers", [("int16", (big // 2 - 1,))], [("int16", (big // 2,))]),
+                ("tensorbuffers", [("int8", (big - 5,)), ("int8", (1,))],
+                 [("int8", (big - 4,)), ("int8", (1,))]),
+                ("primitiv", [("float32", (big // 4 - 1,))], [("float32", (big // 4,))])):
+            write(kind, *fine)
+            self.refuses(["t%d" % (len(wrong) - 1)], write, kind, *wrong)
+        for dims in ((big - 1,), (1,) * 8):
+            data = dumps({}, format="primitiv", kind="shape", dims=dims, batch=big - 1)
+            self.assertSame(load(data).attrs["dims"], list(dims))
+        for number in ((huge - 1), huge):
+            item = {"w": tensor([1.0], "float32", param_id=number)}
+            if number < huge:
+                self.assertEqual(load(dumps(item, format="burnpack"))["w"].attrs["param_id"], number)
+            else:
+                self.refuses(["param_id"], dumps, item, format="burnpack")
+
+    @full
+    def test_limits_with_a_name(self):
+        three = [("t%d" % i, F32) for i in range(3)]
+        zt, bpk = dumps(three, format="ztensor"), dumps(three, format="burnpack")
+        shape = dumps({}, format="primitiv", kind="shape", dims=[1, 2, 3])
+        deep = {"a": [{"b": 1}]}
+        burn, csr = tensorfmt.Burnpack, tensor(dtype="int8", shape=(3, 5), components=CSR_INT)
+        for owner, name, most, call in (
+                (tensorfmt.ZTensor, "MAX_INDEX_BYTES", len(zt) - 64 * 3 - 4 - 8, lambda: load(zt)),
+                (burn, "MAX_METADATA_BYTES", struct.unpack_from("<I", bpk, 6)[0], lambda: load(bpk)),
+                (burn, "MAX_METADATA_BYTES", struct.unpack_from("<I", bpk, 6)[0],
+                 lambda: dumps(three, format="burnpack")),
+                (burn, "MAX_TENSORS", 3, lambda: load(bpk)),
+                (burn, "MAX_TENSORS", 3, lambda: dumps(three, format="burnpack")),
+                (tensorfmt, "MAX_DEPTH", 3, lambda: tensorfmt.cbor_dumps(deep)),
+                (tensorfmt, "MAX_MSGPACK_DEPTH", 3, lambda: tensorfmt.msgpack_dumps(deep)),
+                (tensorfmt, "MAX_MSGPACK_DEPTH", 3, lambda: tensorfmt.msgpack_loads(
+                    tensorfmt.msgpack_dumps(deep))),
+                (tensorfmt.Primitiv, "MAX_DIMS", 3, lambda: load(shape)),
+                (tensorfmt, "MAX_DENSE", 15, lambda: csr.tobytes())):
+            with self.subTest(limit=name):
+                with Changed(owner, name, most):
+                    call()
+                with Changed(owner, name, most - 1), self.assertRaisesRegex(
+                        ValueError, "%s|%d" % (name, most - 1)):
+                    call()
+        for most, kept in ((100, True), (99, False)) if ZSTD else ():
+            coded = load(dumps({"w": tensor(bytes(100))}, format="ztensor", encoding="zstd"))["w"]
+            with Changed(tensorfmt, "MAX_KEPT", most):
+                self.assertEqual((coded[0], coded[1:3].size, hasattr(coded, "_kept")), (0, 2, kept))
 
     def test_primitiv_shapes_and_batches_are_checked(self):
         for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
@@ -3396,6 +3518,24 @@ def run(*args):
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
 
+COMMANDS = (
+    "help", "frobnicate", "formats", "diff old.zt new.bpk", "diff new.bpk old.zt", "diff old.zt old.zt",
+    "diff seed_basic.mag m012_meta_only.mag", "explain --limit 3 seed_basic.mag",
+    "explain --tensor y seed_basic.mag", "explain --tensor z seed_basic.mag")
+OUTPUTS = """
+    EgZiig UJY81w ZJ1rMg ueMCKQ xAulYg bRIEGw 0Yj40A TqSpPw 5IQkOA EalQbg tYcamQ Ed2y/A Abea0w
+    dUMbwQ uxw1Zg kLTeQg hoyFiA GqZVuQ bgUe4w SxK9PA UDKk4g lWFDOg VHpzfA HPEsZA CAvBng H2EPTA
+    E9Jz9g LVC1Qg 6eWbNg N+wVvw 31TyPw AlLgEQ /uQygQ fWL8dw WWcMFQ DjD/bQ ubALvg ls1mOw UZkkkA
+    5y5Svw Sxa7Cw 0xSM3w JCEWZg S3+0dw sS+fOA CkgWrQ Bc9KuQ SsBU9g 3TPrYA XGfIEw EawIcw qpnm2w
+    7SZ+OA ae2X/Q ZB0uFg nXUx5Q PLg3vA 1IctIA pOl3HA mMnCgw u1iYIA F95OKQ iarQ1w gurNQA pjkg1A
+    ZKTaFA 6mUpRA fBk14g 4GTsOA 4FhRdg 6ttPSQ wGbQAQ RwB82w o5Cbug QJw5Fw Jstqqw aOUuDQ 1wZ+XQ
+    iU8wAQ jJuQWA 0vmrUw Kqi4Bw fYvz+w hDUIFg eBUF6g WcmbkA xBgHqw kl3TOA V2NaGA 5Wovbw dMZzdQ
+    KySDuw UCGJ2A v3bkYg JfiDyQ vT17rg 3uOCCQ 8JN6tg 00+oww yj1gBw Mkfmrw uCrg9g Uf04zA 0oIfSQ
+    l2JGNA t0utsA +K3j8Q EO29kg kfNd0g THRVqA x1Ww+g BFbIOA SQxRTQ hOSbhg JQaS4g ixQBkQ mqe5RA
+    U3JtZw vp9d8Q uqaEZA HAz/0g 1xv58g Yi01mg wKttOA 4qI7iw SvOLYw gbzUTg qXGNcg p8X5QA TnfvfQ
+    kKy+uQ qD9dbQ c9d8Sg VtpwwA HZKASA FugfZA ZK8JaQ mAsqBQ VaPGag Khy98w Rf4ZAw Koz5Vw"""
+
+
 @full
 class CommandTest(TestCase):
     def setUp(self):
@@ -3605,6 +3745,31 @@ class CommandTest(TestCase):
             out = self.prints("diff", "a.zt", "b.mag", code=code)
             for line in lines:
                 self.assertIn(line, out)
+
+    def test_all_outputs_have_been_looked_at(self):
+        tensorfmt.save("old.zt", many_tensors(12))
+        tensorfmt.save("new.bpk", dict(many_tensors(11), more=tensor([True, False], "bool")))
+        groups = [[line] for line in COMMANDS]
+        for _, title, _, _ in FILES:
+            if ZSTD or "zstd" not in [item.stored.encoding for item in load(title).values()]:
+                groups.append([line + title for line in (
+                    "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
+                    "explain --html page.html ", "verify ")])
+        for name, data, _, _, _ in bad_files():
+            if "zstd" not in name:
+                write_file(name, data)
+                groups.append(["explain|" + name, "verify|" + name, "ls|" + name,
+                               "explain|--html|page.html|" + name])
+        texts = []
+        for lines in groups:
+            text = ""
+            for line in lines:
+                code, out, err = run(*line.split("|" if "|" in line else " "))
+                page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
+                out = "".join([row for row in out.splitlines(True) if " upstream " not in row])
+                text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
+            texts.append(text)
+        self.assertSeen(texts, "OUTPUTS", OUTPUTS)
 
     def test_formats_and_demo(self):
         out = self.prints("formats")
