@@ -1245,6 +1245,9 @@ class RoundTripTest(TestCase):
             with self.subTest(block=block), Changed(tensorfmt, "BLOCK", block):
                 cubed = load(dumps({"w": item}, format="primitiv"))["w"]
                 self.assertEqual(cubed.tobytes(), data)
+                if ZSTD:  # decoded into a file where it is large
+                    coded = load(dumps({"w": item}, format="ztensor", encoding="zstd"))
+                    self.assertEqual(load(dumps(coded, format="primitiv"))["w"].tobytes(), data)
                 self.assertEqual(cubed[::-1, 2:, ::2].tobytes(), item[::-1, 2:, ::2].tobytes())
                 swapped = dumps({"w": item}, format="ztensor", data_endianness="big",
                                 checksum="crc32c")
@@ -1333,7 +1336,22 @@ def random_keys(draw, shape):
     return (given[0] if len(given) == 1 else tuple(given)), keys
 
 
+SHOWN = (  # what stands for a value in a message
+    (1 << 128, "an integer of more than 128 bits"), ((1 << 128) - 1, "%d" % ((1 << 128) - 1)),
+    (-(1 << 128), "an integer of more than 128 bits"), (1 - (1 << 128), "%d" % (1 - (1 << 128))),
+    (b"a" * 16, "b'%s'" % ("a" * 16)), (b"a" * 17, "17 bytes"), ([[[[[1]]]]], "[[[[...]]]]"),
+    ([1] * 20, "[%s]" % ", ".join("1" * 20)), ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
+    (["a" * 99], "['%s']" % ("a" * 60)), ("a" * 58, "'%s'" % ("a" * 58)),
+    ("a" * 59, "'%s..." % ("a" * 56)), (Map([(1, [2])] * 1), "{1: [2]}"), (None, "None"),
+    (Map([(i, 0) for i in range(8)]), "{%s}" % ", ".join(["%d: 0" % i for i in range(8)])),
+    (Map([(i, 0) for i in range(9)]), "{%s, ...}" % ", ".join(["%d: 0" % i for i in range(8)])))
+
+
 class TensorTest(TestCase):
+    def test_values_in_messages(self):
+        for value, text in SHOWN:
+            self.assertEqual(tensorfmt.show(value), text)
+
     def kinds_of_storage(self, data, shape):
         whole = tensor(data, "float32", shape)
         made = [whole, load(dumps({"t": whole}, format="ztensor", data_endianness="big"))["t"],
@@ -1662,7 +1680,7 @@ SPARSE_ERRORS = (  # what is wrong, shape, components, words of the message
     ("first pointer", (3, 5), dict(CSR, indptr=[1, 1, 1, 4]), "from 0"),
     ("last pointer", (3, 5), dict(CSR, indptr=[0, 1, 1, 3]), "from 0"),
     ("falling", (3, 5), dict(CSR, indptr=[0, 2, 1, 4]), "falls"),
-    ("column", (3, 4), CSR, "outside"),
+    ("column", (3, 4), CSR, "outside"), ("too many", (1, 1), COO, "twice"),
     ("column twice", (3, 5), dict(CSR, indices=[2, 0, 0, 4]), "twice"),
     ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "columns"),
     ("coordinate", (3, 4), COO, "outside"),
@@ -1801,6 +1819,8 @@ class SparseTest(TestCase):
         self.assertIn("encoding 'sparse'", error_of(Unsupported, item.tobytes).what)
         again = load(dumps(load(data), format="ztensor"))["a"]
         self.assertEqual((bytes(again.raw), again.attrs["encoding"]), (bytes(item.raw), "sparse"))
+        self.refuses(["copied as it is stored"], dumps, load(data), format="ztensor", checksum="none",
+                     data_endianness="little")
         self.assertFalse("todense" in self.refuses(["'a'"], dumps, load(data), format="mag"))
         self.assertTrue(tensorfmt.verify(data))
 
@@ -1927,6 +1947,9 @@ class QuantizedTest(TestCase):
                 if CPYTHON:
                     self.assertEqual(dumps(load(data), format="burnpack"), data)
         item = load(make_burnpack(("q", [4], QUANTIZED[0][2], "0102030405")))["q"]
+        self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", (0,), burn_dtype="QFloat")
+        self.refuses(["needs bytes"], tensor, b"", "qfloat", None, burn_dtype={"QFloat": {}})
+        self.refuses(["needs bytes"], tensor, b"", "qfloat", 0, burn_dtype={"QFloat": {}, "more": {}})
         self.assertIn("needs 8", str(error_of(Unsupported, item.dequantize)))  # stays opaque
 
     @full
@@ -2012,6 +2035,9 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"metadata": {"name": "x"}}, ("'name'", "'model'")),
     ("tensorbuffers", {"w": F32}, {"sort": "yes"}, ("sort",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("[128]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("[18446744073709551616]",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")))
 
 
@@ -2037,6 +2063,13 @@ class SaveTest(TestCase):
                 self.refuses(["'flavour'"], dumps, {}, format=kind, attrs={"flavour": 1})
         for wrong in ({5: F32}, [("w", object())], [5]):
             error_of(TypeError, dumps, wrong, format="mag")
+        error_of(TypeError, dumps, {}, format="mag", metadata=5)
+        error_of(TypeError, tensorfmt.save, 5, {}, format="mag")
+        self.refuses(["leaves them out"], dumps, load(dumps({}, format="primitiv", kind="shape", dims=1)),
+                     format="primitiv", kind="model")
+        with Changed(tensorfmt.find_format("tensorbuffers"), "hash_name", lambda raw, h=0: 5):
+            self.refuses(["'b'", "the same id as 'a'"], dumps, [("a", F32), ("b", F32)],
+                         format="tensorbuffers")
         self.refuses(["'w'", "ragged"], dumps, {"w": [[1], [2, 3]]}, format="mag")
         self.refuses(["mag", "tensorbuffers"], dumps, {}, format="gguf")
         self.refuses(["format=", ".bpk"], tensorfmt.save, io.BytesIO(), {})
@@ -2399,6 +2432,10 @@ class ConvertTest(TestCase):
             summary = converted(dumps({"w": item}, format="mag"), "burnpack",
                                 cast={"float32": "bfloat16"})[1]
             self.assertEqual(summary.cast, [("w", "float32", "bfloat16", exact)], bits)
+        far = dumps({"w": [[(1 << 63) - 1, 0], [0, 1]]}, format="ztensor")
+        file, summary = converted(far, "primitiv", cast="float32")
+        self.assertEqual(summary.cast, [("w", "int64", "float32", False)])
+        self.assertEqual(file["w"].tolist(), [[2.0 ** 63, 0.0], [0.0, 1.0]])
         late = dumps({"w": tensor([-0.0] * 40000 + [300.0])}, format="ztensor")  # -0.0: inexact
         self.refuses(["300"], converted, late, "ztensor", cast={"float64": "uint8"})
 
@@ -2532,9 +2569,11 @@ def bad_files():
     wide = dumps([("a", F32), ("d", tensor([1], "uint8", (1,) * 64))], format="tensorbuffers",
                  sort=False)
     shape_at = wide.index(struct.pack("<3I", 64, 1, 1))
+    twice = patched(dumps({}, format="mag", metadata={"a": 1, "b": 2}), (8, "00" * 4), (57, "61"))
     tensor_1 = "91ce00000001 ce00000001 c404 0000803f"
     bad, unsupported = (
         ("nothing", b"", "magic", 0), ("no tensor file", b"PK\3\4 and so on", "magic", 0),
+        ("LFS", b"version https://git-lfs.github.com/spec/v1", "magic", 0),
         ("zt: not of digits", b"ZTEN000\xb1" + bytes(20), "magic", 0),
         ("mag: header cut", mag[:23], "aux", 20),
         ("mag: version 0", spec_mag((4, "00000000")), "version", 4),
@@ -2542,6 +2581,8 @@ def bad_files():
         ("mag: a letter of a key", patched(mag, (63, "7a")), "checksum", 8),
         ("mag: 2**32-1 tensors", patched(mag, (12, "ffffffff")), "num_tensors", 12),
         ("mag: 2**32-1 metadata", patched(mag, (16, "ffffffff")), "num_meta_kv", 16),
+        ("mag: metadata twice", patched(twice, (8, tohex(struct.pack("<I", tensorfmt.crc32(twice))))),
+         "metadata[1].key", 57),
         ("mag: key not UTF-8", spec_mag((63, "ff")), "tensors[0].key", 63),
         ("mag: two of a name", spec_mag((137, "78")), "tensors[1].key", 137),
         ("mag: dimension -2", spec_mag((64, "feffffffffffffff")), "tensors[0].shape", 64),
@@ -2569,6 +2610,10 @@ def bad_files():
         ("zt: nothing behind the end", ztensor(offset=1 << 20, size=0, shape=[0]),
          "index[0].offset", 89),
         ("zt: shape wraps", ztensor(size=0, shape=[1 << 32, 1 << 32]), "index[0].size", 98),
+        ("zt: 2**64 bytes", ztensor(size=0, shape=[1 << 31, 1 << 31]), "index[0].size", 98),
+        ("zt: dimension 2**64", ztensor_raw(tensorfmt.cbor_dumps([{"shape": "?"}]).replace(
+            b"\x61?", b"\x81\xc2\x49\1" + bytes(8))), "index[0].shape", 82),
+        ("zt: null", ztensor(layout=None), "index[0].layout", 139),
         ("zt: dimension -1", ztensor(shape=[-1]), "index[0].shape", 118),
         ("zt: layout a number", ztensor(layout=5), "index[0].layout", 139),
         ("zt: byte order", ztensor(data_endianness="Big"), "index[0].data_endianness", 139),
@@ -2590,6 +2635,8 @@ def bad_files():
         ("primitiv: empty key", primitiv(0x300, "0190" + tensor_1 + "00"), "params[0].key", 16),
         ("primitiv: parameter twice", primitiv(0x300, "02" + ("91a177" + tensor_1 + "00") * 2),
          "params[1].key", 37),
+        ("primitiv: key a str", primitiv(0x300, "02 91a177" + tensor_1 + "ce00000000 a0" + "a161" * 16
+                                         + tensor_1 + "ce00000000"), "params[1].key", 41),
         ("primitiv: config over", primitiv(0x400, "81a161cf0000000100000000 80"),
          "uint_configs[0].value", 18),
         ("bpk: BURN", b"BURN" + tiny[4:], "magic", 0),
@@ -2628,6 +2675,10 @@ def bad_files():
         ("tbs: shape wraps", flat_file((128, "02000040")), "tensors[0].data_size", 104)), (
         ("mag: MAG&", b"MAG&" + mag[4:], "magic", 0),
         ("mag: version 300", spec_mag((4, "2c010000")), "version", 4),
+        ("mag: version 100", spec_mag((4, "64000000")), "version", 4),
+        ("mag: snapshot 100", spec_mag((4, "64000000"), (32, "53525021")), "version", 4),
+        ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40")), "tensors[0].data_offset",
+         71),
         ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
         ("mag: metadata type", spec_mag((24, "03000000")), "metadata[0].type", 24),
         ("mag: dtype 4", spec_mag((112, "04")), "tensors[0].dtype", 112),
@@ -2644,6 +2695,58 @@ def bad_files():
         ("tbs: 65 dimensions", patched(wide, (shape_at, "41")), "tensors[1].shape", shape_at))
     return [row[:2] + (FormatError,) + row[2:] for row in bad] + [
         row[:2] + (Unsupported,) + row[2:] for row in unsupported]
+
+
+def odd_files():
+    """Return rows (name, bytes) of files that can be read, with much that is not usual."""
+    usual = {"offset": 64, "size": 16, "dtype": "float32", "encoding": "raw", "shape": [2, 4]}
+    pointers, place = [0, 1, 4], {"offset": 64, "size": 16}
+    wrong = [dict(dict(usual, name="s%d" % i, layout="sparse"), **row) for i, row in enumerate((
+        {"sparse_format": "ellpack"}, {"sparse_format": 5}, {"sparse_format": "coo", "nnz": "4"},
+        {"sparse_format": "coo", "nnz": 9}, {"sparse_format": "coo", "nnz": 3, "coords": [0] * 6},
+        {"sparse_format": "coo", "coords": [0, 0, 1, 1, 0, 1, 2, 3]},
+        {"sparse_format": "coo", "encoding": "lz4"}, {"sparse_format": "coo", "nnz": 4},
+        {"layout": "sparsecsr", "shape": [2]}, {"layout": "sparsecsr"}, {"layout": "sparsecoo"},
+        {"layout": "sparsecsr", "dtype": "float64", "size": 12, "data_endianness": "big"},
+        {"layout": "sparsecsr", "shape": [1, 4]}, {"dtype": "float8"}))]
+    wrong += [dict(dict(usual, name="c%d" % i, layout="sparse", sparse_format="csr",
+                        indices=[0, 0, 1, 2]), indptr=pointers, **row) for i, row in enumerate((
+        {"nnz": 3}, {"shape": [2]}, {"shape": [3, 4]}, {"shape": [2, 1]}, {"nnz": 4}))]
+    wrong += [dict(dict(usual, name="p%d" % i, layout="sparse", sparse_format="csr"),
+                   indptr=indptr, **row) for i, (indptr, row) in enumerate((
+        (pointers, {}), (5, {}), ({"offset": 64}, {}), (dict(place, size=24), {}),
+        (dict(place, offset=80), {}), (dict(place, dtype="int8"), {}),
+        (dict(place, encoding="lz4"), {}), (place, {}), (place, {"shape": [1, 4]}),
+        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {})))]
+    fine = dict(usual, shape=[4])
+    raw = b"\xbf" + b"".join([tensorfmt.cbor_dumps(part) for pair in dict(fine, name="a").items()
+                              for part in pair]) + unhex(
+        "6174 d82a 01 6162 7f 6161 ff 6163 5f 4101 42ffff ff 6164 a2 f5 01 c7 6178 9f ff 6165 f7 ff")
+    bits = [("b%d" % i, [1], code, "01020304") for i, code in enumerate((
+        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3][2]))] + [
+        ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
+    names = [("n\n" + "x" * 90, F32), (" " * 3, F32), ("", F32), ("&<", tensor([NAN, -0.0, INF, 1.0]))]
+    spans = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
+    spans = dict([("t%d" % i, {"dtype": "U8", "shape": [b - a], "data_offsets": [a, b]})
+                  for i, (a, b) in enumerate(spans)])
+    sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
+        "crc32c:0x1", "crc32c:", "sha256:00", "md5:1", "crc32c:0X0cc8B32e", "sha256:" + "0" * 64))]
+    steps = [{"id": i, "operation": -i, "output": 9, "input_operations": [1] * i} for i in range(3)]
+    sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
+              ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
+    many = dict([("key%d" % i, i) for i in range(21)])
+    return [
+        ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
+        ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
+        ("names.tbs", dumps(names, format="tensorbuffers", operations=steps, metadata={"model": "m"})),
+        ("spans.bpk", burnpack({"tensors": spans}, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
+        ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
+        ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
+        ("packed.bpk", burnpack({"tensors": {"w": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}},
+                                 "metadata": {"version": "0.19.1"}}, b"")[:-100].rstrip(b"\0") + b"abc"),
+        ("scalars.bpk", dumps({}, format="burnpack", scalars=dict(
+            [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
+        ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer", metadata=dict(many, x=0.5)))]
 
 
 def wrong_files():
@@ -3518,22 +3621,34 @@ def run(*args):
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
 
-COMMANDS = (
-    "help", "frobnicate", "formats", "diff old.zt new.bpk", "diff new.bpk old.zt", "diff old.zt old.zt",
-    "diff seed_basic.mag m012_meta_only.mag", "explain --limit 3 seed_basic.mag",
-    "explain --tensor y seed_basic.mag", "explain --tensor z seed_basic.mag")
+COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | diff new.bpk old.zt
+    diff old.zt old.zt | diff --quiet old.zt old.zt | diff seed_basic.mag m012_meta_only.mag
+    diff seed_basic.mag v021_tiny.bpk | diff dtypes.bpk dtypes.bpk | diff dtypes.bpk head_quant.bpk
+    diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
+    ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1 | get large.zt w --rows 1:
+    get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats | explain --limit 3 seed_basic.mag
+    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
+    explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
+    explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
+    convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
+    convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
+    convert custom_fields.zt new.zt --only a | convert names.zt new.primitiv --set flat=True --drop"""
 OUTPUTS = """
-    EgZiig UJY81w ZJ1rMg ueMCKQ xAulYg bRIEGw 0Yj40A TqSpPw 5IQkOA EalQbg tYcamQ Ed2y/A Abea0w
-    dUMbwQ uxw1Zg kLTeQg hoyFiA GqZVuQ bgUe4w SxK9PA UDKk4g lWFDOg VHpzfA HPEsZA CAvBng H2EPTA
-    E9Jz9g LVC1Qg 6eWbNg N+wVvw 31TyPw AlLgEQ /uQygQ fWL8dw WWcMFQ DjD/bQ ubALvg ls1mOw UZkkkA
-    5y5Svw Sxa7Cw 0xSM3w JCEWZg S3+0dw sS+fOA CkgWrQ Bc9KuQ SsBU9g 3TPrYA XGfIEw EawIcw qpnm2w
-    7SZ+OA ae2X/Q ZB0uFg nXUx5Q PLg3vA 1IctIA pOl3HA mMnCgw u1iYIA F95OKQ iarQ1w gurNQA pjkg1A
-    ZKTaFA 6mUpRA fBk14g 4GTsOA 4FhRdg 6ttPSQ wGbQAQ RwB82w o5Cbug QJw5Fw Jstqqw aOUuDQ 1wZ+XQ
-    iU8wAQ jJuQWA 0vmrUw Kqi4Bw fYvz+w hDUIFg eBUF6g WcmbkA xBgHqw kl3TOA V2NaGA 5Wovbw dMZzdQ
-    KySDuw UCGJ2A v3bkYg JfiDyQ vT17rg 3uOCCQ 8JN6tg 00+oww yj1gBw Mkfmrw uCrg9g Uf04zA 0oIfSQ
-    l2JGNA t0utsA +K3j8Q EO29kg kfNd0g THRVqA x1Ww+g BFbIOA SQxRTQ hOSbhg JQaS4g ixQBkQ mqe5RA
-    U3JtZw vp9d8Q uqaEZA HAz/0g 1xv58g Yi01mg wKttOA 4qI7iw SvOLYw gbzUTg qXGNcg p8X5QA TnfvfQ
-    kKy+uQ qD9dbQ c9d8Sg VtpwwA HZKASA FugfZA ZK8JaQ mAsqBQ VaPGag Khy98w Rf4ZAw Koz5Vw"""
+    tYcamQ Ed2y/A Abea0w dUMbwQ uxw1Zg kLTeQg hoyFiA GqZVuQ bgUe4w SxK9PA UDKk4g lWFDOg VHpzfA
+    HPEsZA CAvBng H2EPTA E9Jz9g LVC1Qg 6eWbNg N+wVvw 31TyPw AlLgEQ /uQygQ fWL8dw WWcMFQ DjD/bQ
+    ubALvg ls1mOw UZkkkA 5y5Svw Sxa7Cw 0xSM3w JCEWZg S3+0dw sS+fOA CkgWrQ vsX5Dw Bc9KuQ SsBU9g
+    3TPrYA XGfIEw EawIcw qpnm2w 7SZ+OA e6zoqg ae2X/Q ZB0uFg nXUx5Q PLg3vA 1IctIA pOl3HA mMnCgw
+    u1iYIA F95OKQ iarQ1w gurNQA pjkg1A ZKTaFA 6mUpRA fBk14g 4GTsOA 4FhRdg 6ttPSQ wGbQAQ RwB82w
+    o5Cbug QJw5Fw Jstqqw aOUuDQ 1wZ+XQ ljSCew x0biJw tRX/Xg iU8wAQ jJuQWA 0vmrUw Kqi4Bw fYvz+w
+    hDUIFg eBUF6g WcmbkA xBgHqw kl3TOA V2NaGA 5Wovbw dMZzdQ KySDuw UCGJ2A v3bkYg JfiDyQ szlyZg
+    vT17rg 3uOCCQ 8JN6tg 00+oww yj1gBw Mkfmrw uCrg9g Uf04zA 0oIfSQ l2JGNA t0utsA +K3j8Q EO29kg
+    kfNd0g THRVqA x1Ww+g BFbIOA SQxRTQ hOSbhg JQaS4g ixQBkQ mqe5RA U3JtZw vp9d8Q uqaEZA HAz/0g
+    1xv58g Yi01mg wKttOA 4qI7iw SvOLYw gbzUTg qXGNcg p8X5QA TnfvfQ kKy+uQ VxfO8A LqtqBw huDbgQ
+    qD9dbQ c9d8Sg VtpwwA HZKASA FugfZA ZK8JaQ mAsqBQ VaPGag Khy98w Rf4ZAw Koz5Vw 0L51WQ UgdFgA
+    Iuawhg AT4q4Q I9el6w +ecfqg saL2Rw cTrfEA tufFhA 31TAcA 2lIUkg e7dM2g EgZiig UJY81w ZJ1rMg
+    YIj7rw ueMCKQ xAulYg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong d7gLkw YtG7nA eTVa8A
+    Y/SmIA ou4Rtw 1U0b4A zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA 5IQkOA EalQbg bjTyDg 6KrxkA
+    Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
 
 
 @full
@@ -3564,6 +3679,7 @@ class CommandTest(TestCase):
         self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
         self.assertTrue(err.startswith("error: absent.zt: "))
         self.assertEqual(run("python3", script, "frobnicate")[0], 2)
+        self.assertIn(", sha256 ", self.prints("--version"))
         code, out, err = run("python3", "-I", "-S", script, "demo")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("all 5 formats written, listed, verified, explained and read back", out)
@@ -3717,7 +3833,9 @@ class CommandTest(TestCase):
                             (("convert", "v021_basic.bpk", "new.xyz"), "suffix"),
                             (("ls", "sorted_one.tbs", "--layout", "packed"), "'layout'"),
                             (("ls",), "usage"), (("ls", "--sort", "colour", "x"), "usage"),
-                            (("get", "x"), "usage"), (("convert", "x"), "usage")):
+                            (("get", "x"), "usage"), (("ls", "x", "--limit", "-1"), "usage"),
+                            (("get", "x", "x", "--rows", "::0"), "usage"),
+                            (("get", "x", "x", "--rows", "1:2:3:4"), "usage"), (("convert", "x"), "usage")):
             code, out, err = run(*wrong)
             self.assertEqual((code, word != "usage" or out), (2, word != "usage" or ""), wrong)
             self.assertIn(word, err)
@@ -3727,6 +3845,14 @@ class CommandTest(TestCase):
             code, _, err = run(*args)
             self.assertEqual((code, err[:7]), (wanted, "error: "), args)
             self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
+
+    def test_progress(self):
+        import time
+        usual, errors = sys.stderr, io.StringIO()
+        with Changed(time, "time", iter((0, 1, 1.5, 1.5, 3, 3)).__next__), Changed(sys, "stderr", errors):
+            pieces = [len(piece) for piece in tensorfmt.progress(iter([bytes((32 << 20) + 1)]))]
+        self.assertEqual((pieces, sys.stderr), ([1 << 24, 1 << 24, 1], usual))
+        self.assertEqual(errors.getvalue(), "\r32 MB \r32 MB \r            \r")
 
     def test_diff(self):
         both = {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}
@@ -3747,19 +3873,21 @@ class CommandTest(TestCase):
                 self.assertIn(line, out)
 
     def test_all_outputs_have_been_looked_at(self):
+        tensorfmt.save("large.zt", {"w": tensor(list(range(6000)), "int16", (2, 3000)), "s": F32[0]})
         tensorfmt.save("old.zt", many_tensors(12))
         tensorfmt.save("new.bpk", dict(many_tensors(11), more=tensor([True, False], "bool")))
-        groups = [[line] for line in COMMANDS]
+        groups = []
         for _, title, _, _ in FILES:
             if ZSTD or "zstd" not in [item.stored.encoding for item in load(title).values()]:
                 groups.append([line + title for line in (
                     "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
                     "explain --html page.html ", "verify ")])
-        for name, data, _, _, _ in bad_files():
+        for name, data in [row[:2] for row in bad_files()] + odd_files():
             if "zstd" not in name:
                 write_file(name, data)
                 groups.append(["explain|" + name, "verify|" + name, "ls|" + name,
                                "explain|--html|page.html|" + name])
+        groups += [[line.strip()] for line in COMMANDS.replace("\n", "|").split("|")]
         texts = []
         for lines in groups:
             text = ""
@@ -3962,6 +4090,8 @@ class PeerTest(TestCase):
                         self.assertEqual(item.tobytes(), numpy.ascontiguousarray(array).astype(
                             numpy.dtype(code).newbyteorder("<")).tobytes())
                         self.assertEqual(item.tolist(), array.tolist())
+        wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
+        self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
         error_of(TypeError, tensor, numpy.array(["text"]))
         error_of(TypeError, tensor, numpy.array([1j]))
         file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
