@@ -2725,8 +2725,10 @@ def odd_files():
     spans = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
     spans = dict([("t%d" % i, {"dtype": "U8", "shape": [b - a], "data_offsets": [a, b]})
                   for i, (a, b) in enumerate(spans)])
+    digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
     sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
-        "crc32c:0x1", "crc32c:", "sha256:00", "md5:1", "crc32c:0X0cc8B32e", "sha256:" + "0" * 64))]
+        "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
+        "", "sha256", "crc32c:", "sha256:00", "crc32c:0x1", "crc32c:+1", "sha256:" + "0" * 64))]
     steps = [{"id": i, "operation": -i, "output": 9, "input_operations": [1] * i} for i in range(3)]
     sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
               ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
@@ -3098,20 +3100,6 @@ EXPLAINED = {  # offset, bytes and name of every field of small files
         96 8 tensors[1].numel | 104 8 tensors[1].data_offset | 112 16 tensors[1].shape
         128 4 tensors[1].key_length | 132 1 tensors[1].key | 133 59 padding | 192 12 data x
         204 52 padding | 256 16 data y | 272 48 padding"""}
-MEANINGS = {  # of fields of small files, as a person reads them
-    "m012_mixed.mag": {"checksum": "CRC-32 of the index", "tensors[0].numel": "elements",
-                       "tensors[0].data_offset": "offset in the file"},
-    "mixed.zt": {"index": "one map per tensor", "index[0].dtype": "type of the elements",
-                 "index[3].checksum": "of the stored bytes", "index_size": "bytes of CBOR before"},
-    "custom_nested.zt": {"index[0].zz.ab": "custom field"},
-    "param_3x2x2_stat.primitiv": {"dims": "dimensions", "dims[0]": "dimension", "N": "statistics",
-                                  "batch": "samples", "stats[0].key": "name of the statistic"},
-    "v021_tiny.bpk": {"item": "three maps", "tensors.w": "entry of a tensor",
-                      "tensors.w.data_offsets": "bytes from DS, [start, end)",
-                      "tensors.w.param_id": "Burn's own id of it", "metadata.k": "of the user"},
-    "head_quant.bpk": {"tensors.q.dtype.QFloat.value": "type of the values"},
-    "sorted_one.tbs": {"tensors[0].id": "hash of the name",
-                       "metadata_size": "bytes of FlatBuffer"}}
 WIRE_TYPES = r"""(unsigned|negative|integer|u?int\d*|float\d*|text|str|bytes?|bin|array|list|map
     |bool|simple|tag|nil|null|string|vector|value|item|ext)( of \d+)?(, \d+ (items?|bytes?))?"""
 
@@ -3157,9 +3145,6 @@ class ExplainTest(TestCase):
                     if field.doc != "bytes" or not isinstance(field.value, int):  # their number
                         self.assertIs(re.match("(%s)$" % WIRE_TYPES, field.doc, re.X), None,
                                       "%s: %r means %s" % (title, field, field.doc))
-            for name, wanted in MEANINGS.get(title, {}).items():
-                found = [field.doc for field in fields if field.name == name]
-                self.assertEqual(found[:1], [wanted], "%s: %s" % (title, name))
 
     def test_a_container_has_the_number_of_its_items(self):
         many = [("t%03d" % i, tensor([1], "uint8")) for i in range(494)]
@@ -3176,19 +3161,6 @@ class ExplainTest(TestCase):
             for name in wanted:
                 found = [field.value for field in fields if field.name == name]
                 self.assertSame(found[0], wanted[name], name)
-
-    def test_wire_shows_every_token_of_the_index(self):
-        data = dumps({"a": tensor([1.0], "float32")}, format="ztensor")
-        tokens = [(field.name, field.value) for field in tensorfmt.explain(data, wire=True)]
-        for token in (("array(1)", None), ("map(*)", None), ("text(4)", "name"),
-                      ("text(1)", "a"), ("unsigned", 64), ("break", None)):
-            self.assertIn(token, tokens)
-        index = tensorfmt.FieldTrace(True)
-        tensorfmt.cbor_read(unhex("9f 7f 6161 6162 ff ff"),
-                            token=index.cbor(0, "index", ("", None), 1))
-        self.assertEqual([(f.offset, f.nbytes, f.name) for f in tensorfmt.sort_fields(
-            index.fields)], [(0, 1, "array(*)"), (1, 1, "text(*)"), (2, 2, "text(1)"),
-                             (4, 2, "text(1)"), (6, 1, "break"), (7, 1, "break")])
 
     def test_fields_know_their_tensor(self):
         alike = ["model.encoder.layers.10.self_attention.query_projection." + end
@@ -3267,16 +3239,6 @@ class VerifyTest(TestCase):
         report = tensorfmt.verify(burnpack({"tensors": rows}))  # goes on after a fault
         self.assertEqual(sorted([error.tensor for error in report.errors]), ["b", "c"])
 
-    def test_checksum_texts(self):
-        digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
-        for text, word in (("crc32c:0X" + digits, "ok"), ("crc32c:" + digits, "ok"),
-                           ("md5:" + digits, "-"), ("CRC32C:" + digits, "-"), ("crc32c", "-"),
-                           ("", "-"), ("sha256", "-"), ("md5:00", "-"), ("crc32c:", "FAIL"),
-                           ("sha256:00", "FAIL")):
-            with self.subTest(text=text):
-                data = ztensor(checksum=text)
-                self.assertEqual(bool(tensorfmt.verify(data)), word != "FAIL")
-                self.assertIn((word, "checksums"), self.rows(data))
 
 
 # -- [12] the file itself ------------------------------------------------------------------------
@@ -3629,6 +3591,10 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
     explain --limit 3 seed_basic.mag
     explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
+    explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
+    diff d.zt f.zt | diff f.zt d.zt
+    ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
+    verify --quiet broken.zt sorted_one.tbs | verify sorted_one.tbs broken.zt --json
     explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
     explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
     convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
@@ -3638,19 +3604,20 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
 OUTPUTS = """
     NzhSEw LO6qLA tJ43SA QkqWmA SlrXtA O2kwAQ T/gOtg cDQz8Q ReZ9Qw /TaCOQ lvesxQ oYttpQ EsxMbA
     wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ KMtnLw 3g/gig O3hppg HQtGsA ffBbWw 8KzOkw
-    Kzf8fA RwPCQg jglbhA YOKCdw cnHLlQ y23V5w sdFrEg v4C7vw YpBt3A DpX1bQ NiOtXg PRIZlA rmkr7g
-    omADWQ tgNMew 5AukWQ Gsg6pg zJY18g dmLg8Q uw6Xyg fhQekQ wbSEQg Hw/PaA xwgs8w hTQl4Q hiUWbw
-    488s1A /trjqw oUSVHg uYXd2A 21bhTQ F2cpaQ uz3R9Q SwynhQ 9z1N2g T3iChA HSKojQ WpdSXg YuT8Pw
-    cu+Mlg CkPm6A EVLG+Q jaUXPw bI6oig lpoM7w xHhmVQ VyjBVw KOAguw EYdI1Q wsJtPA pzRe8Q gROI6w
-    9SCSyA Z9UA8A 1Cc7tA GOxwpg GOBZqQ sXRJxA d7QJAg +7OGIQ 24hL9Q rMl25A PO/8IA XDHPwg 4RheXw
-    HLFdjg TGoAsg ZwaGfw u6Lnzg hc4QWA 0mdt7A 7Odkqw pUhtdg BRREwg OKumdw 6d9hAA 6KNhkw WpFS0w
-    LY5I2g LdkPNg 0gTerA Cf+YwA 9cm4KQ plglbw 6EUyAQ pgXHeQ aWEP5A n+dPYw peV5EQ yTKKIw sH/9Rg
-    xsfbMg oQRqSQ PEry9w mRa2gA VZMyZw sWhVVA 9HStNQ Dv2gkA CJXNYA CJpkDQ 0IDnWQ Ag5FGw /Cz3nw
-    4v3ZhQ QXX6Zg scUbsA kUALdg B6lkbQ 2jQKHg A0wjXw A0BODQ zgH+TA d4CA/A 0gwh9A 2Bu2lQ Ny3hjQ
-    Nfuzdg WY7CkQ Ns6yhA KwElhQ 4jlJFA 9Y57cw iE14bQ Bqsf4g m0WFJw lu7ITA EgZiig UJY81w ZJ1rMg
-    YIj7rw pHUIkw uUzaFQ bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A
-    dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA 5IQkOA EalQbg P+pAEg uO/uAw
-    Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
+    Kzf8fA RwPCQg jglbhA YOKCdw cnHLlQ y23V5w sdFrEg v4C7vw 3YPFbg bYpkcw YzFwHg rtbSKQ 54DoLg
+    VTWGug hZ3D9g SFkzWA KHizKA B1NhUg miD1eA YA2kkg nnWM2Q XGTaCg W620lg FxZ0jw pDcRrg 8tVBYQ
+    kWymIQ i3cP/w l4C4lg DrJX1Q 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A Vh49OA
+    3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA H9/m5A
+    n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A i21gVQ
+    fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA EbJAtA
+    iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ 0/rs6g
+    Rbf2jg dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA pr/Hww qeM5Hw
+    A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g CflXgg FPuddA
+    v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig UJY81w ZJ1rMg
+    YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A
+    dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg r08LHQ
+    aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw Il8Nyg ZNSdBQ
+    GY2omA MTxVzQ Ut4fRA"""
 
 
 @full
@@ -3698,27 +3665,6 @@ class CommandTest(TestCase):
             self.assertEqual(process.stderr.read(), b"")
         self.assertEqual(process.returncode, 0)
 
-    def test_ls(self):
-        import json
-        for kind, title, data, wanted in FILES:
-            out, parsed = self.prints("ls", title), json.loads(self.prints("ls", "--json", title))
-            with self.subTest(file=title):
-                self.assertTrue(out.startswith(title + ": " + tensorfmt.find_format(kind).TITLE))
-                for name, (dtype, shape, _) in wanted.items():
-                    row, = [line for line in out.split("\n")
-                            if line.endswith((" " + name, " " + repr(name)))]
-                    self.assertIn(dtype, row)
-                    self.assertIn(str(list(shape)), row)
-                self.assertEqual((parsed["file"], parsed["bytes"]), (title, len(data)))
-                self.assertEqual([(row["name"], row["dtype"], tuple(row["shape"]))
-                                  for row in parsed["tensors"]],
-                                 [(name, row[0], row[1]) for name, row in wanted.items()])
-        self.assertIn("metadata pi = 3.25", self.prints("ls", "seed_basic.mag"))
-        self.assertEqual(self.prints("ls", "seed_basic.mag", "sorted_one.tbs").count("\n\n"), 3)
-        out = self.prints("ls", "--sort", "bytes", "--limit", "2", "model_nested.primitiv")
-        self.assertEqual([line.split()[-1] for line in out.split("\n") if "float32" in line],
-                         ["enc.cell.w", "enc.cell.w:s"])
-
     def test_names_are_escaped(self):
         tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
         for args in (("ls", "odd.zt"), ("explain", "odd.zt"), ("verify", "odd.zt"),
@@ -3729,13 +3675,9 @@ class CommandTest(TestCase):
 
     def test_get(self):
         tensorfmt.save("odd.zt", {"w": tensor([1.0, NAN, INF, 4.0], "float32")})
-        rows = [(("seed_basic.mag", "y"), "[[1, 2], [3, -4]]"),
-                (("seed_basic.mag", "y", "--rows", "1:"), "[[3, -4]]"),
+        rows = [(("seed_basic.mag", "y", "--rows", "1:"), "[[3, -4]]"),
                 (("seed_basic.mag", "y", "--rows", "-1"), "[[3, -4]]"),
                 (("seed_basic.mag", "x", "--rows", "0:2"), "[1.0, 2.0]"),
-                (("seed_empty.mag", "e2"), "[[], [], []]"),
-                (("seed_order_unaligned.mag", "d"), "0.5"),
-                (("seed_dtypes.mag", "flag"), "[True, False, True, True, False]"),
                 (("odd.zt", "w", "--stats"), "dtype float32, shape [4], 4 elements\n"
                                              "min 1.0, max 4.0, mean 2.5, 1 NaN, 1 infinite")]
         stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
@@ -3761,34 +3703,6 @@ class CommandTest(TestCase):
                           "no tensor 'xx'; nearest is 'x' (2 tensors)\n")
         self.assertEqual(out, "")
 
-    def test_explain(self):
-        import json
-        for _, title, data, _ in FILES:
-            out = self.prints("explain", title)
-            rows = [row for row in out.split("\n") if row[:8].strip() and row[8:10] == "  "]
-            with self.subTest(file=title):
-                fields = list(tensorfmt.explain(data))
-                offsets = [int(row[:8], 16) for row in rows if not row.startswith("offset")]
-                self.assertEqual(offsets, [field.offset for field in fields])
-                self.assertIn("%d bytes explained: " % len(data), out)
-                found = [json.loads(line)[:3] for line in
-                         self.prints("explain", title, "--json").splitlines()]
-                self.assertEqual(found, [list(field)[:3] for field in fields])
-        write_file("cut.zt", golden("mixed.zt")[:-1])
-        for title, words, last, field in (
-                ("broken.zt", "tensor 'a': 16 bytes stored, float32 [5] needs 20 "
-                 "(at 0x62, index[0].size)", "00000062", ""), ("cut.zt", "", "", "index_size")):
-            code, out, err = run("explain", title)
-            self.assertEqual((code, err.count("\n")), (1, 1))
-            self.assertIn(words, err)
-            self.assertIn(field, err)
-            self.assertIn("<- here", out)
-            self.assertTrue(out.rstrip("\n").split("\n")[-1].startswith(last))
-        limited = self.prints("explain", "--limit", "2", "seed_basic.mag")
-        self.assertEqual((limited.count("magic"), limited.count("num_tensors")), (1, 0))
-        only = self.prints("explain", "--tensor", "y", "seed_basic.mag")
-        self.assertEqual((only.count("data y"), only.count("data x")), (1, 0))
-
     def test_page(self):
         name = "<script>alert(1)</script>"
         tensorfmt.save("a.zt", [(name, [1.0])] + [("t%d" % i, [float(i)]) for i in range(1000)])
@@ -3801,19 +3715,6 @@ class CommandTest(TestCase):
         self.assertIn("&lt;script&gt;alert(1)", html)
         self.assertEqual(html.count("<tr data-f="), 2000)
         self.assertIn("fields in the middle are left out", html)
-
-    def test_verify(self):
-        import json
-        out = self.prints("verify", "seed_basic.mag", "v021_tiny.bpk")
-        self.assertIn("seed_basic.mag: valid mag", out)
-        out = self.prints("verify", "broken.zt", code=1)
-        self.assertIn("FAIL  sizes", out)
-        self.assertIn("broken.zt: INVALID zTensor 0.1: 1 problem, the first at 0x62", out)
-        out = self.prints("verify", "--quiet", "broken.zt", "sorted_one.tbs", code=1)
-        self.assertEqual(out.count("\n"), 1)
-        self.assertIn("broken.zt", out)
-        out = self.prints("verify", "seed_basic.mag", "broken.zt", "--json", code=1)
-        self.assertEqual([json.loads(line)["valid"] for line in out.splitlines()], [True, False])
 
     def test_convert(self):
         code, out, err = run("convert", "v021_basic.bpk", "new.tbs", "--drop")
@@ -3857,28 +3758,17 @@ class CommandTest(TestCase):
         self.assertEqual(pieces, [1 << 24, (1 << 24) - 1])
         self.assertEqual(errors.getvalue(), "\r31 MB \r            \r")
 
-    def test_diff(self):
-        both = {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}
-        one = {"w": tensor([1.0, 2.5], "float32"), "v": tensor([1, 2], "int64"),
-               "x": tensor(1, "int32")}
-        for a, b, metadata, code, lines in ((both, both, {}, 0, ()),
-                (one, both, {}, 1, ("~ w          1 value changed, by 0.5 at most",
-                                    "~ v          dtype int64 -> int32, same values",
-                                    "- x          int32 []")),
-                (one, {"w": tensor([[1.0, 2.5]], "float32")}, {"n": 1}, 1,
-                 ("shape [2] -> [1, 2]", "+ metadata n: 1")),
-                ({"w": tensor([NAN, 0.0], "float32")}, {"w": tensor([NAN, -0.0], "float32")}, {},
-                 1, ("other bits",))):
-            tensorfmt.save("a.zt", a)
-            tensorfmt.save("b.mag", b, metadata=metadata)
-            out = self.prints("diff", "a.zt", "b.mag", code=code)
-            for line in lines:
-                self.assertIn(line, out)
-
     def test_all_outputs_have_been_looked_at(self):
-        tensorfmt.save("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5})
-        tensorfmt.save("old.zt", many_tensors(12))
-        tensorfmt.save("new.bpk", dict(many_tensors(11), more=tensor([True, False], "bool")))
+        write_file("cut.zt", golden("mixed.zt")[:-1])
+        for path, rows in (
+                ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
+                ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
+                ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
+                ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
+                ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
+                ("f.zt", {"w": [1, 2.0]}),
+                ("old.zt", many_tensors(12)), ("new.bpk", dict(many_tensors(11), more=[True]))):
+            tensorfmt.save(path, rows)
         groups = []
         for _, title, _, _ in FILES:
             if ZSTD or "zstd" not in [item.stored.encoding for item in load(title).values()]:
@@ -3889,7 +3779,8 @@ class CommandTest(TestCase):
             if "zstd" not in name:
                 write_file(name, data)
                 groups.append([line + name for line in (
-                    "ls|", "ls|--json|", "explain|", "verify|", "explain|--html|page.html|")])
+                    "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
+                    "explain|--html|page.html|")])
         groups += [[line.strip()] for line in COMMANDS.replace("\n", "|").split("|")]
         texts = []
         for lines in groups:
@@ -3902,19 +3793,6 @@ class CommandTest(TestCase):
                 text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
             texts.append(text)
         self.assertSeen(texts, "OUTPUTS", OUTPUTS)
-
-    def test_formats_and_demo(self):
-        out = self.prints("formats")
-        for kind in tensorfmt.FORMATS:
-            for word in (kind.NAME, kind.TITLE) + kind.SUFFIXES + tuple(kind.DTYPES) + tuple(
-                    kind.OPTIONS):
-                self.assertIn(word, out)
-        out = self.prints("demo", "made")
-        self.assertEqual(sorted(os.listdir("made")),
-                         sorted(["demo" + kind.SUFFIXES[0] for kind in tensorfmt.FORMATS]))
-        for line in out.split("\n"):
-            self.assertEqual([c for c in line if not " " <= c <= "~"], [])
-            self.assertTrue(len(line) <= 100, line)
 
 
 # -- [15] README ---------------------------------------------------------------------------------
