@@ -1405,6 +1405,15 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
+    @full
+    def test_slices_as_boards_find_them(self):
+        ends = [None] + list(range(-4, 5))
+        for keys in [(a, b, step) for a in ends for b in ends for step in (None, 1, 3, -1, -2)]:
+            key = type("Key", (), dict(zip(("start", "stop", "step"), keys)))
+            for n in (0, 1, 3):
+                self.assertEqual(list(range(*tensorfmt.slice_indices(key, n))),
+                                 list(range(n))[slice(*keys)], (keys, n))
+
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
         item = load(data)["w"]
@@ -2203,9 +2212,16 @@ class SaveTest(TestCase):
             self.assertEqual(load(golden("mixed.zt"))["big"].size, 3)  # the others can be read
             copied = dumps(load(golden("mixed.zt")), format="ztensor")  # frames too, as they are
             self.assertEqual(bytes(load(copied)["z"].raw), bytes(load(golden("mixed.zt"))["z"].raw))
-        self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
         for error in (made, read):
             self.assertIn("no_such_zstd, nor_this", error.what)
+        usual, sys.modules["hashlib"] = sys.modules.get("hashlib"), None
+        try:
+            self.assertIn("hashlib", error_of(Unsupported, tensorfmt.save, stream, {"w": F32},
+                                              format="ztensor", checksum="sha256").what)
+        finally:
+            sys.modules.pop("hashlib")
+            sys.modules.update({} if usual is None else {"hashlib": usual})
+        self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
 
 
 class Failing(io.BytesIO):
@@ -2588,6 +2604,8 @@ def bad_files():
          "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85)), "tensors[0].aux", 24),
         ("mag 0.1.2: numel", real_mag((63, "04")), "tensors[0].numel", 63),
         ("mag 0.1.2: upper half of aux", real_mag((61, "01")), "tensors[0].aux", 59),
+        ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80")),
+         "tensors[0].shape", 79),
         ("mag 0.1.2: dimension 0", real_mag((63, "00"), (79, "00")), "tensors[0].shape", 79),
         ("zt: index size 0", ztensor_raw(b"", 0), "index_size", 80),
         ("zt: index size", ztensor_raw(b"\x80", 90), "index_size", 81),
@@ -3209,6 +3227,8 @@ class VerifyTest(TestCase):
                 (dumps({}, format="ztensor")[:8] + b"\x98\x00" + struct.pack("<Q", 2),
                  ("note", "canonical"), 1),  # not shortest
                 (dumps({"a\0": [1.0]}, format="ztensor"), ("note", "upstream"), 2),
+                (dumps([("weight", F32), ("a", F32)], format="tensorbuffers", sort=False),
+                 ("note", "upstream"), 1),
                 (ranges(1024, (0, 8), (0, 8)), ("note", "bounds"), 0),  # twins
                 (ranges(1024, (0, 8), (4, 12)), ("note", "bounds"), 1),
                 (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
@@ -3515,7 +3535,7 @@ class CopyTest(TestCase):
             "# " + digest, "# made by: vendor --formats mag,burnpack --load-only"])
         copy = module_of(text)
         self.assertEqual(copy.__version__, tensorfmt.__version__ + "+mag.burnpack.load-only")
-        self.assertIn("MIT License", text)
+        self.assertEqual((text.count("MIT License"), text.count("# made by: ")), (1, 1))
         self.assertEqual([line for line in lines if len(line) > 100], [])
         listed = [line.split("]")[0].strip(" [") for line in text.split('"""')[1].split("\n")
                   if line.startswith("    [")]
@@ -3606,18 +3626,18 @@ OUTPUTS = """
     wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ KMtnLw 3g/gig O3hppg HQtGsA ffBbWw 8KzOkw
     Kzf8fA RwPCQg jglbhA YOKCdw cnHLlQ y23V5w sdFrEg v4C7vw 3YPFbg bYpkcw YzFwHg rtbSKQ 54DoLg
     VTWGug hZ3D9g SFkzWA KHizKA B1NhUg miD1eA YA2kkg nnWM2Q XGTaCg W620lg FxZ0jw pDcRrg 8tVBYQ
-    kWymIQ i3cP/w l4C4lg DrJX1Q 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A Vh49OA
-    3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA H9/m5A
-    n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A i21gVQ
-    fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA EbJAtA
-    iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ 0/rs6g
-    Rbf2jg dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA pr/Hww qeM5Hw
-    A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g CflXgg FPuddA
-    v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig UJY81w ZJ1rMg
-    YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A
-    dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg r08LHQ
-    aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw Il8Nyg ZNSdBQ
-    GY2omA MTxVzQ Ut4fRA"""
+    kWymIQ i3cP/w l4C4lg N2Spfw DrJX1Q 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A
+    Vh49OA 3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA
+    H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A
+    i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
+    EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
+    0/rs6g Rbf2jg dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA pr/Hww
+    qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g CflXgg
+    FPuddA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig UJY81w
+    ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA
+    eTVa8A dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg
+    r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw Il8Nyg
+    ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
 
 
 @full
@@ -3907,6 +3927,17 @@ class PeerTest(TestCase):
                     self.assertEqual((item.tobytes(), item[5:7].tolist()), (values, [5, 6]))
                 else:
                     self.assertEqual(error_of(FormatError, item.tobytes).tensor, "s")
+
+    def test_zstd_modules_of_another_kind(self):
+        from types import ModuleType
+        zstd, made = self.peer("zstandard"), ModuleType("made")
+        made.compress, made.ZstdCompressor = zstd.compress, lambda level: object()
+        made.ZstdFile = lambda stream: zstd.ZstdDecompressor().stream_reader(stream)
+        sys.modules["made"] = made
+        with Changed(tensorfmt, "ZSTD_MODULES", ("made",)), Changed(tensorfmt, "BLOCK", 16):
+            data = dumps({"w": tensor(make_bytes(100))}, format="ztensor", encoding="zstd")
+            self.assertEqual(load(data)["w"].tobytes(), make_bytes(100))
+        del sys.modules["made"]
 
     def test_numpy_sees_every_tensor(self):
         numpy = self.peer("numpy")
