@@ -994,7 +994,11 @@ class GoldenTest(TestCase):
         self.assertEqual((len(file), "x" in file, "z" in file, list(file.keys()), file.get("z", 5)),
                          (2, True, False, ["x", "y"], 5))
         self.assertEqual([item.name for item in file.values()], ["x", "y"])
-        self.assertIn("'x'", repr(file))
+        for names, text in (("", "0 tensors"), ("a", "1 tensor 'a'"),
+                            ("abcd", "4 tensors 'a', 'b', 'c', 'd'"),
+                            ("abcde", "5 tensors 'a', 'b', 'c', 'd', ...")):
+            made = load(dumps([(name, [1.0]) for name in names], format="ztensor"))
+            self.assertEqual(repr(made), "<File ztensor: %s>" % text)
         error = error_of(KeyError, lambda: file["xx"])
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
