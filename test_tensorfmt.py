@@ -654,7 +654,9 @@ class CodecTest(TestCase):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
         for wrong in (1 << 64, -(1 << 64) - 1, "\ud800"):
             error_of(ValueError, tensorfmt.cbor_dumps, [wrong])
-        self.assertEqual(tensorfmt.cbor_dumps(tensorfmt.Simple(99)), unhex("f863"))
+        for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
+            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
+            self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     def test_msgpack_bad(self):
@@ -758,6 +760,10 @@ class CodecTest(TestCase):
         self.assertEqual((root.structs(4, 1), root.struct(0, 1)), ([b"a", b"b", b"c"], b"\xfe"))
         self.refuses(["struct code", "'x'"], root.scalar, 0, "x")
         self.refuses(["no element", " 0"], root.struct, 0, 0)
+        flat = tensorfmt.FlatBuilder()
+        many = flat.offsets([flat.string("z")] * 50)
+        data = flat.finish(flat.table([(0, "offset", many, None)]))
+        self.assertEqual(tensorfmt.FlatTable(data).strings(0), ["z"] * 50)
         flat = tensorfmt.FlatBuilder()
         self.refuses(["slot 3: there is no place 5 yet"], flat.table,
                      [(1, "h", 1, 0), (3, "offset", 5, None)])
@@ -1278,6 +1284,8 @@ class RoundTripTest(TestCase):
                     self.assertEqual(list(file), kept)
                 self.assertEqual(sorted(names, key=lambda name: file[name].offset),
                                  sorted(names) if kind == "primitiv" else names)
+        for size, start in ((30, 128), (31, 128), (32, 192)):  # the index ends at 97 + size
+            self.assertEqual(load(dumps({"x" * size: F32}, format="mag"))["x" * size].offset, start)
         file = load(dumps(made, format="tensorbuffers"))
         ids = [item.attrs["id"] for item in file.values()]
         self.assertEqual(ids, sorted(ids))
@@ -2752,6 +2760,8 @@ def odd_files():
               ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
     many = dict([("key%d" % i, i) for i in range(21)])
     return [
+        ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
+                                + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
         ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
         ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
         ("names.tbs", dumps(names, format="tensorbuffers", operations=steps)),
@@ -3599,12 +3609,12 @@ OUTPUTS = """
     i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
     EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
     0/rs6g Rbf2jg dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA pr/Hww
-    qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g CflXgg
-    UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig UJY81w
-    ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA
-    eTVa8A dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg
-    r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw 5T+dyQ
-    Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
+    qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g 2d6ENQ
+    CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig
+    UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg
+    YtG7nA eTVa8A dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg
+    I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw
+    5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
 
 
 @full
