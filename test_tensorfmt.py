@@ -640,7 +640,8 @@ class CodecTest(TestCase):
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
-        for head, tail in ((b"\x81", b""), (b"\xc6", b""), (b"\x9f", b"\xff" * deep)):
+        for head, tail in ((b"\x81", b""), (b"\xc6", b""), (b"\x9f", b"\xff" * deep),
+                           (b"\xa1\0", b"")):
             tensorfmt.cbor_loads(head * deep + b"\0" + tail)
             for count in (deep + 1, 100000):
                 error = error_of(FormatError, tensorfmt.cbor_loads, head * count + b"\0")
@@ -2129,6 +2130,8 @@ class SaveTest(TestCase):
                 (burn, "MAX_METADATA_BYTES", nbytes, lambda x: dumps(x, format="burnpack"), three),
                 (burn, "MAX_TENSORS", 3, lambda x: dumps(x, format="burnpack"), three),
                 (tensorfmt, "MAX_DEPTH", 3, tensorfmt.cbor_dumps, {"a": [{"b": 1}]}),
+                (tensorfmt, "MAX_DEPTH", 4, lambda x: dumps(x, format="ztensor"),
+                 {"w": tensor(1, k=[[1]])}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
@@ -3045,6 +3048,8 @@ class ShortcutTest(TestCase):
         for name, kind in (("crc32c:0x0123abcd", "crc32c"), ("crc32c:0123ABCD00", "crc32c"),
                            ("sha256:" + "A" * 64, "sha256"), ("sha256:" + "a" * 63, "sha256")):
             self.assertFalse(tensorfmt.Digest.is_text(kind, name), name)
+        for name in ("crc32c:0x0123ABCD", "sha256:" + "a" * 64):
+            self.assertTrue(tensorfmt.Digest.is_text(name[:6], name), name)
 
     @full
     def test_number_of_calls(self):
@@ -3456,6 +3461,7 @@ class CopyTest(TestCase):
                 copy = module_of(text)
                 self.assertEqual([kind.NAME for kind in copy.FORMATS], formats or list(FORMATS))
                 self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
+                self.assertEqual(copy.__all__[0], "load")
                 self.assertEqual(hasattr(copy, "dumps"), "load-only" not in flags)
                 tools = not [flag for flag in ("load-only", "no-tools") if flag in flags]
                 self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
