@@ -1350,7 +1350,7 @@ SHOWN = (  # what stands for a value in a message
     (b"a" * 16, "b'%s'" % ("a" * 16)), (b"a" * 17, "17 bytes"), ([[[[[1]]]]], "[[[[...]]]]"),
     ([1] * 20, "[%s]" % ", ".join("1" * 20)), ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
     (["a" * 99], "['%s']" % ("a" * 60)), ("a" * 58, "'%s'" % ("a" * 58)),
-    ("a" * 59, "'%s..." % ("a" * 56)), (Map([(1, [2])] * 1), "{1: [2]}"), (None, "None"),
+    ("a" * 59, "'%s..." % ("a" * 56)), ({1: {2: {3: {4: {5: 6}}}}}, "{1: {2: {3: {4: ...}}}}"), (None, "None"),
     (Map([(i, 0) for i in range(8)]), "{%s}" % ", ".join(["%d: 0" % i for i in range(8)])),
     (Map([(i, 0) for i in range(9)]), "{%s, ...}" % ", ".join(["%d: 0" % i for i in range(8)])))
 
@@ -2455,6 +2455,8 @@ class ConvertTest(TestCase):
         file, summary = converted(far, "primitiv", cast="float32")
         self.assertEqual(summary.cast, [("w", "int64", "float32", False)])
         self.assertEqual(file["w"].tolist(), [[2.0 ** 63, 0.0], [0.0, 1.0]])
+        close = dumps({"w": [1.0 + 2.0 ** -30]}, format="ztensor")  # its lower halves are 0
+        self.assertFalse(converted(close, "mag", cast="float32")[1].cast[0][3])
         late = dumps({"w": tensor([-0.0] * 40000 + [300.0])}, format="ztensor")  # -0.0: inexact
         self.refuses(["300"], converted, late, "ztensor", cast={"float64": "uint8"})
 
@@ -2689,6 +2691,7 @@ def bad_files():
         ("tbs: no version", flat_file((20, "0000")), "table", 28),
         ("tbs: no name", flat_file((74, "0000")), "tensors[0].table", 84),
         ("tbs: offset 0", flat_file((92, "00")), "tensors[0].name", 92),
+        ("tbs: string", flat_file((116, "ffff0000")), "tensors[0].name", 116),
         ("tbs: no NUL", flat_file((121, "78")), "tensors[0].name", 116),
         ("tbs: not UTF-8", flat_file((120, "ff")), "tensors[0].name", 116),
         ("tbs: vector", flat_file((124, "ffffff3f")), "tensors[0].shape", 124),
@@ -3614,13 +3617,13 @@ OUTPUTS = """
     H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A
     i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
     EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
-    0/rs6g Rbf2jg dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA pr/Hww
-    qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g 2d6ENQ
-    CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q EgZiig
-    UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg
-    YtG7nA eTVa8A dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg
-    I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg uO/uAw
-    5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
+    0/rs6g Rbf2jg eg5cBw dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA
+    pr/Hww qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
+    2d6ENQ CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
+    EgZiig UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
+    vzSicg YtG7nA eTVa8A dl/1eA ou4Rtw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA
+    yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg
+    uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
 
 
 @full
