@@ -6304,13 +6304,15 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths = column_major(tuple(reversed(item.shape)), 1)  # elements, of the last dimension first
-    widths = widths[1:] + (item.size,) if widths else ()
+    widths = [item.size] if item.ndim else []  # elements in a list, of the innermost last
+    for n in item.shape[:-1]:
+        widths.append(widths[-1] // n)
+    widths.reverse()
     parts: "List[str]" = []
     for i, value in enumerate(item.flat):
-        starts = 0  # lists that begin here
-        while starts < len(widths) and i % widths[starts] == 0:
-            starts += 1
+        starts = len(widths)  # lists that begin here
+        if i:
+            starts = next(k for k, width in enumerate(widths) if i % width)
         parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
         if len(parts) > 5000:
             sys.stdout.write("".join(parts))
@@ -6464,19 +6466,16 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
 
 
 def zip_parts(a: Tensor, b: Tensor) -> Chunks:
-    """Yield the row-major bytes of as many elements of both, of the same shape."""
-    sizes = a.check(), b.check()
-    rest = [b"", b""]  # not compared yet: the blocks of both may have other lengths
-    sources = a.parts(), b.parts()
-    done = 0
-    while done < a.size:
-        for i in (0, 1):
-            while len(rest[i]) < sizes[i] * min(PART // 8, a.size - done):
+    """Yield the row-major bytes of as many elements of both, which have the same shape."""
+    sizes, sources, rest = (a.check(), b.check()), (a.parts(), b.parts()), [b"", b""]
+    left = a.size
+    while left:
+        for i in (0, 1):  # the blocks of both may have other lengths
+            while len(rest[i]) < sizes[i]:
                 rest[i] += bytes(next(sources[i]))
         count = min(len(rest[0]) // sizes[0], len(rest[1]) // sizes[1])
-        yield rest[0][:count * sizes[0]], rest[1][:count * sizes[1]]
-        rest = [rest[i][count * sizes[i]:] for i in (0, 1)]
-        done += count
+        yield [rest[i][:count * sizes[i]] for i in (0, 1)]
+        rest, left = [rest[i][count * sizes[i]:] for i in (0, 1)], left - count
 
 
 def show_verify(args: Any) -> int:
