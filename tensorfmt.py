@@ -3320,7 +3320,8 @@ class Format:
     def refuse(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
         lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"tensor {quote(name)}: {text}" for name, text in problems]
+        lines += [f"tensor {quote(name)}: {text}" for name, text in problems[:100]]
+        lines += [f"{len(problems) - 100} more"] if len(problems) > 100 else []
         if lines:
             raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
 
@@ -6146,7 +6147,7 @@ def _leave_behind(origin: "Format", file: File, items: Items, summary: Summary) 
     """Note the attrs that have no place in another format: content, or mechanics."""
     found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
              for key, value in file.attrs.items()]
-    found += [(f"tensor {quote(name)}: attribute ", key, origin.is_content(key))
+    found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
               for name, item in items for key in item.attrs]
     summary.dropped += [where + show(key) for where, key, content in found if content]
     summary.left_behind = sorted(set([key for _, key, content in found if not content]))
