@@ -239,24 +239,19 @@ def join_path(path: str, key: Any) -> str:
 
 
 def clip_path(path: str) -> str:
-    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
-
-    The CRC keeps paths apart that begin and end alike.
-    """
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
     if len(path) <= MAX_PATH:
         return path
-    return "%s...%08x...%s" % (path[:80], crc32(path.encode()), path[-20:])
+    return f"{path[:80]}...{crc32(path.encode()):08x}...{path[-20:]}"  # the CRC keeps them apart
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
 
-ITEMSIZE: "Dict[Any, int]" = Map([  # bytes per element
-    ("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2), ("int64", 8), ("int32", 4),
-    ("int16", 2), ("int8", 1), ("uint64", 8), ("uint32", 4), ("uint16", 2), ("uint8", 1),
-    ("bool", 1)])
-STRUCT_CODE = {  # bfloat16 (the upper half of a float32) has none
-    "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h",
-    "int8": "b", "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?"}
+_DTYPES = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has none
+    "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
+    "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:?").split()]
+ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in _DTYPES])
+STRUCT_CODE = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
 WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
@@ -265,6 +260,12 @@ FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # s
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
+HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
+                     for exponent in [0] + list(range(113, 143)) + [255]])
 
 
 def count_elements(shape: "Iterable[int]") -> int:
@@ -331,15 +332,13 @@ def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
 
 def widen_bfloat16(data: Any, order: str) -> bytearray:
     """Return bfloat16 bytes as float32 bytes: two zero bytes at each low end."""
-    out = bytearray(2 * len(data))
+    data, out = bytes(data), bytearray(2 * len(data))
     low = 2 if order == "<" else 0  # where the two stored bytes go
-    if BOARD:  # no slices with steps there
-        for i in range(0, len(data), 2):
-            out[2 * i + low:2 * i + low + 2] = data[i:i + 2]
+    if not BOARD:
+        out[low::4], out[low + 1::4] = data[0::2], data[1::2]
         return out
-    data = bytes(data)
-    out[low::4] = data[0::2]
-    out[low + 1::4] = data[1::2]
+    for i in range(0, len(data), 2):  # no slices with steps there
+        out[2 * i + low:2 * i + low + 2] = data[i:i + 2]
     return out
 
 
@@ -383,8 +382,7 @@ def to_float(value: int) -> float:
     if abs(number) == INFINITY or int(number) == value:
         return number
     bits, = unpack_from("<q", pack("<d", number))
-    if abs(int(number)) > abs(value):  # float() rounded away from zero: truncate
-        bits -= 1
+    bits -= abs(int(number)) > abs(value)  # float() rounded away from zero: truncate
     return float(unpack_from("<d", pack("<q", bits | 1))[0])
 
 
@@ -401,14 +399,6 @@ def narrow_bfloat16(values: Any) -> bytes:
             bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
         words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
     return pack("<%dH" % len(words), *words)
-
-
-LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
-                     for exponent in [0] + list(range(113, 143)) + [255]])
 
 
 def narrow_float32(data: Any) -> bytearray:
@@ -462,19 +452,18 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 # <save>
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    digits = FLOAT_DIGITS.get(new, 0)
     if old == "bool" or old == new:
         return True
+    digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
         return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
-    low, high = INT_RANGE[old]
-    least, most = INT_RANGE.get(new, (0, 0))
-    return (least <= low and high <= most) or high < 1 << digits
+    least, most = INT_RANGE.get(new, (-(1 << digits), 1 << digits))
+    return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
-    if dtype is None or dtype not in ITEMSIZE:
+    if dtype not in ITEMSIZE:
         return ""
     exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
@@ -508,8 +497,7 @@ class Memory:
                 view = memoryview(view.tobytes())
             view = view.toreadonly() if hasattr(view, "toreadonly") else view
         self._view: Any = view
-        self.nbytes = len(view)
-        self.of_file = of_file
+        self.nbytes, self.of_file = len(view), of_file
 
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
@@ -537,8 +525,7 @@ class Stream:
     zero_copy = False
 
     def __init__(self, stream: Any) -> None:
-        self._file = stream
-        self._lock = RLock()
+        self._file, self._lock = stream, RLock()
         here = stream.tell()
         stream.seek(0, 2)
         self.nbytes: int = stream.tell()
@@ -547,7 +534,7 @@ class Stream:
     def read(self, offset: int, nbytes: int) -> bytes:
         with self._lock:
             file, parts = self._file, []
-            if file is None:
+            if file is False:
                 raise ValueError("the File is closed")
             here = file.tell()
             try:
@@ -570,29 +557,26 @@ class Stream:
         return memoryview(self.read(offset, nbytes))
 
     def close(self) -> None:
-        self._file = None  # not ours to close
+        self._file = False  # not ours to close
 
 
 class Path(Stream):
     """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
 
-    _file: Any = None
+    _file: Any = None  # None: not opened yet; False: closed
     _map: Any = None  # None: not made yet; False: it cannot be
-    _closed = False
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
-        self._lock = RLock()
-        self.path: str = path
+        self.path, self._lock = path, RLock()
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted = mapped
-        self._stamp = stamp  # (nbytes, mtime); given by pickle: opened when used
+        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle: opened when used
         if stamp is None:
             self._open()
 
     def _open(self) -> Any:
         """Return the file, opened now, or by the absolute path of a pickle."""
         with self._lock:
-            if self._closed:
+            if self._file is False:
                 raise ValueError(f"{plain(self.path)}: the File is closed")
             if self._file is None:
                 file = open(self.path, "rb")
@@ -609,13 +593,12 @@ class Path(Stream):
         mapping, file = self._map, self._file or self._open()
         if mapping:
             return bytes(mapping[offset:offset + nbytes])
-        if hasattr(os, "pread"):
-            try:  # without the lock: threads may wait for a disk together
-                data = os.pread(file.fileno(), nbytes, offset)
-            except (OSError, ValueError):  # closed meanwhile, or the error comes again below
-                data = b""
-            if len(data) == nbytes and not self._closed:  # else they may be of another file
+        try:  # without the lock: threads may wait for a disk together
+            data = os.pread(file.fileno(), nbytes, offset)
+            if len(data) == nbytes and self._file is file:  # else they may be of another file
                 return data
+        except (AttributeError, OSError, ValueError):  # no pread, closed, or again below
+            pass
         return super().read(offset, nbytes)
 
     def view(self, offset: int, nbytes: int) -> Any:
@@ -644,11 +627,9 @@ class Path(Stream):
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
         with self._lock:
-            self._closed = True
-            self._map = None
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            file, self._file, self._map = self._file, False, None
+            if file:
+                file.close()
 
     # <full>
     def __reduce__(self) -> Any:
@@ -779,15 +760,13 @@ class Cursor(Reader):
     """Reads a source front to back by named fields, through a window."""
 
     def __init__(self, source: Any, trace: Any = None, faults: Any = None) -> None:
-        self.source = source
+        self.source, self.trace, self.faults = source, trace, faults
         self.path, self.end = source.path, source.nbytes
-        self.trace, self.faults = trace, faults
         self.seek(0)
 
     def seek(self, pos: int) -> None:
         self.pos = self.base = pos
-        self.data = b""
-        self.step = WINDOW
+        self.data, self.step = b"", WINDOW
 
     def peek(self, nbytes: int) -> int:
         """Return where .pos is in .data, which then has nbytes bytes from there, or all left."""
@@ -797,8 +776,7 @@ class Cursor(Reader):
         if at > len(self.data):
             self.step = WINDOW  # tensor bytes were skipped
         size = min(max(nbytes, self.step), self.end - self.pos)
-        self.data = self.source.read(self.pos, size)
-        self.base = self.pos
+        self.base, self.data = self.pos, self.source.read(self.pos, size)
         self.step = min(2 * self.step, WINDOW << 6)
         return 0
 
@@ -870,6 +848,12 @@ def _crc32c_table() -> "List[int]":
 
 
 _CRC32C = _crc32c_table()
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+_CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
@@ -884,22 +868,13 @@ def crc32c(data: Any, crc: int = 0) -> int:
     crc ^= 0xFFFFFFFF
     source = Memory(data)
     masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
-    step = 256 if BOARD else _CRC32C_BLOCK
-    for start in range(0, source.nbytes, step):
-        block = source.read(start, step)
+    for start in range(0, source.nbytes, _CRC32C_BLOCK):
+        block = source.read(start, _CRC32C_BLOCK)
         if not BOARD and len(block) > 80:
             block, crc = _fold_crc32c(block, crc, masks), 0
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
-
-
-# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
-# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
-_CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
-_CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 
 
 def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> bytes:
@@ -926,8 +901,7 @@ class Digest:
     """A running checksum: kind "crc32c" or "sha256"."""
 
     def __init__(self, kind: str) -> None:
-        self._crc = 0
-        self._sha: Any = None
+        self._crc, self._sha = 0, None  # type: int, Any
         if kind == "sha256":
             try:
                 from hashlib import sha256
@@ -964,8 +938,6 @@ class Digest:
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
-    __slots__ = ("number",)
-
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -983,6 +955,8 @@ CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "
 CBOR_SIMPLE: Any = [Simple(number) for number in range(256)]  # shared: a list may hold many
 CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
+CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
+LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
@@ -999,9 +973,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     """
     pos, end = 0, len(data)
     texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value: Any = None
-    stack: Any = []
-    box: Any = []
+    value, stack, box = None, [], []  # type: Any, Any, Any
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
     tag, hard_keys, key = -1, 0, MISSING
@@ -1087,24 +1059,22 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 stack.append((box, left, keyed, level))
                 box, left, keyed, level = value, size, major == 5, level + tags + 1
             tags = 0
-    except (FormatError, UnicodeError) as caught:
-        broken: Any = FormatError
-        what, at = "text is not UTF-8", start
-        if isinstance(caught, FormatError):
-            what, at, broken = caught.what, caught.offset or 0, type(caught)
-        path = None if token is None else token.path(len(stack), key if keyed else len(box))
+    except UnicodeError:
+        what, at, broken = "text is not UTF-8", start, FormatError
+    except FormatError as caught:
+        what, at, broken = caught.what, caught.offset or 0, type(caught)
+    path = None if token is None else token.path(len(stack), key if keyed else len(box))
     raise broken("CBOR: " + what, base + at, path)
 
 
 def key_cost(key: Any, count: int) -> int:
     """Return what a key other than text counts for MAX_HARD_KEYS in a map of `count` keys.
 
-    The hash of a number is no secret: chosen keys meet in one chain of the dict's places, and
-    each costs a walk along it. Those that count up cannot; those over 64 bits have equal hashes.
+    Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
     """
-    if type(key) is not int or -(1 << 64) <= key < 1 << 64:
-        return 0 if type(key) is int and 0 <= key <= count + 1 else 1
-    return 256
+    if type(key) is int and 0 <= key <= count + 1:  # counted up: they have places of their own
+        return 0
+    return 256 if type(key) is int and not -(1 << 64) <= key < 1 << 64 else 1  # equal hashes
 
 
 def unpack_float(code: str, data: Any, pos: int) -> float:
@@ -1161,9 +1131,8 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         if head >> 5 != major or head & 31 > 27:
             raise FormatError("a chunk of another type in a chunked string", start)
         size, pos = cbor_argument(data, pos + 1, end, head)
-        part, stop = cbor_leaf(data, start, pos, size, simple, None)
-        whole += data[stop - size:stop]
-        pos = stop
+        part, pos = cbor_leaf(data, start, pos, size, simple, None)
+        whole += data[pos - size:pos]
         if token is not None:
             token(start, pos, 0, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
@@ -1172,11 +1141,10 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
 def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
     """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
 
-    see(kind, value, path of keys, first byte, tags in front, containers and tags around). A
-    `reader` of load or explain wants none.
+    see(kind, value, path of keys, first byte, tags in front, containers and tags around).
     """
     found, path, levels, tags = Map(), [], [0], 0  # type: Any, Any, Any, int
-    if reader is not None and reader.faults is None:
+    if reader is not None and reader.faults is None:  # load or explain: nobody asks
         return []
 
     def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1189,9 +1157,6 @@ def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
     return [pair for pair in found.items() if pair[0]]
 
 
-CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
-
-
 def cbor_short_text(data: bytes) -> str:
     """Return the text that data are, of under 256 bytes with the shortest head, or ValueError."""
     nbytes = len(data) - 1
@@ -1202,21 +1167,15 @@ def cbor_short_text(data: bytes) -> str:
     raise ValueError
 
 
-LIST_ITEMS = 4096  # of a plain list in one field
-
-
 class CborFields:
-    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list.
-
-    The items of a plain list are not containers and have no meaning of their own.
-    """
+    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
     def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
         self.trace, self.base, self.level = trace, base, level
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
-        self.rows: Any = []  # an open plain list: itself, its items from the .first on
-        self.first = 0
+        self.rows: Any = []  # an open plain list: itself, its items from the .first on, which are
+        self.first = 0  # not containers and have no meaning of their own
 
     def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
@@ -1240,9 +1199,9 @@ class CborFields:
             if kind == "break" or self.first + len(self.rows) - 1 == self.rows[0][4]:
                 self.flush(stop)
             elif len(self.rows) > LIST_ITEMS:
-                head, first = self.rows[0], self.first + LIST_ITEMS
+                head = self.rows[0]
                 self.flush(stop)
-                self.rows, self.first = [(stop, stop) + head[2:]], first
+                self.rows, self.first = [(stop, stop) + head[2:6] + (0,)], self.first + LIST_ITEMS
             return
         self.flush()
         if kind == "break":
@@ -1256,24 +1215,22 @@ class CborFields:
             del self.boxes[depth + 1:]
             self.boxes.append((path, doc, items))
             value = {-1: None, 0: [] if kind == "array" else {}}.get(value, value)
-        self.rows.append((begin, stop, depth, path, value, doc, start - begin))
+        self.rows, self.first = [(begin, stop, depth, path, value, doc, start - begin)], 0
         if kind != "array" or value == [] or items is not None:
             self.flush()
 
     def flush(self, stop: int = -1) -> None:
         """Add the open list as one field that ends at `stop`, or its head and its items."""
-        rows, first = self.rows, self.first
-        self.rows, self.first = [], 0
+        rows, self.rows = self.rows, []
         if stop >= 0:
             begin, _, depth, path, _, doc, lead = rows[0]
-            path = join_path(path, first) if first else path
+            path = join_path(path, self.first) if self.first else path
             rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
-        for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows):
-            if first and i == 0 and stop < 0:  # the head was shown
-                continue
-            path = join_path(rows[0][3], first + i - 1) if path is None else path
-            self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
-                           "structure", lead, self.owner(depth, path))
+        for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows, self.first - 1):
+            path = join_path(rows[0][3], i) if path is None else path
+            if begin < end:  # else the head was shown
+                self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
+                               "structure", lead, self.owner(depth, path))
 
     def owner(self, depth: int, path: str) -> "Optional[str]":
         """Return the prefix of the tensor's entry around a field at this depth."""
@@ -4647,8 +4604,7 @@ class Burnpack(Format):
             raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
-        top: Any = None
-        rows: Any = ()
+        top, rows = None, ()  # type: Any, Any
         if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
         if top is None:
@@ -4706,13 +4662,8 @@ class Burnpack(Format):
         return name, dtype, tuple(shape), stored, start, attrs, make
 
     def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
-        """Return (top, rows) of the metadata as Burn writes them, or (None, None): much faster.
-
-        As in zTensor: what tensors have in common is read once, all else compared or read.
-        """
-        parts = data.split(b"\x65dtype")
-        known: Any = {}
-        rows: Any = []
+        """Return (top, rows) of the metadata as Burn writes them, else Nones; as in zTensor."""
+        parts, known, rows = data.split(b"\x65dtype"), {}, []  # type: Any, Any, Any
         try:
             pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
             if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
@@ -4728,15 +4679,14 @@ class Burnpack(Format):
                 row = known.get((fields, nbytes))
                 if row is None:
                     row = known[fields, nbytes] = self._usual_kind(cursor, fields, nbytes)
-                dtype, shape, stored, attrs = row
+                dtype, shape, store, attrs = row
                 if name[-1] == 0xA4 and rest[stop:stop + 9] == b"\x68param_id":
                     at = stop + 9 + CBOR_ENDS[rest[stop + 9]]
                     number, stop = cbor_argument(rest, stop + 10, at, rest[stop + 9])
                     attrs += ("param_id", number)
                 elif name[-1] != 0xA3:
                     return None, None
-                rows.append((cbor_short_text(name[:-1]), dtype, shape, stored, start, attrs,
-                             Tensor))
+                rows.append((cbor_short_text(name[:-1]), dtype, shape, store, start, attrs, Tensor))
                 name = rest[stop:]
             top, _ = cbor_read(bytes([0x9F + pairs]) + name)
             if (stop <= len(rest) and 1 <= pairs < 24 and count <= self.MAX_TENSORS
@@ -4837,7 +4787,13 @@ class Burnpack(Format):
                 if not is_text(key) or not is_text(value)]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        items = self._reorder(items, options.get("tensor_order"))
+        order = options.get("tensor_order")
+        if order is not None:
+            known = Map(items)
+            order = [] if isinstance(order, str) else list(order)
+            if [1 for name in order if not isinstance(name, str)] or sorted(order) != sorted(known):
+                raise ValueError("tensor_order must list every tensor once")
+            items = [(name, known[name]) for name in order]
         problems = self.check_items(items, metadata, options)
         entries, end = [], 0
         for name, item in items:
@@ -4885,15 +4841,6 @@ class Burnpack(Format):
                 parts += [b"\x68param_id", cbor_head(0, param_id)]
         return parts
 
-    def _reorder(self, items: Items, order: Any) -> Items:
-        if order is None:
-            return items
-        known = Map(items)
-        order = [] if isinstance(order, str) else list(order)
-        if [1 for name in order if not isinstance(name, str)] or sorted(order) != sorted(known):
-            raise ValueError("tensor_order must list every tensor once")
-        return [(name, known[name]) for name in order]
-
     def _check_scalars(self, scalars: Any) -> Facts:
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
@@ -4938,12 +4885,19 @@ class BurnSchemes:
 
     def plan(self, item: Tensor, scheme: Any) -> Plan:
         kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        known = len(scheme) == 5 and self.known(scheme)
         where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
-        block = self.find_block(item, scheme.get("level"))
-        if not known or where not in self.UNITS or block is False:
+        fits = len(scheme) == 5 and self.known(scheme) and where in self.UNITS
+        block: Any = None  # one scale for all
+        if fits and scheme["level"] != "Tensor":
+            level = scheme["level"]["Block"]
+            named = isinstance(level, dict) and set(level) == {"len", "storage"}
+            sizes, rank = (level["storage"], level["len"]) if named else ([], 0)
+            fits = (isinstance(sizes, list) and all_u64(sizes + [rank])
+                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
+            block = sizes[:rank] if fits else None
+        if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
         bits = self.VALUES[kind]
         unit = 8 if where == ("PackedNative",) and kind == "E2M1" else self.UNITS[where] or bits
@@ -4953,18 +4907,6 @@ class BurnSchemes:
             sides = [1] * (item.ndim - len(block)) + block
             count = count_elements([-(-n // k) for n, k in zip(item.shape, sides)])
         return Plan(None if kind[0] == "Q" else kind, bits, size, self.SCALES[param], count, block)
-
-    def find_block(self, item: Tensor, level: Any) -> Any:
-        """Return the block shape, None: one scale for all, False: unknown."""
-        if level == "Tensor":
-            return None
-        block = level.get("Block") if isinstance(level, dict) and len(level) == 1 else None
-        if not isinstance(block, dict) or set(block) != {"len", "storage"}:
-            return False
-        sizes, size = block["storage"], block["len"]
-        fits = (isinstance(sizes, list) and all_u64(sizes + [size])
-                and 1 <= size <= min(len(sizes), item.ndim) and 0 not in sizes[:size])
-        return sizes[:size] if fits else False
 
 
 Quantized.SCHEMES["burn_dtype"] = BurnSchemes()
@@ -5061,15 +5003,14 @@ class TensorBuffers(Format):
         data, traced = flat.data, flat.trace is not None
         known: Any = {}  # types and shapes come again
         left = budget[0]  # for names, shapes
-        plan: Any = None
+        text = ""
         if FAST and not traced and places:
-            plan = flat.plan(places[0], self.ENTRY, self.USUAL)
-            vtable, text, slots = plan or (-1, "", (0, 0, 0))
+            vtable, text, slots = flat.plan(places[0], self.ENTRY, self.USUAL) or (-1, "", [])
         for i, place in enumerate(places):
             if traced:
                 flat.enter("tensors", i)
             kind = None
-            if FAST and plan is not None:
+            if FAST and text:
                 try:  # a table like the first, and a kind that was seen: few calls
                     back, code, name_at, shape_at, offset, nbytes, number = unpack_from(
                         text, data, place)
@@ -5098,7 +5039,7 @@ class TensorBuffers(Format):
                 kind = known.setdefault((code, nbytes, raw), (
                     dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why, "id")))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-                left -= 4 * len(shape)
+                left -= 2 * len(shape)
             dtype, shape, stored = kind
             left -= stop - name_at
             if left < 0:
@@ -5151,15 +5092,13 @@ class TensorBuffers(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
-        entries, at = [], 4
-        ids: Any = {}
-        hashes: Any = {}  # of the beginnings of names
+        entries, at, ids, hashes = [], 4, {}, {}  # type: Any, int, Any, Any
         for name, item in items:
             nbytes = item.nbytes
             if at >= 1 << 32 or nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             raw = name.encode("utf-8", "replace")
-            head = raw[:raw.rfind(b".") + 1]
+            head = raw[:raw.rfind(b".") + 1]  # many begin alike
             if head not in hashes:
                 hashes[head] = self.hash_name(head)
             number = self.hash_name(raw[len(head):] + b"\xff", hashes[head])
@@ -5180,12 +5119,12 @@ class TensorBuffers(Format):
     def _pack(self, entries: Any, metadata: Any, operations: Any, sort: bool) -> bytes:
         """Return the FlatBuffer; what is called first lies last in it."""
         flat, places = FlatBuilder(), []
-        codes = dict([(dtype, i + 1) for i, dtype in enumerate(self.DTYPES)])
         for number, raw, item, at, nbytes in entries:
             places.append((number, flat.table((
                 (0, "Q", number, 0), (5, "I", nbytes, 0), (4, "I", at, 0),
                 (2, "offset", flat.scalars("I", item.shape), None),
-                (1, "offset", flat.string(raw), None), (3, "b", codes[item.dtype], 0)))))
+                (1, "offset", flat.string(raw), None),
+                (3, "b", self.DTYPES.index(item.dtype) + 1, 0)))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
@@ -5252,8 +5191,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
         what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
-    error = Unsupported if left_out else FormatError
-    raise error(what, 0, "magic", None, source.path, "magic")
+    raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Any) -> "Optional[str]":
@@ -5326,9 +5264,8 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
         kind = kind_of(opened, format)
         file = read_file(kind, opened, options)
         if verify:
-            report = feature("verify")(opened, kind, options)
-            if report.errors:
-                raise report.errors[0]
+            for error in feature("verify")(opened, kind, options).errors:
+                raise error
         return file
     except:
         opened.close()
@@ -5374,15 +5311,12 @@ def named_again(tensors: "List[Tensor]") -> Any:
 
 
 def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
-    """Raise ValueError where a file would become far larger, since bytes are named many times.
-
-    What one tensor alone needs by its dtype and shape is never too much.
-    """
+    """Raise ValueError where a file would become far larger, since bytes are named many times."""
     tensors = [item for _, item in items]
     sizes = [sum([row[1] for row in tensors[i].ranges()])
              if is_sparse(tensors[i]) and "sparse" in kind.USES else tensors[i].nbytes
              for i in named_again(tensors)]
-    total = sum(sizes) - max(sizes, default=0)
+    total = sum(sizes) - max(sizes, default=0)  # what one alone needs is never too much
     if total > MAX_COPIES * nbytes:
         raise ValueError("the tensors name the same bytes again and again: %d bytes more, of a "
                          "file of %d; MAX_COPIES = %d" % (total, nbytes, MAX_COPIES))
@@ -5394,9 +5328,8 @@ def check_stored(items: Items) -> None:
     for name, item in items:
         if item.format is None:
             continue
-        kind = find_format(item.format)
+        kind, source = find_format(item.format), item.stored.source
         for label, offset, nbytes, text in kind.checksums(item):
-            source = item.stored.source
             key = id(source), offset, nbytes, text
             if key not in seen:
                 status, why = kind.check_range(source, offset, nbytes, text)
@@ -5582,8 +5515,7 @@ class FieldTrace(Trace):
     def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire, self.owners = wire, {}
-        self.fields: Any = []
-        self._most = MAX_FIELDS + nbytes // 12
+        self.fields, self._most = [], MAX_FIELDS + nbytes // 12  # type: Any, int
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
         self._known = 0
 
@@ -5783,8 +5715,7 @@ class Report:
 
     def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
         self.path, self.format = path, format
-        self.rows: Any = []
-        self.errors: Any = []
+        self.rows, self.errors = [], []  # type: Any, Any
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -5805,13 +5736,6 @@ class Report:
             self.add("note", check, text % detail, item.name, item.start)
         if len(notes) > 5:
             self.add("note", check, more % (len(notes) - 5))
-
-    def fail_contents(self, error: FormatError, name: str, offset: "Optional[int]") -> None:
-        if isinstance(error, Unsupported):
-            self.add("-", "contents", error.what, name, offset)
-        else:
-            error.check, error.tensor = "contents", name
-            self.fail(error)
 
     def __str__(self) -> str:
         lines = []
@@ -5845,8 +5769,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 
 
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
-    report = Report(source.path, kind.TITLE)
-    faults: Any = []
+    report, faults = Report(source.path, kind.TITLE), []  # type: Report, Any
     fields, parsed, error, odd = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
@@ -5942,8 +5865,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
     statuses, decoded, skipped, left = [], 0, 0, MAX_COPIES * source.nbytes
-    done: Any = {}
-    again = named_again(tensors)
+    again, done = named_again(tensors), {}  # type: Any, Any
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
@@ -5960,18 +5882,13 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            cost, parts = _coded_parts(item, i in again, min(left, (4 << 20) + 4 * source.nbytes))
-            for part in parts:
-                key = part.start, part.stored.nbytes, part.nbytes
-                if key not in done and cost <= left:
-                    done[key] = True
-                    left -= cost
-                    for _ in part.blocks():
-                        pass
-                    decoded += 1
-            skipped += cost > left
+            cost, count = _decode_parts(item, i in again, done, left, source.nbytes)
+            left, decoded, skipped = left - cost, decoded + max(0, count), skipped + (count < 0)
+        except Unsupported as error:
+            report.add("-", "contents", error.what, item.name, error.offset)
         except FormatError as error:
-            report.fail_contents(error, item.name, error.offset)
+            error.check, error.tensor = "contents", item.name
+            report.fail(error)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
@@ -5983,14 +5900,25 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _coded_parts(item: Any, again: bool, most: int) -> "Tuple[int, Any]":
-    """Return (bytes to charge, what to decode): the tensor, or the parts of a sparse one."""
+def _decode_parts(item: Any, again: bool, done: Any, most: int, nbytes: int) -> "Tuple[int, int]":
+    """Decode a tensor, or the parts of a sparse one, each range once.
+
+    Return (bytes of work, ranges decoded), or (0, -1) where there is too much to do.
+    """
     parts, cost = [item], item.nbytes if again else 0
     if is_sparse(item):
+        most = min(most, (4 << 20) + 4 * nbytes)
         cost = item.cost(most)
-        parts = [] if cost > most else list(item.components.values())
-    return cost, [part for part in parts
-                  if part.stored.why is None and part.stored.encoding in ENCODINGS]
+        parts = list(item.components.values()) if cost <= most else parts
+    fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
+             and (part.start, part.stored.nbytes, part.nbytes) not in done]
+    if cost > most and fresh:
+        return 0, -1
+    for part in fresh:
+        done[part.start, part.stored.nbytes, part.nbytes] = True
+        for _ in part.blocks():
+            pass
+    return cost if fresh or is_sparse(item) else 0, len(fresh)
 
 
 FEATURES["verify"] = verify_source
@@ -6015,8 +5943,7 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        if self.left_behind:
-            lines.append(f"left behind: {', '.join(self.left_behind)}")
+        lines += [f"left behind: {', '.join(self.left_behind)}"] * bool(self.left_behind)
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
@@ -6075,8 +6002,7 @@ def _select(items: Items, only: Any) -> Items:
     if only is None:
         return items
     from fnmatch import fnmatchcase
-    names = [name for name, _ in items]
-    chosen: Any = set()
+    names, chosen = [name for name, _ in items], set()  # type: Any, Any
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]

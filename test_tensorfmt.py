@@ -201,27 +201,37 @@ class TestCase(unittest.TestCase):
         self.assertEqual(at, nbytes)
 
 
+class FolderCase(TestCase):
+    def setUp(self):
+        self.folder = folder_for(self)
+        self.path = os.path.join(self.folder, "m.zt") if CPYTHON else "m.zt"
+
+
 # -- [2] goldens ---------------------------------------------------------------------------------
 #
 # (format, file, writer, base64, {tensor: (dtype, shape, row-major little-endian bytes in hex)}).
 # None for the bytes: too long to stand here; the test of the file says what they are.
 
+BASIC = {"decoder.head.weight": ("float16", (2, 2), "003c00c05535ff7b"),
+    "decoder.steps": ("int64", (1,), "ffffffffffffffff"),
+    "encoder.layer1.bias": ("float32", (3,), "cdcccc3dcdcc4c3e9a99993e"),
+    "encoder.layer1.weight": (
+        "float32", (2, 3), "0000003f000080bf000010400000404077cc2b3200e07fc7")}
 GOLDENS = (
     ("mag", "seed_basic.mag", "hand-made", "TUFHIQEAAADgFTFfAgAAAAIAAAAAAAAAAAAAAAUAAAAAAAAAAQAAAG4"
      "CAAAAAAAAAAAACkACAAAAcGkBAAAAeAM" + "A" * 64 + "MAAAAAAAAAAABAAAAAAAAAAAAAAEAAAB5AgAAAAAAAAAC"
      + "A" * 53 + "xAAAAAAAAAAQAE" + "A" * 81 + "gD8AAABAAABAQ" + "A" * 70 + "BAAAAAgAAAAMAAAD8////"
-     + "A" * 64, {"x": ("float32", (3,), "0000803f0000004000004040"),
-      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
+     + "A" * 64, {"x": ("float32", (3,), "0000803f0000004000004040"), "y": ("int32", (2, 2),
+     "010000000200000003000000fcffffff")}),
     ("mag", "seed_dtypes.mag", "hand-made", "TUFHIQEAAAD65jmeBQAAAAAAAAAAAAAAAwAAAGYzMgQ" + "A" * 64
      + "QAAAAAAAAAMABAAAAAAAAAAAAAAMAAABmMTYCAAAAAAAAAAM" + "A" * 52 + "BDAAAAAAAAAAAAgAAAAAAAAAAAA"
      "AEAAAAZmxhZwU" + "A" * 63 + "IFAAAAAAAAAEACAAAAAAAAAAAAAAMAAABpMzICAAAAAAAAAAEAAAAAAAAAAg"
      + "A" * 41 + "DEAAAAAAAAACAAgAAAAAAAAAAAAAEAAAAbGFzdAE" + "A" * 63 + "IBAAAAAAAAAMAC"
-     + "A" * 77 + "MC/AACAfwE" + "A" * 69 + "OADA/3sBAAB8" + "A" * 73 + "QABAQ" + "A" * 84
-     + "D/////////fwAAAI" + "A" * 65 + "B" + "A" * 84,
-     {"f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
-      "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "flag": ("bool", (5,), "0100010100"),
-      "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080"),
-      "last": ("bool", (1,), "01")}),
+     + "A" * 77 + "MC/AACAfwE" + "A" * 69 + "OADA/3sBAAB8" + "A" * 73 + "QABAQ" + "A" * 84 + "D////"
+     "/////fwAAAI" + "A" * 65 + "B" + "A" * 84, {"f32": ("float32", (4,),
+     "000000000000c0bf0000807f01000000"), "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"),
+     "flag": ("bool", (5,), "0100010100"), "i32": ("int32", (2, 1, 2),
+     "00000000ffffffffffffff7f00000080"), "last": ("bool", (1,), "01")}),
     ("mag", "seed_empty.mag", "hand-made", "TUFHIQEAAABkSUqhBgAAAAEAAAAAAAAAAAAAAAYAAAAAAAAABQAAAGN"
      "vdW50AgAAAGUxAAAAAAAAAAD" + "/" * 53 + "AAAAAAAAAAAAAAIAAAAAAAAAAAAAAgAAAGUyAwAAAAAAAAAAAAAAA"
      "AAAAP" + "/" * 42 + "AwAAAAAAAAAAAAIAAAAAAAAAAAAABAAAAGZ1bGwC" + "A" * 63 + "DCAAAAAAAAAAAAgA"
@@ -229,27 +239,27 @@ GOLDENS = (
      "AAAACAAAAZTYBAAAAAAAAAAEAAAAAAAAAAQAAAAAAAAABAAAAAAAAAAEAAAAAAAAAAAAAAAAAAAABAAAAAAAAAABAAgAA"
      "AAAAAAAAAAADAAAAZTAw" + "A" * 32 + "/" * 32 + "AAAAAAAAAAAAQAI" + "A" * 32 + "FAAAABg"
      + "A" * 78, {"e1": ("float32", (0,), ""), "e2": ("int32", (3, 0), ""),
-      "full": ("int32", (2,), "0500000006000000"), "e3": ("bool", (0, 2, 2), ""),
-      "e6": ("float16", (1, 1, 1, 1, 1, 0), ""), "e00": ("float32", (0, 0, 0), "")}),
+     "full": ("int32", (2,), "0500000006000000"), "e3": ("bool", (0, 2, 2), ""),
+     "e6": ("float16", (1, 1, 1, 1, 1, 0), ""), "e00": ("float32", (0, 0, 0), "")}),
     ("mag", "seed_order_unaligned.mag", "hand-made", "TUFHIQEAAAD+tdIcBAAAAAEAAAAAAAAAAAAAAAEAAAAAA"
-     "AAAAQAAAG4BAAAAYQI" + "A" * 64 + "IAAAAAAAAAGUBAAAAAAAAAAAAAAEAAABiAw" + "A" * 63
-     + "gMAAAAAAAAAYgEAAAAAAAAAAAAAAQAAAGMD" + "A" * 63 + "DDAAAAAAAAABWAQAAAAAAAAAAAAABAAAAZ"
-     + "A" * 65 + "ECAAAAAAAAAFQBAAAAAAAAAAAAAAAAAAA4BwAAAAgAAAAJAAAAAQEAAACAPwAAAEA=",
+     "AAAAQAAAG4BAAAAYQI" + "A" * 64 + "IAAAAAAAAAGUBAAAAAAAAAAAAAAEAAABiAw" + "A" * 63 + "gMAAAAAA"
+     "AAAYgEAAAAAAAAAAAAAAQAAAGMD" + "A" * 63 + "DDAAAAAAAAABWAQAAAAAAAAAAAAABAAAAZ" + "A" * 65
+     + "ECAAAAAAAAAFQBAAAAAAAAAAAAAAAAAAA4BwAAAAgAAAAJAAAAAQEAAACAPwAAAEA=",
      {"a": ("float32", (2,), "0000803f00000040"), "b": ("bool", (3,), "010100"),
-      "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}),
+     "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}),
     ("mag", "m012_mixed.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAADW1X92AgAAAAIAAAAAAAAAAgAA"
      "AAAAAAAAAApAAgAAAHBpAQAAAAUAAAAAAAAAAQAAAG4AAQAAAwAAAAAAAADAAAAAAAAAAAMAAAAAAAAAAQAAAHgDAgAAB"
      "AAAAAAAAAAAAQAAAAAAAAIAAAAAAAAAAgAAAAAAAAABAAAAef" + "/" * 78 + "AACAPwAAAEAAAEBA" + "/" * 69
      + "wEAAAACAAAAAwAAAPz" + "/" * 67 + "8=", {"x": ("float32", (3,), "0000803f0000004000004040"),
-      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
+     "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
     ("mag", "m012_dtypes.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAACzNxIpBAAAAAAAAAAAAAAAAQI"
      "AAAYAAAAAAAAAwAAAAAAAAAACAAAAAAAAAAMAAAAAAAAAAwAAAGYxNgIBAAAFAAAAAAAAAAABAAAAAAAABQAAAAAAAAAE"
      "AAAAYm9vbAABAAAEAAAAAAAAAEABAAAAAAAABAAAAAAAAAADAAAAZjMyAwMAAAQAAAAAAAAAgAEAAAAAAAACAAAAAAAAA"
      "AEAAAAAAAAAAgAAAAAAAAADAAAAaTMy////ADgAwP97AQAAfAAA" + "/" * 69 + "wEAAQEA" + "/" * 78
      + "8AAAAAAADAvwAAgH8BAAAA" + "/" * 64 + "AAAAAP////////9/AAAAgP" + "/" * 63 + "w" + "A" * 170,
      {"f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "bool": ("bool", (5,), "0100010100"),
-      "f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
-      "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080")}),
+     "f32": ("float32", (4,), "000000000000c0bf0000807f01000000"), "i32": ("int32", (2, 1, 2),
+     "00000000ffffffffffffff7f00000080")}),
     ("mag", "m012_meta_only.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAABPUJ9YAAAAAA4AAAAAAAAA"
      "AgAAAAAAAAAAAPB/AwAAAGluZgIAAAD////////vfwQAAABodWdlAgAAABgtRFT7IQlAAgAAAHBpAQAAAP////////9/B"
      "wAAAGk2NF9tYXgCAAAAAQAAAAAAAAAEAAAAdGlueQEAAAAqAAAAAAAAAAYAAADlkI3liY0CAAAAAAAAAAAA+H8DAAAAbm"
@@ -265,7 +275,7 @@ GOLDENS = (
      "vHJnZW5jYmlnG///////////ZGJsb2JDAP8QZGRpbXODAQIZASxnbm90aGluZ/Zlc2NhbGX5MABpdHJhaW5hYmxl9Wp6Z"
      "XJvX3BvaW50Iv+/ZG5hbWVhYmZvZmZzZXQYgGRzaXplBGVkdHlwZWV1aW50OGZsYXlvdXRlZGVuc2Vlc2hhcGWBBGhlbm"
      "NvZGluZ2NyYXf//wAAAAAAAAA=", {"a": ("float32", (4,), "000000000000803f000020c00000804b"),
-      "b": ("uint8", (4,), "000180ff")}),
+     "b": ("uint8", (4,), "000180ff")}),
     ("ztensor", "custom_nested.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
      + "A" * 74 + "KpjkfEDOIG/ZG5hbWVhbmZvZmZzZXQYQGRzaXplBmVkdHlwZWVpbnQxNmZsYXlvdXRlZGVuc2Vlc2hhc"
      "GWBA2hlbmNvZGluZ2NyYXdvZGF0YV9lbmRpYW5uZXNzZmxpdHRsZWFa+X4AYWH5/ABiYWH5QwBhYqFhaxv//////////2"
@@ -279,7 +289,7 @@ GOLDENS = (
      "NlZXNoYXBlgGhlbmNvZGluZ2NyYXdoY2hlY2tzdW1xY3JjMzJjOjB4QUUyNURBRDP/v2RuYW1lYXlmb2Zmc2V0GMBkc2l"
      "6ZQBlZHR5cGVkYm9vbGZsYXlvdXRlZGVuc2Vlc2hhcGWCAgBoZW5jb2RpbmdjcmF3aGNoZWNrc3VtcWNyYzMyYzoweDAw"
      "MDAwMDAw/34BAAAAAAAA", {"s": ("float64", (), "d580bafd70e550ab"), "z": ("int16", (0, 7), ""),
-      "t": ("uint8", (), "af"), "y": ("bool", (2, 0), "")}),
+     "t": ("uint8", (), "af"), "y": ("bool", (2, 0), "")}),
     ("ztensor", "mixed.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE" + "A" * 74
      + "EmQUOi89ObgzHyLuw" + "A" * 68 + "Dc5GVZYKW48T01TscZ041l" + "A" * 64 + "KLUv/QBYQQEAGttgn2Xx"
      "mMneGurinVdzIDICpT5tkUes5j3XKIWYF/LI1QlATTvuOwAAAAAAAAAAAAAAAAAAALMYC6ydzG5ABw/mTTGF"
@@ -292,52 +302,48 @@ GOLDENS = (
      "b2Zmc2V0GQFAZHNpemUAZWR0eXBlZ2Zsb2F0NjRmbGF5b3V0ZWRlbnNlZXNoYXBlgwIAA2hlbmNvZGluZ2NyYXdvZGF0Y"
      "V9lbmRpYW5uZXNzZmxpdHRsZf+/ZG5hbWVkbGFzdGZvZmZzZXQZAUBkc2l6ZQllZHR5cGVkYm9vbGZsYXlvdXRlZGVuc2"
      "Vlc2hhcGWBCWhlbmNvZGluZ2NyYXdkbm90ZWF4/zkCAAAAAAAA",
-     {"big": ("float32", (3,), "e8509049e0e6f4bcbb8b7ccc"),
-      "little": ("float32", (2, 1, 2), "dce4655960a5b8f13d354ec719d38d65"),
-      "z": ("int64", (5,), "1adb609f65f198c9de1aeae29d5773203202a53e6d9147ace63dd728859817f2c8d509"
-      "404d3bee3b"), "c": ("uint16", (7,), "b3180bac9dcc6e40070fe64d3185"),
-      "e": ("float64", (2, 0, 3), ""), "last": ("bool", (9,), "010101010101010100")}),
+     {"big": ("float32", (3,), "e8509049e0e6f4bcbb8b7ccc"), "little": ("float32", (2, 1, 2),
+     "dce4655960a5b8f13d354ec719d38d65"), "z": ("int64", (5,), "1adb609f65f198c9de1aeae29d577320320"
+     "2a53e6d9147ace63dd728859817f2c8d509404d3bee3b"), "c": ("uint16", (7,),
+     "b3180bac9dcc6e40070fe64d3185"), "e": ("float64", (2, 0, 3), ""),
+     "last": ("bool", (9,), "010101010101010100")}),
     ("ztensor", "zstd_64k_zeros.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
      + "A" * 74 + "Ci1L/0AWFUAABAAAAEA+38dYAGBv2RuYW1lZXplcm9zZm9mZnNldBhAZHNpemUTZWR0eXBlZ2Zsb2F0M"
      "zJmbGF5b3V0ZWRlbnNlZXNoYXBlgRlAAGhlbmNvZGluZ2R6c3RkaGNoZWNrc3VtcWNyYzMyYzoweEM0MTNDNzc0/2sAAA"
      "AAAAAA", {"zeros": ("float32", (16384,), None)}),
-    ("primitiv", "shape_batch5.primitiv", "primitiv db14ca4 (its MessagePack writer)",
-     "zgAAAADOAAAAAc4AAAAAks4AAAACzgAAAAPOAAAABQ==", {}),
-    ("primitiv", "tensor_2x3_batch2.primitiv", "primitiv db14ca4 (its MessagePack writer)",
-     "zgAAAADOAAAAAc4AAAEAks4AAAACzgAAAAPOAAAAAsQwAAAwQQAAqEEAAEBBAACwQQAAUEEAALhBAADeQgAA8kIAAOBCA"
-     "AD0QgAA4kIAAPZC",
-     {"tensor": ("float32", (2, 3, 2), "000030410000de42000040410000e042000050410000e2420000a84100"
-      "00f2420000b0410000f4420000b8410000f642")}),
-    ("primitiv", "tensor_special.primitiv", "primitiv db14ca4 (its MessagePack writer)",
-     "zgAAAADOAAAAAc4AAAEAkc4AAAAMzgAAAAHEMAAAAAAAAACAAACAPwAAgL8AAIB/AACA/wAAwH8BAMD///9/fwAAgAABA"
-     "AAA//9/gA==",
-     {"tensor": ("float32", (12,), "00000000000000800000803f000080bf0000807f000080ff0000c07f0100c0"
-      "ffffff7f7f0000800001000000ffff7f80")}),
+    ("primitiv", "shape_batch5.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAADOAAA"
+     "AAc4AAAAAks4AAAACzgAAAAPOAAAABQ==", {}),
+    ("primitiv", "tensor_2x3_batch2.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAA"
+     "DOAAAAAc4AAAEAks4AAAACzgAAAAPOAAAAAsQwAAAwQQAAqEEAAEBBAACwQQAAUEEAALhBAADeQgAA8kIAAOBCAAD0QgA"
+     "A4kIAAPZC", {"tensor": ("float32", (2, 3, 2), "000030410000de42000040410000e042000050410000e2"
+     "420000a8410000f2420000b0410000f4420000b8410000f642")}),
+    ("primitiv", "tensor_special.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAADOA"
+     "AAAAc4AAAEAkc4AAAAMzgAAAAHEMAAAAAAAAACAAACAPwAAgL8AAIB/AACA/wAAwH8BAMD///9/fwAAgAABAAAA//9/gA"
+     "==", {"tensor": ("float32", (12,), "00000000000000800000803f000080bf0000807f000080ff0000c07f0"
+     "100c0ffffff7f7f0000800001000000ffff7f80")}),
     ("primitiv", "param_3x2x2_stat.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAIAk84AAAADzgAA"
      "AALOAAAAAs4AAAABxDAAAIA/AAAAQAAAQEAAAIBAAACgQAAAwEAAAOBAAAAAQQAAEEEAACBBAAAwQQAAQEHOAAAAAad2O"
      "jEueFx5k84AAAADzgAAAALOAAAAAs4AAAABxDAAAIC/AAAAwAAAQMAAAIDAAACgwAAAwMAAAODAAAAAwQAAEMEAACDBAA"
-     "AwwQAAQME=",
-     {"value": ("float32", (3, 2, 2), "0000803f0000e040000080400000204100000040000000410000a0400000"
-      "304100004040000010410000c04000004041"),
-      "value:v:1.x\\y": ("float32", (3, 2, 2), "000080bf0000e0c0000080c0000020c1000000c0000000c100"
-      "00a0c0000030c1000040c0000010c10000c0c0000040c1")}),
+     "AwwQAAQME=", {"value": ("float32", (3, 2, 2), "0000803f0000e040000080400000204100000040000000"
+     "410000a0400000304100004040000010410000c04000004041"), "value:v:1.x\\y": ("float32", (3, 2, 2),
+     "000080bf0000e0c0000080c0000020c1000000c0000000c10000a0c0000030c1000040c0000010c10000c0c000004"
+     "0c1")}),
     ("primitiv", "model_nested.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAMAzgAAAAWSo2RlY6F3"
      "ks4AAAABzgAAAALOAAAAAcQIAAAgQQAAMEHOAAAAAJOjZW5jpGNlbGyhd5LOAAAAAs4AAAACzgAAAAHEEAAAoEAAAMBAA"
      "ADgQAAAAEHOAAAAAaFzks4AAAACzgAAAALOAAAAAcQQAACgwAAAwMAAAODAAAAAwZKjZW5joXeRzgAAAALOAAAAAcQIAA"
      "BAQAAAgEDOAAAAAJGkZW5jMpDOAAAAAcQEAAAQQc4AAAAAkaF6kc4AAAACzgAAAAHECAAAgD8AAABAzgAAAAA=",
-     {"dec.w": ("float32", (1, 2), "0000204100003041"),
-      "enc.cell.w": ("float32", (2, 2), "0000a0400000e0400000c04000000041"),
-      "enc.cell.w:s": ("float32", (2, 2), "0000a0c00000e0c00000c0c0000000c1"),
-      "enc.w": ("float32", (2,), "0000404000008040"), "enc2": ("float32", (), "00001041"),
-      "z": ("float32", (2,), "0000803f00000040")}),
+     {"dec.w": ("float32", (1, 2), "0000204100003041"), "enc.cell.w": ("float32", (2, 2),
+     "0000a0400000e0400000c04000000041"), "enc.cell.w:s": ("float32", (2, 2),
+     "0000a0c00000e0c00000c0c0000000c1"), "enc.w": ("float32", (2,), "0000404000008040"),
+     "enc2": ("float32", (), "00001041"), "z": ("float32", (2,), "0000803f00000040")}),
     ("primitiv", "model_escapes.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAMAzgAAAASRo2EuYpH"
      "OAAAAAs4AAAABxAgAAIA/AACAv84AAAAAkaNjOmSRzgAAAALOAAAAAcQIAAAAQAAAAMDOAAAAAJGjZVxmkc4AAAACzgAA"
      "AAHECAAAQEAAAEDAzgAAAACSo3gueaN6OneRzgAAAALOAAAAAcQIAACAQAAAgMDOAAAAAadzOnQudVx2kM4AAAABxAQAA"
      "ABB", {"a\\.b": ("float32", (2,), "0000803f000080bf"),
-      "c\\:d": ("float32", (2,), "00000040000000c0"),
-      "e\\\\f": ("float32", (2,), "00004040000040c0"),
-      "x\\.y.z\\:w": ("float32", (2,), "00008040000080c0"),
-      "x\\.y.z\\:w:s:t.u\\v": ("float32", (), "00000041")}),
+     "c\\:d": ("float32", (2,), "00000040000000c0"),
+     "e\\\\f": ("float32", (2,), "00004040000040c0"),
+     "x\\.y.z\\:w": ("float32", (2,), "00008040000080c0"),
+     "x\\.y.z\\:w:s:t.u\\v": ("float32", (), "00000041")}),
     ("primitiv", "optim_sgd_set.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAQAga9PcHRpbWl6ZXI"
      "uZXBvY2jOAAAAB4SnU0dELmV0Yco+gAAAuE9wdGltaXplci5jbGlwX3RocmVzaG9sZMpAoAAAtU9wdGltaXplci5sMl9z"
      "dHJlbmd0aMo+AAAAsk9wdGltaXplci5scl9zY2FsZco/AAAA", {}),
@@ -347,17 +353,12 @@ GOLDENS = (
      "MS5iaWFzpGVkdHlwZWNGMzJlc2hhcGWBA2xkYXRhX29mZnNldHOCGBgYJGhwYXJhbV9pZBgqdWVuY29kZXIubGF5ZXIxL"
      "ndlaWdodKRlZHR5cGVjRjMyZXNoYXBlggIDbGRhdGFfb2Zmc2V0c4IAGBhocGFyYW1faWQbywYLQw2IEv9obWV0YWRhdG"
      "GjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4xOS4xAAAAPwAAgL8AABBAAABAQHfMKzIA4H/"
-     "HzczMPc3MTD6amZk+ADwAwFU1/3v//////////w==",
-     {"decoder.head.weight": ("float16", (2, 2), "003c00c05535ff7b"),
-      "decoder.steps": ("int64", (1,), "ffffffffffffffff"),
-      "encoder.layer1.bias": ("float32", (3,), "cdcccc3dcdcc4c3e9a99993e"),
-      "encoder.layer1.weight": ("float32", (2, 3), "0000003f000080bf000010400000404077cc2b3200e07f"
-      "c7")}),
+     "HzczMPc3MTD6amZk+ADwAwFU1/3v//////////w==", BASIC),
     ("burnpack", "v020_bool.bpk", "burn-store 0.20.1", "TlJVQgEApwAAAKJndGVuc29yc6JkbWFza6RlZHR5cGV"
      "kQm9vbGVzaGFwZYEFbGRhdGFfb2Zmc2V0c4IABWhwYXJhbV9pZANhd6RlZHR5cGVjRjMyZXNoYXBlgQFsZGF0YV9vZmZz"
      "ZXRzghkBABkBBGhwYXJhbV9pZARobWV0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mM"
      "C4yMC4x" + "A" * 106 + "EAAQE" + "A" * 338 + "IA/", {"mask": ("bool", (5,), "0100010100"),
-      "w": ("float32", (1,), "0000803f")}),
+     "w": ("float32", (1,), "0000803f")}),
     ("burnpack", "v021_tiny.bpk", "burn-store 0.21.0", "TlJVQgEARwAAAKJndGVuc29yc6Fhd6RlZHR5cGVjRjM"
      "yZXNoYXBlgQJsZGF0YV9vZmZzZXRzggAIaHBhcmFtX2lkB2htZXRhZGF0YaFha2F2" + "A" * 236 + "gD8AAABA",
      {"w": ("float32", (2,), "0000803f00000040")}),
@@ -366,14 +367,9 @@ GOLDENS = (
      "jb2Rlci5zdGVwc6RlZHR5cGVjSTY0ZXNoYXBlgQFsZGF0YV9vZmZzZXRzghkDABkDCGhwYXJhbV9pZAdzZW5jb2Rlci5s"
      "YXllcjEuYmlhc6RlZHR5cGVjRjMyZXNoYXBlgQNsZGF0YV9vZmZzZXRzghkBABkBDGhwYXJhbV9pZBgqdWVuY29kZXIub"
      "GF5ZXIxLndlaWdodKRlZHR5cGVjRjMyZXNoYXBlggIDbGRhdGFfb2Zmc2V0c4IAGBhocGFyYW1faWQbywYLQw2IEv9obW"
-     "V0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4yMS4w" + "A" * 203
-     + "/AACAvwAAEEAAAEBAd8wrMgDgf8c" + "A" * 309 + "zczMPc3MTD6amZk+" + "A" * 327 + "8AMBVNf97"
-     + "A" * 330 + "D//////////w==",
-     {"decoder.head.weight": ("float16", (2, 2), "003c00c05535ff7b"),
-      "decoder.steps": ("int64", (1,), "ffffffffffffffff"),
-      "encoder.layer1.bias": ("float32", (3,), "cdcccc3dcdcc4c3e9a99993e"),
-      "encoder.layer1.weight": ("float32", (2, 3), "0000003f000080bf000010400000404077cc2b3200e07f"
-      "c7")}),
+     "V0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4yMS4w" + "A" * 203 + "/AACAv"
+     "wAAEEAAAEBAd8wrMgDgf8c" + "A" * 309 + "zczMPc3MTD6amZk+" + "A" * 327 + "8AMBVNf97" + "A" * 330
+     + "D//////////w==", BASIC),
     ("burnpack", "v021_special_floats.bpk", "burn-store 0.21.0", "TlJVQgEA3QAAAKFndGVuc29yc6RkYmYxN"
      "qRlZHR5cGVkQkYxNmVzaGFwZYEEbGRhdGFfb2Zmc2V0c4IZAwAZAwhocGFyYW1faWQEY2YxNqRlZHR5cGVjRjE2ZXNoYX"
      "BlgQRsZGF0YV9vZmZzZXRzghkCABkCCGhwYXJhbV9pZANjZjMypGVkdHlwZWNGMzJlc2hhcGWBBmxkYXRhX29mZnNldHO"
@@ -381,9 +377,9 @@ GOLDENS = (
      + "A" * 36 + "wH8AAIB/AACA/wAAAAAAAACAAQCAfw" + "A" * 316 + "D4fwAAAAAAAPB/AAAAAAAA8P8AAAAAAAA"
      "AgAEAAAAAAPD/" + "A" * 289 + "H4AfAD8AI" + "A" * 331 + "MB/gH+A/wCA",
      {"bf16": ("bfloat16", (4,), "c07f807f80ff0080"), "f16": ("float16", (4,), "007e007c00fc0080"),
-      "f32": ("float32", (6,), "0000c07f0000807f000080ff00000000000000800100807f"),
-      "f64": ("float64", (5,), "000000000000f87f000000000000f07f000000000000f0ff000000000000008001"
-      "0000000000f0ff")}),
+     "f32": ("float32", (6,), "0000c07f0000807f000080ff00000000000000800100807f"),
+     "f64": ("float64", (5,), "000000000000f87f000000000000f07f000000000000f0ff00000000000000800100"
+     "00000000f0ff")}),
     ("burnpack", "head_scalars.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)", "TlJVQgEAtgAAAKNnd"
      "GVuc29yc6Fhd6RlZHR5cGVjRjMyZXNoYXBlgQJsZGF0YV9vZmZzZXRzggAIaHBhcmFtX2lkBWhtZXRhZGF0YaFha2F2Z3"
      "NjYWxhcnOmZWFfaW50oWNJbnQkZmJfdWludKFkVUludBv//////////2NjX2ahZUZsb2F0+T4AY2RfZqFlRmxvYXT7P7m"
@@ -392,8 +388,8 @@ GOLDENS = (
     ("burnpack", "head_quant.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)", "TlJVQgEAoAAAAKFndGV"
      "uc29yc6FhcaRlZHR5cGWhZlFGbG9hdKVldmFsdWVjUThGZXN0b3JloWlQYWNrZWRVMzIAZG1vZGVpU3ltbWV0cmljZnRl"
      "bnNvcmNGMzJlYmxvY2uiZHNpemWiZ3N0b3JhZ2WFEAEBAQFjbGVuAWVkdHlwZWVVRTRNM2VzaGFwZYEQbGRhdGFfb2Zmc"
-     "2V0c4IAFWhwYXJhbV9pZAU" + "A" * 116 + "BAgMEBQYHCAkKCwwNDg84AACAPw==",
-     {"q": ("qfloat", (16,), "000102030405060708090a0b0c0d0e0f380000803f")}),
+     "2V0c4IAFWhwYXJhbV9pZAU" + "A" * 116 + "BAgMEBQYHCAkKCwwNDg84AACAPw==", {"q": ("qfloat", (16,),
+     "000102030405060708090a0b0c0d0e0f380000803f")}),
     ("tensorbuffers", "sorted_one.tbs", "flatbuffers 25.2.10 (Rust)", "VEJTMQAAgD8AAADAEAAAAAwAEAAE"
      "AAAACAAMAAwAAAAYAAAADAAAAAQAAAAAAAAAAQAAACAAAAAFAAAAMS4wLjAAAAAQACAAGAAIAAwABwAQABQAEAAAAAAAA"
      "AEYAAAAHAAAAAQAAAAIAAAAK+tttQfJywgBAAAAdwAAAAEAAAACAAAAeAAAAFRCUzE=",
@@ -404,14 +400,14 @@ GOLDENS = (
      "bGUAAAAAAAAAEAAkABgACAAMAAcAEAAUABAAAAAAAAAEHAAAACQAAAAUAAAABAAAAKGl9I3DcCsRAAAAAAQAAABiaWFzA"
      "AAAAAEAAAACAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAABGAAAACAAAAAEAAAAEAAAANITi/Bux0mxBgAAAHdlaWdodA"
      "AAAgAAAAIAAAACAAAAGAEAAFRCUzE=", {"bias": ("int16", (2,), "ffff0200"),
-      "scale": ("float64", (), "000000000000e03f"),
-      "weight": ("float32", (2, 2), "0000803f000000400000404000008040")}),
+     "scale": ("float64", (), "000000000000e03f"), "weight": ("float32", (2, 2),
+     "0000803f000000400000404000008040")}),
     ("tensorbuffers", "up_head_uint8.tbs", "tensorbuffers 2422de1", "VEJTMQABAn+A/wcQAAAADAAQAAQAAA"
      "AIAAwADAAAACAAAAAMAAAABAAAAAAAAAADAAAAmAAAAFQAAAAcAAAABQAAADEuMC4wAA4AIAAUAAgADAAHABAADgAAAAA"
      "AAAcYAAAAHAAAAAsAAAANiji1B8mNCAAAAAABAAAAZQAAAAIAAAAAAAAABAAAAND///8AAAAHHAAAACAAAAAKAAAAAQAA"
      "AIcoerUHydkIAAAAAAEAAABzAAAAAAAAABAAJAAYAAgADAAHABAAFAAQAAAAAAAABxwAAAAgAAAABAAAAAYAAADFBFG1B"
      "8mpCAAAAAABAAAAbQAAAAIAAAACAAAAAwAAAPgAAABUQlMx", {"m": ("uint8", (2, 3), "0001027f80ff"),
-      "s": ("uint8", (), "07"), "e": ("uint8", (0, 4), "")}),
+     "s": ("uint8", (), "07"), "e": ("uint8", (0, 4), "")}),
     ("tensorbuffers", "up_head_mixed.tbs", "tensorbuffers 2422de1", "VEJTMf8AAAAAAAD4PwAAAAAAAATA//"
      "8CAf//////////AACAPoAAAACAAAAAAAAAAID///////8UAAAAAAAAAAwAEAAEAAAACAAMAAwAAAA8AAAADAAAAAQAAAA"
      "AAAAACgAAABwCAADQAQAAlAEAAEgBAAAUAQAA4AAAAKwAAAB4AAAARAAAABAAAAAFAAAAMS4wLjAAAAAo/v//AAAACRgA"
@@ -423,11 +419,11 @@ GOLDENS = (
      "AAQAAAAAAAABBwAAAAgAAAAFQAAAAQAAADMuCR2xLsbKgAAAAADAAAAaTE2AAIAAAACAAAAAQAAAMj///8AAAACGAAAAC"
      "QAAAAFAAAAEAAAAN5IR2ZWDeOSCAAAAGY2NF9hdF81AAAAAAEAAAACAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAAHGAA"
      "AABwAAAAEAAAAAQAAAG+HqOsNoI4DAwAAAHBhZAABAAAAAQAAAHgCAABUQlMx", {"pad": ("uint8", (1,), "ff"),
-      "f64_at_5": ("float64", (2,), "000000000000f83f00000000000004c0"),
-      "i16": ("int16", (2, 1), "ffff0201"), "u64": ("uint64", (1, 1, 1), "ffffffffffffffff"),
-      "f32": ("float32", (), "0000803e"), "i8": ("int8", (1,), "80"),
-      "i32": ("int32", (1,), "00000080"), "i64": ("int64", (1,), "0000000000000080"),
-      "u16": ("uint16", (1,), "ffff"), "u32": ("uint32", (1,), "ffffffff")}),
+     "f64_at_5": ("float64", (2,), "000000000000f83f00000000000004c0"),
+     "i16": ("int16", (2, 1), "ffff0201"), "u64": ("uint64", (1, 1, 1), "ffffffffffffffff"),
+     "f32": ("float32", (), "0000803e"), "i8": ("int8", (1,), "80"),
+     "i32": ("int32", (1,), "00000080"), "i64": ("int64", (1,), "0000000000000080"),
+     "u16": ("uint16", (1,), "ffff"), "u32": ("uint32", (1,), "ffffffff")}),
     ("tensorbuffers", "up_head_ops.tbs", "tensorbuffers 2422de1", "VEJTMQAAgD8AAABAAABAQBAAAAAMABAA"
      "BAAAAAgADAAMAAAAIAAAABQAAAAEAAAAAgAAAGQAAAAkAAAAAQAAAIgAAAAFAAAAMS4wLjAAAAAMACAADAAHABQACAAMA"
      "AAAAAAAARgAAAACAAAAAAAAAJ5txLQHyQMIAAAAAAEAAAABAAAAAAAAAAAAAAAMABwACAAAABAABAAMAAAAGAAAAAEAAA"
@@ -438,13 +434,13 @@ GOLDENS = (
      "EYAAAAHAAAABAAAAAMAAAAnm3EtAfJAwgBAAAAMgAAAAEAAAADAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAABGAAAABw"
      "AAAAEAAAADAAAABmzuLQHyfcHAQAAADEAAAABAAAAAwAAAKgAAABUQlMx",
      {"1": ("float32", (3,), "0000803f0000004000004040"),
-      "2": ("float32", (3,), "000080400000a0400000c040")}),
+     "2": ("float32", (3,), "000080400000a0400000c040")}),
     ("tensorbuffers", "cpp_future_fields.tbs", "flatbuffers 25.2.10 (C++)", "VEJTMQAAgD8AAABAAABAQA"
      "AAgEAAAKBAAADAQP//AgAAAAAAAADgPxQAAAAQABgABAAIAAwAAAAQABQAEAAAADAAAAAkAAAANAAAABQAAAAEAAAABQA"
      "AAGhlbGxvAAAAAwAAAAECAwABAAAAbQAAAAUAAAAxLjEuMAAAAAEAAAAcAAAAAAAWADgAHAAIAAwABwAQABQAGAAkACwA"
      "FgAAAAAAAAFIAAAAOAAAAAQAAAAYAAAAIAAAANITi/Bux0mxiHdmVUQzIhEAAAAAAADgPwAAAAAEAAAAenN0ZAAAAAACA"
-     "AAAAgAAAAMAAAAGAAAAd2VpZ2h0AADQAAAAVEJTMQ==",
-     {"weight": ("float32", (2, 3), "0000803f0000004000004040000080400000a0400000c040")}),
+     "AAAAgAAAAMAAAAGAAAAd2VpZ2h0AADQAAAAVEJTMQ==", {"weight": ("float32", (2, 3), "0000803f0000004"
+     "000004040000080400000a0400000c040")}),
 )
 FILES = [(row[0], row[1], binascii.a2b_base64(row[3]), row[4]) for row in GOLDENS]
 
@@ -455,44 +451,12 @@ def golden(name):
 
 # Options with which saving a golden that was loaded gives its bytes again; the others are written
 # in another form than they have: 0.1.2 layout, zstd, packed, the old name of bool, foreign builder.
-AGAIN = dict([(title, {}) for title in """
-    seed_basic.mag seed_dtypes.mag seed_empty.mag py_0.1.0_scalar.zt custom_fields.zt
-    custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv tensor_2x3_batch2.primitiv
-    tensor_special.primitiv param_3x2x2_stat.primitiv model_nested.primitiv model_escapes.primitiv
-    optim_sgd_set.primitiv v021_tiny.bpk v021_basic.bpk v021_special_floats.bpk head_scalars.bpk
-    head_quant.bpk sorted_one.tbs sorted_model.tbs""".split()] + [
-        ("up_head_uint8.tbs", {"sort": False}), ("up_head_mixed.tbs", {"sort": False}),
-        ("up_head_ops.tbs", {"sort": False}),
-        ("up_7190fc4_f32.tbs", {"sort": False, "operations": False})])
-METADATA = {"seed_basic.mag": {"n": 5, "pi": 3.25}, "m012_mixed.mag": {"pi": 3.25, "n": 5},
-    "optim_sgd_set.primitiv": { "Optimizer.epoch": 7, "SGD.eta": 0.25,
-     "Optimizer.clip_threshold": 5.0, "Optimizer.lr_scale": 0.5, "Optimizer.l2_strength": 0.125},
-    "v021_tiny.bpk": {"k": "v"}, "sorted_model.tbs": {"model": "r\u00e9sum\u00e9-1"}}
-ATTRS = {
-    "seed_basic.mag": {"version": 1, "layout": "spec"},
-    "m012_mixed.mag": {"version": 1, "layout": "magnetron-0.1.2"},
-    "py_0.1.0_scalar.zt": {"version": "0.1.0"},
-    "shape_batch5.primitiv": {"version": "0.1", "kind": "shape", "dims": [2, 3], "batch": 5},
-    "optim_sgd_set.primitiv": {"version": "0.1", "kind": "optimizer"},
-    "v019_basic.bpk": {"version": 1, "layout": "packed"},
-    "v021_tiny.bpk": {"version": 1, "layout": "aligned"},
-    "head_scalars.bpk": {"version": 1, "layout": "aligned", "scalars": {
-        "a_int": {"Int": -5}, "b_uint": {"UInt": (1 << 64) - 1}, "c_f": {"Float": 1.5},
-        "d_f": {"Float": 0.1}, "e_f": {"Float": 1e300}, "f_bool": {"Bool": True}}},
-    "up_head_ops.tbs": {"version": "1.0.0", "operations": [
-        {"id": 1, "operation": 0, "output": 574148512446984985, "input_operations": []},
-        {"id": 2, "operation": 1, "output": 577526212168281502, "input_operations": [1]}]},
-    "cpp_future_fields.tbs": {"version": "1.1.0"}}
-TENSOR_ATTRS = {("m012_mixed.mag", "x"): {},
-    ("custom_nested.zt", "n"): { "layout": "dense", "encoding": "raw", "data_endianness": "little",
-     "Z": NAN, "a": -INF, "aa": 3.5, "b": {"k": (1 << 64) - 1}, "zz": {"a": -1, "ab": 70000,
-     "bb": 2, "ccc": "x"}, "\u00e9": 0.1},
-    ("mixed.zt", "big"): {"layout": "dense", "encoding": "raw", "data_endianness": "big"},
-    ("mixed.zt", "c"): {"layout": "dense", "encoding": "raw", "data_endianness": "little",
-     "checksum": "crc32c:0xE8890928"},
-    ("mixed.zt", "last"): {"layout": "dense", "encoding": "raw", "note": "x"},
-    ("tensor_2x3_batch2.primitiv", "tensor"): {"batch": 2}, ("v021_tiny.bpk", "w"): {"param_id": 7},
-    ("sorted_one.tbs", "w"): {"id": 0x08CBC907B56DEB2B}}
+AGAIN = dict([(row[1], {}) for row in GOLDENS if row[1] not in """
+    seed_order_unaligned.mag m012_mixed.mag m012_dtypes.mag m012_meta_only.mag mixed.zt
+    zstd_64k_zeros.zt v019_basic.bpk v020_bool.bpk cpp_future_fields.tbs""".split()])
+AGAIN.update([(title, {"sort": False}) for title in (
+    "up_head_uint8.tbs", "up_head_mixed.tbs", "up_head_ops.tbs")])
+AGAIN["up_7190fc4_f32.tbs"] = {"sort": False, "operations": False}
 ODD = ("seed_order_unaligned.mag", "cpp_future_fields.tbs")  # hold bytes that no field names
 
 
@@ -581,6 +545,7 @@ MSGPACK_READ = (  # longer forms, float32, ext and timestamps: decoded only
     ("c800002a", (42, b"")), ("c80001072a", (7, b"*")), ("c900000002082a2a", (8, b"**")),
     ("c900000000ff", (-1, b"")), ("d6ff00000000", (0, 0)), ("d6ffffffffff", ((1 << 32) - 1, 0)),
     ("d7ff0000000400000001", (1, 1)), ("d7ffee6b27fc00000000", (0, 999999999)),
+    ("d7ffee6b27ffffffffff", ((1 << 34) - 1, 999999999)), ("d6ff5a4af6a5", (1514862245, 0)),
     ("c70cff00000001ffffffffffffffff", (-1, 1)),
     ("c70cff3b9ac9ff7fffffffffffffff", ((1 << 63) - 1, 999999999)))
 MSGPACK_BAD = (  # hex, error
@@ -598,7 +563,8 @@ CODECS = (  # functions, what goes both ways, what is only decoded
     (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR, CBOR_READ),
     (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ))
 
-# The values of kawanet/msgpack-test-suite at 1b75b285, which a test writes in every form there is.
+# The values of kawanet/msgpack-test-suite at 1b75b285 (without its times), which a test writes in
+# every form there is.
 SUITE = (
     0, 1, 127, 128, 255, 256, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, -1, -32, -33,
     -128, -256, -32768, -65536, -(1 << 31), 0.5, -0.5, 1 << 32, -(1 << 32), 1 << 48, -(1 << 48),
@@ -607,12 +573,6 @@ SUITE = (
     "\u041a\u0438\u0440\u0438\u043b\u043b\u0438\u0446\u0430", "\u6c49\u5b57", "\u6f22\u5b57",
     "\ud55c\uae00", "\U0001f37a", [], [1], ["a"], list(range(1, 16)), list(range(1, 17)), {},
     {"a": 1}, {"a": "A"}, [[]], [{}], {"a": {}}, {"a": []})
-SUITE_TIMES = (  # seconds, nanoseconds, bytes
-    (1514862245, 0, 4), (1514862245, 678901234, 8), ((1 << 31) - 1, 999999999, 8), (1 << 31, 0, 4),
-    (1 << 31, 1, 8), ((1 << 32) - 1, 0, 4), ((1 << 32) - 1, 999999999, 8), (1 << 32, 0, 8),
-    ((1 << 34) - 1, 999999999, 8), (1 << 34, 0, 12), (-1, 0, 12), (-1, 999999999, 12), (0, 0, 4),
-    (0, 1, 8), (1, 0, 4), (-2208988801, 999999999, 12), (-2208988800, 0, 12),
-    (-62167219200, 0, 12), (253402300799, 999999999, 12))
 FORMS = (  # type, its first code, how struct packs a length or number behind each code
     (bytes, 0xC4, "BHI"), (str, 0xD9, "BHI"), (list, 0xDC, "HI"), (dict, 0xDE, "HI"),
     ((int, float), 0xCA, "fdBHIQbhiq"))
@@ -706,11 +666,6 @@ class CodecTest(TestCase):
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
-    def test_msgpack_vectors_cover_every_first_byte(self):
-        seen = set([unhex(row[0][:2])[0] for row in MSGPACK + MSGPACK_READ + MSGPACK_BAD])
-        ends = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF] + list(range(0xC0, 0xE1)) + [0xFF]
-        self.assertEqual([byte for byte in ends if byte not in seen], [])
-
     def test_msgpack_suite(self):
         for value in SUITE:
             base, kinds = [row[1:] for row in FORMS if isinstance(value, row[0])][0]
@@ -728,11 +683,6 @@ class CodecTest(TestCase):
                     data = bytes([base + i]) + head + rest
                     got = tensorfmt.msgpack_loads(data)
                     self.assertTrue(got == value or same(got, value), tohex(data))
-        for seconds, nanos, nbytes in SUITE_TIMES:
-            head = {4: b"\xd6\xff", 8: b"\xd7\xff", 12: b"\xc7\x0c\xff"}[nbytes]
-            data = head + (struct.pack(">Iq", nanos, seconds) if nbytes == 12 else
-                           (nanos << 34 * (nbytes == 8) | seconds).to_bytes(nbytes, "big"))
-            self.assertEqual(tensorfmt.msgpack_loads(data), (seconds, nanos))
 
     def test_msgpack_bad(self):
         for text, kind in MSGPACK_BAD:
@@ -753,15 +703,10 @@ class CodecTest(TestCase):
     @full
     def test_packers_refuse_what_the_readers_would(self):
         from array import array
-        deep = []
-        for _ in range(200):
-            deep = [deep]
         wide = memoryview(array("H", [1, 2]))
         for loads, pack, _, _ in CODECS:
-            error_of(ValueError, pack, deep)
             self.assertEqual(bytes(loads(pack(wide))), bytes(wide))
         error_of(TypeError, tensorfmt.cbor_dumps, {(1, 2): 3})
-        error_of(ValueError, dumps, {"a": tensor([1.0], "float32", k=deep[0][0])}, format="ztensor")
         error_of(TypeError, tensorfmt.cbor_loads, 1)
 
     def test_crc32c(self):
@@ -773,9 +718,10 @@ class CodecTest(TestCase):
     @full
     def test_crc32c_folds_are_multiples_of_the_polynomial(self):
         for powers in tensorfmt._CRC32C_FOLDS:
-            rest = 0
-            for power in powers:
-                rest ^= power_of_x(power)
+            rest, power_of_x = 0, 1
+            for power in range(powers[0] + 1):
+                rest ^= power_of_x if power in powers else 0
+                power_of_x = power_of_x << 1 ^ (0x11EDC6F41 if power_of_x >> 31 else 0)
             self.assertEqual(rest, 0, powers)
 
     def test_frames_are_whole(self):
@@ -807,19 +753,6 @@ class CodecTest(TestCase):
             alone = load(dumps({name: [1.0]}, format="tensorbuffers"))[name]
             self.assertEqual(item.attrs["id"], alone.attrs["id"], name)
 
-    def test_flatbuffers_worked_example(self):
-        flat = tensorfmt.FlatBuilder()
-        shape = flat.scalars("I", [2])
-        name = flat.string("w")
-        places = [shape, name]
-        entry = flat.table(((0, "Q", 0x08CBC907B56DEB2B, 0), (5, "I", 8, 0), (4, "I", 4, 0),
-                            (2, "offset", shape, None), (1, "offset", name, None), (3, "b", 1, 0)))
-        places += [entry, flat.string("1.0.0"), flat.offsets([entry]), flat.offsets([])]
-        root = flat.table(((3, "offset", places[5], None), (2, "offset", places[4], None),
-                           (0, "offset", places[3], None)))
-        self.assertEqual(places + [root], [8, 16, 48, 76, 84, 88, 104])
-        self.assertEqual(flat.finish(root), golden("sorted_one.tbs")[12:132])
-
     def test_flatbuffers_example_of_its_documents(self):
         # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
         root = tensorfmt.FlatTable(struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16,
@@ -829,15 +762,26 @@ class CodecTest(TestCase):
         self.assertEqual(root.scalar(1, "h", 150), 150)
 
     def test_flatbuffers_every_kind_of_field(self):
-        root = tensorfmt.FlatTable(flat_example())
+        data = flat_example()
+        root, calls = tensorfmt.FlatTable(data), (
+            (lambda root: (root.scalar(0, "h"), root.string(1)), (-2, "hi")),
+            (lambda root: tohex(root.struct(2, 4)), "01000200"),
+            (lambda root: root.strings(3), ["", "z"]),
+            (lambda root: root.structs(4, 2), [b"ab", b"cd", b"ef"]),
+            (lambda root: root.table(5).scalar(0, "d"), 1.5),
+            (lambda root: root.scalars(6, "H"), [1, 2, 65535]),
+            (lambda root: [row.scalar(0, "d", 9.0) for row in root.tables(8)], [1.5, 1.5]))
+        for call, wanted in calls:
+            self.assertEqual(call(root), wanted)
         self.assertEqual(root.slots, [0, 1, 2, 3, 4, 5, 6, 8])
-        self.assertEqual((root.scalar(0, "h"), root.string(1)), (-2, "hi"))
-        self.assertEqual(tohex(root.struct(2, 4)), "01000200")
-        self.assertEqual(root.strings(3), ["", "z"])
-        self.assertEqual(root.structs(4, 2), [b"ab", b"cd", b"ef"])
-        self.assertEqual(root.table(5).scalar(0, "d"), 1.5)
-        self.assertEqual(root.scalars(6, "H"), [1, 2, 65535])
-        self.assertEqual([row.scalar(0, "d", 9.0) for row in root.tables(8)], [1.5, 1.5])
+        for end in range(len(data)):
+            refused = 0
+            for call, _ in calls:
+                try:
+                    call(tensorfmt.FlatTable(data[:end]))
+                except FormatError:
+                    refused += 1
+            self.assertTrue(refused, end)
         self.assertEqual((root.scalar(7, "I", 5), root.string(7), root.table(9)), (5, None, None))
         self.assertEqual((root.scalars(7, "I"), root.strings(7), root.tables(99)), ([], [], []))
         self.assertEqual((root.structs(4, 1), root.struct(0, 1)), ([b"a", b"b", b"c"], b"\xfe"))
@@ -854,21 +798,6 @@ class CodecTest(TestCase):
             self.refuses(["slot %d with the code" % slot], flat.table, [(slot, code, 1, 0)])
         self.refuses(["slot 0"], flat.table, [(0, "h", 1, 0), (0, "h", 1, 0)])
 
-    def test_flatbuffers_cut_anywhere(self):
-        data = flat_example()
-        calls = (lambda root: root.scalar(0, "h"), lambda root: root.string(1),
-                 lambda root: root.struct(2, 4), lambda root: root.strings(3),
-                 lambda root: root.structs(4, 2), lambda root: root.table(5).slots,
-                 lambda root: root.scalars(6, "H"), lambda root: len(root.tables(8)))
-        for end in range(len(data)):
-            refused = 0
-            for call in calls:
-                try:
-                    call(tensorfmt.FlatTable(data[:end]))
-                except FormatError:
-                    refused += 1
-            self.assertTrue(refused, end)
-
 
 def ordered(value):
     """Return a dict of pairs, or of a dict, that keeps its order also on MicroPython."""
@@ -877,14 +806,6 @@ def ordered(value):
         pairs = sorted(value.items()) if isinstance(value, dict) else value
         return tensorfmt.Map([(key, ordered(item)) for key, item in pairs])
     return [ordered(item) for item in value] if isinstance(value, list) else value
-
-
-def power_of_x(n):
-    """Return x**n modulo the polynomial of CRC-32C, as bits."""
-    rest = 1
-    for _ in range(n):
-        rest = rest << 1 ^ (0x11EDC6F41 if rest >> 31 else 0)
-    return rest
 
 
 def flat_example():
@@ -941,11 +862,7 @@ def zstd_missing(item):
     return item.attrs.get("encoding") == "zstd" and not ZSTD
 
 
-class GoldenTest(TestCase):
-    def setUp(self):
-        self.folder = folder_for(self)
-        self.path = self.folder + "/golden.bin"
-
+class GoldenTest(FolderCase):
     def check(self, file, wanted):
         self.assertEqual(sorted(file), sorted(wanted))
         if CPYTHON:  # elsewhere the dict of GOLDENS has no order
@@ -999,18 +916,6 @@ class GoldenTest(TestCase):
                 self.assertEqual(file["w"].tolist(), [1.0])
             os.remove(again)
         os.remove(self.path)
-
-    def test_metadata_and_attrs(self):
-        for title, wanted in METADATA.items():
-            self.assertSame(load(golden(title)).metadata, wanted, title)
-        for title, wanted in ATTRS.items():
-            self.assertSame(load(golden(title)).attrs, wanted, title)
-        for title, name in TENSOR_ATTRS:
-            with self.subTest(file=title, tensor=name):
-                self.assertSame(load(golden(title))[name].attrs, TENSOR_ATTRS[title, name])
-        odd = load(golden("m012_meta_only.mag")).metadata
-        self.assertEqual((odd["i64_min"], odd["huge"]), (-(1 << 63), 1.7976931348623157e308))
-        self.assertSame([odd["nan"], odd["neg_inf"], odd["neg_zero"]], [NAN, -INF, -0.0])
 
     def test_saved_again_gives_the_same_bytes(self):
         for _, title, data, wanted in FILES:
@@ -1074,6 +979,7 @@ class GoldenTest(TestCase):
         self.assertEqual(stream.read(1), b"B")  # not closed
 
     def test_file_is_a_mapping(self):
+        self.assertSame(load(golden("m012_mixed.mag")).metadata, {"pi": 3.25, "n": 5})
         file = load(golden("seed_basic.mag"))
         self.assertEqual((len(file), "x" in file, "z" in file, list(file.keys()), file.get("z", 5)),
                          (2, True, False, ["x", "y"], 5))
@@ -1105,11 +1011,11 @@ class GoldenTest(TestCase):
     def test_wrong_arguments(self):
         data = golden("v021_tiny.bpk")
         self.assertIn("layout", str(error_of(TypeError, load, data, layouts="packed")))
+        for options in ({"layout": "other"}, {"format": "onnx"}):
+            error_of(ValueError, load, data, **options)
         error_of(TypeError, load, golden("seed_basic.mag"), layout="packed")
-        error_of(ValueError, load, data, layout="other")
-        error_of(ValueError, load, data, format="onnx")
-        error_of(TypeError, load, 5)
-        error_of(TypeError, load, io.StringIO("text"))
+        for wrong in (5, io.StringIO("text")):
+            error_of(TypeError, load, wrong)
         self.assertEqual(error_of(FormatError, load, data, format="mag").field, "magic")
 
         class Board(io.BytesIO):
@@ -1133,11 +1039,7 @@ class GoldenTest(TestCase):
 
 
 @full
-class FileTest(TestCase):
-    def setUp(self):
-        self.folder = folder_for(self)
-        self.path = os.path.join(self.folder, "w.zt")
-
+class FileTest(FolderCase):
     def test_pickling(self):
         import pickle
         for _, title, data, wanted in FILES:
@@ -1184,10 +1086,9 @@ class FileTest(TestCase):
     def test_errors_pickle_and_are_one_line(self):
         import pickle
         write_file(self.path, golden("v021_tiny.bpk")[:60])
-        errors = [error_of(FormatError, load, self.path),
-                  error_of(FormatError, load, b"MAG!" + bytes(20)),
-                  error_of(Unsupported, load, b"ZTEN1000" + bytes(20)),
-                  Unsupported("what", 5, "field", "a\nb", "path", "sizes")]
+        errors = [error_of(FormatError, load, data) for data in (self.path, b"MAG!" + bytes(20))]
+        errors += [error_of(Unsupported, load, b"ZTEN1000" + bytes(20)),
+                   Unsupported("what", 5, "field", "a\nb", "path", "sizes")]
         for error in errors:
             again = pickle.loads(pickle.dumps(error))
             with self.subTest(error=str(error)):
@@ -1580,8 +1481,7 @@ class TensorTest(TestCase):
                 ([[], []], "float64", (2, 0)), ([1, 2.5], "float64", (2,)),
                 ([True, 2], "int64", (2,)), ([True, False], "bool", (2,)),
                 ([1 << 63], "uint64", (1,)), ([(1 << 63) - 1], "int64", (1,)),
-                ([[1], [2], [3]], "int64", (3, 1)),
-                ((1, (2,))[:1], "int64", (1,))):
+                ([[1], [2], [3]], "int64", (3, 1)), ((1, (2,))[:1], "int64", (1,))):
             item = tensor(value)
             self.assertEqual((item.dtype, item.shape), (dtype, shape), value)
         for wrong in ([[1, 2], [3]], [[1], 2], [1, [2]], ["a"], [None], [1 << 64], [-1, 1 << 63],
@@ -1593,9 +1493,7 @@ class TensorTest(TestCase):
 
     def test_from_buffers(self):
         from array import array
-        for dtype, code in CODES.items():
-            if code == "e":  # array has no such code
-                continue
+        for dtype, code in [pair for pair in CODES.items() if pair[1] != "e"]:  # array lacks it
             with self.subTest(code=code):
                 item = tensor(array(code, [1, 2, 100]), dtype if not CPYTHON else None)
                 self.assertEqual((item.dtype, item.shape), (dtype, (3,)))
@@ -1712,14 +1610,6 @@ class CastTest(TestCase):
                 for value, found in zip(values, got):
                     self.assertSame(found, nearest(value, dtype), (value, kind, dtype))
                 self.assertSame(list(tensor(values, dtype).flat), got)  # made with that dtype
-
-    def test_bulk_and_single_agree(self):
-        data = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
-        one_by_one = [tensor(data[i:i + 4], "float32").astype("bfloat16").tobytes()
-                      for i in range(0, len(data), 4)]
-        for extra in (b"", struct.pack("<3f", INF, -INF, NAN)):  # with and without the slow way
-            whole = tensor(data + extra, "float32").astype("bfloat16").tobytes()
-            self.assertEqual(whole[:len(data) // 2], b"".join(one_by_one))
 
     def test_bulk_casts_are_those_by_numbers(self):
         for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF],
@@ -1963,38 +1853,39 @@ class SparseTest(TestCase):
 
 # From the table of worked examples of burn-store 0.21.0: name, shape, scheme, bytes, values,
 # scales, dequantized (None: the block has two meanings).
-def scheme(value, param, store, level):
+U32 = {"PackedU32": 0}
+
+
+def scheme(value, param="F32", store=U32, level=()):
     block = {"Block": {"storage": list(level) + [1] * (5 - len(level)), "len": len(level)}}
     return {"QFloat": {"value": value, "param": param, "store": store,
                        "level": block if level else "Tensor", "mode": "Symmetric"}}
 
 
-U32 = {"PackedU32": 0}
 QUANTIZED = (
-    ("q8f_packed_u32", [4], scheme("Q8F", "F32", U32, ()), "8002fd7f 0000003f", [-128, 2, -3, 127],
-     [0.5], [-64.0, 1.0, -1.5, 63.5]),
+    ("q8f_packed_u32", [4], scheme("Q8F"), "8002fd7f 0000003f", [-128, 2, -3, 127], [0.5], [-64.0,
+     1.0, -1.5, 63.5]),
     ("q8s_block4", [2, 4], scheme("Q8S", "F32", "Native", (4,)),
      "01020304fffefdfc 0000803e00000040", [1, 2, 3, 4, -1, -2, -3, -4], [0.25, 2.0], [0.25, 0.5,
      0.75, 1.0, -2.0, -4.0, -6.0, -8.0]),
-    ("q4s_packed_block8", [2, 8], scheme("Q4S", "F32", U32, (8,)),
-     "10325476efcdab89 0000803f0000003f", [0, 1, 2, 3, 4, 5, 6, 7, -1, -2, -3, -4, -5, -6, -7, -8],
-     [1.0, 0.5], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -3.5,
-     -4.0]),
-    ("q4f_packed", [8], scheme("Q4F", "F32", U32, ()), "67452301 0000003e", [7, 6, 5, 4, 3, 2, 1,
-     0], [0.125], [0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125, 0.0]),
-    ("q2s_packed", [16], scheme("Q2S", "F32", U32, ()), "01721be4 00004040", [1, 0, 0, 0, -2, 0, -1,
-     1, -1, -2, 1, 0, 0, 1, -2, -1], [3.0], [3.0, 0.0, 0.0, 0.0, -6.0, 0.0, -3.0, 3.0, -3.0, -6.0,
-     3.0, 0.0, 0.0, 3.0, -6.0, -3.0]),
-    ("q2f_packed_f16scale", [16], scheme("Q2F", "F16", U32, ()), "1b1b1b1b 003a", [-1, -2, 1,
-     0] * 4, [0.75], [-0.75, -1.5, 0.75, 0.0] * 4),
-    ("e4m3_native", [4], scheme("E4M3", "F32", "Native", ()), "38b87e00 0000803f", [1.0, -1.0,
-     448.0, 0.0], [1.0], [1.0, -1.0, 448.0, 0.0]),
-    ("e5m2_bf16scale", [4], scheme("E5M2", "BF16", "Native", ()), "3cbc7b00 803f", [1.0, -1.0,
-     57344.0, 0.0], [1.0], [1.0, -1.0, 57344.0, 0.0]),
+    ("q4s_packed_block8", [2, 8], scheme("Q4S", level=(8,)), "10325476efcdab89 0000803f0000003f",
+     [0, 1, 2, 3, 4, 5, 6, 7, -1, -2, -3, -4, -5, -6, -7, -8], [1.0, 0.5], [0.0, 1.0, 2.0, 3.0, 4.0,
+     5.0, 6.0, 7.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -3.5, -4.0]),
+    ("q4f_packed", [8], scheme("Q4F"), "67452301 0000003e", [7, 6, 5, 4, 3, 2, 1, 0], [0.125],
+     [0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125, 0.0]),
+    ("q2s_packed", [16], scheme("Q2S"), "01721be4 00004040", [1, 0, 0, 0, -2, 0, -1, 1, -1, -2, 1,
+     0, 0, 1, -2, -1], [3.0], [3.0, 0.0, 0.0, 0.0, -6.0, 0.0, -3.0, 3.0, -3.0, -6.0, 3.0, 0.0, 0.0,
+     3.0, -6.0, -3.0]),
+    ("q2f_packed_f16scale", [16], scheme("Q2F", "F16"), "1b1b1b1b 003a", [-1, -2, 1, 0] * 4, [0.75],
+     [-0.75, -1.5, 0.75, 0.0] * 4),
+    ("e4m3_native", [4], scheme("E4M3", "F32", "Native"), "38b87e00 0000803f", [1.0, -1.0, 448.0,
+     0.0], [1.0], [1.0, -1.0, 448.0, 0.0]),
+    ("e5m2_bf16scale", [4], scheme("E5M2", "BF16", "Native"), "3cbc7b00 803f", [1.0, -1.0, 57344.0,
+     0.0], [1.0], [1.0, -1.0, 57344.0, 0.0]),
     ("e2m1_block_ue8m0", [2, 4], scheme("E2M1", "UE8M0", {"PackedNative": 0}, (4,)),
      "21436587 7f80", [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0], [1.0, 2.0], [0.5, 1.0, 1.5, 2.0,
      6.0, 8.0, 12.0, -0.0]),
-    ("q8s_padded", [3], scheme("Q8S", "F32", "Native", ()), "0102ff00 00000040", [1, 2, -1], [2.0],
+    ("q8s_padded", [3], scheme("Q8S", "F32", "Native"), "0102ff00 00000040", [1, 2, -1], [2.0],
      [2.0, 4.0, -2.0]),
     ("q8s_block2d", [2, 2], scheme("Q8S", "F32", "Native", (2, 2)), "01020304 0000803f", [1, 2, 3,
      4], [1.0], None))
@@ -2167,7 +2058,6 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
     ("burnpack", {"w": F32}, {"tensor_order": ["w", "v"]}, ("tensor_order",)),
-    ("burnpack", {"\ud800": F32}, {}, ("surrogate",)),
     ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 99}, ("level",)),
     ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1.5}}}, ("scalar",)),
     ("burnpack", {"w": F32}, {"tensor_order": "a b"}, ("tensor_order",)),
@@ -2230,8 +2120,8 @@ class SaveTest(TestCase):
                 ("burnpack", [("int8", ((1 << 64) - 1, 0))], [("int8", (1 << 64, 0))]),
                 ("tensorbuffers", [("int8", ((1 << 32) - 1, 0))], [("int8", (1 << 32, 0))]),
                 ("tensorbuffers", [("int16", ((1 << 31) - 1,))], [("int16", (1 << 31,))]),
-                ("tensorbuffers", [("int8", ((1 << 32) - 5,)), ("int8", (1,))],
-                 [("int8", ((1 << 32) - 4,)), ("int8", (1,))]),
+                ("tensorbuffers", [("int8", ((1 << 32) - 5,)), ("int8", (1,))], [
+                    ("int8", ((1 << 32) - 4,)), ("int8", (1,))]),
                 ("primitiv", [("float32", ((1 << 30) - 1,))], [("float32", (1 << 30,))])):
             write = tensorfmt.find_format(kind).write
             write(huge(*fine), {}, {}, {})
@@ -2300,13 +2190,6 @@ class SaveTest(TestCase):
         self.assertSame(load(dumps({}, format="mag", metadata={"t": True})).metadata, {"t": 1})
 
     def test_attrs_are_kept_or_left_behind(self):
-        for title, name in TENSOR_ATTRS:
-            file = load(golden(title))
-            if zstd_missing(file[name]):
-                continue
-            options = {"kind": "tensor"} if name == "tensor" else {}
-            again = load(dumps({name: file[name]}, format=file.format, **options))[name]
-            self.assertSame(again.attrs, file[name].attrs, title)
         pack = load(golden("v021_tiny.bpk"))["w"]
         self.assertSame(pack.attrs, {"param_id": 7})
         for kind in FORMATS:
@@ -2360,34 +2243,18 @@ class SaveTest(TestCase):
         self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
 
 
-class Failing(io.BytesIO):
-    """A source that breaks when its tensors are read, not while it is opened."""
-
-    broken = False
-
-    def read(self, n=-1):
-        if self.broken:
-            raise OSError("the cable was pulled")
-        return super().read(n)
-
-
 @full
-class SavePathTest(TestCase):
-    def setUp(self):
-        self.folder = folder_for(self)
-        self.path = os.path.join(self.folder, "m.zt")
-
+class SavePathTest(FolderCase):
     def test_a_failure_leaves_the_old_file_and_nothing_else(self):
+        def fail(*args):
+            raise OSError("the cable was pulled")
+        file = load(Short(dumps({"a": F32, "b": tensor(bytes(5000), "uint8")}, format="burnpack")))
         for old in (None, b"old"):
             if old is not None:
                 write_file(self.path, old)
             before = os.listdir(self.folder)
-            rows = {"a": F32, "b": tensor(bytes(5000), "uint8")}
-            source = Failing(dumps(rows, format="burnpack"))
-            file = load(source)
-            source.broken = True
-            with self.assertRaises(OSError):
-                tensorfmt.save(self.path, file)
+            with Changed(Short, "read", fail):
+                error_of(OSError, tensorfmt.save, self.path, file)
             error_of(ValueError, tensorfmt.save, self.path, {"w": F32}, metadata={"a": 1})
             with self.subTest(old=old):
                 self.assertEqual(os.listdir(self.folder), before)
