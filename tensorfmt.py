@@ -1038,10 +1038,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 continue
             if naming:
                 if type(value) is not str and len(box) > 64:
-                    hard_keys += key_cost(value, len(box))
-                    if hard_keys > MAX_HARD_KEYS:
-                        raise Unsupported("more numbers as keys of large maps than "
-                                          "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
+                    hard_keys = key_cost(value, len(box), hard_keys, start)
                 if value in box or (value != value and [k for k in box if k != k]):
                     raise FormatError(f"key {show(value)} twice", start)
                 key, tags = value, 0
@@ -1067,14 +1064,18 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     raise broken("CBOR: " + what, base + at, path)
 
 
-def key_cost(key: Any, count: int) -> int:
-    """Return what a key other than text counts for MAX_HARD_KEYS in a map of `count` keys.
+def key_cost(key: Any, count: int, total: int, start: int) -> int:
+    """Return `total` and what a key other than text costs in a map of `count` keys.
 
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
+    Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if type(key) is int and 0 <= key <= count + 1:  # counted up: they have places of their own
-        return 0
-    return 256 if type(key) is int and not -(1 << 64) <= key < 1 << 64 else 1  # equal hashes
+    if type(key) is not int or not 0 <= key <= count + 1:
+        total += 256 if type(key) is int and not -(1 << 64) <= key < 1 << 64 else 1
+    if total > MAX_HARD_KEYS:
+        what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
+        raise Unsupported(what, start)
+    return total
 
 
 def unpack_float(code: str, data: Any, pos: int) -> float:
@@ -1449,10 +1450,7 @@ def msgpack_loads(data: Any) -> Any:
         if keyed and key is MISSING:
             key = bytes(value) if kind == "bin" else value
             if type(key) is not str and len(box) > 64:
-                hard_keys += key_cost(key, len(box))
-                if hard_keys > MAX_HARD_KEYS:
-                    raise Unsupported("MessagePack: more numbers as keys of large maps than "
-                                      "MAX_HARD_KEYS = %d" % MAX_HARD_KEYS, start)
+                hard_keys = key_cost(key, len(box), hard_keys, start)
             if key in box or (key != key and [k for k in box if k != k]):
                 raise FormatError(f"MessagePack: key {show(key)} twice", start)
             continue
@@ -1510,12 +1508,11 @@ class MsgpackReader(Cursor):
     def count(self, kind: str, field: str, doc: str, least: int) -> int:
         """Return a count of items; the file must have `least` bytes for each."""
         start = self.pos
-        size: int = self.value(kind, field, doc)
+        n: int = self.value(kind, field, doc)
         left = self.end - self.pos
-        if size < 0 or size * least > left:
-            what = f"{field} says {size}, too many for the {left} bytes left"
-            raise self.error(what, field, start)
-        return size
+        if n < 0 or n * least > left:
+            raise self.error(f"{field} says {n}, too many for the {left} bytes left", field, start)
+        return n
 
     def text(self, field: str, doc: str) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
@@ -1592,9 +1589,8 @@ class FlatReader(Reader):
     def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
         if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
-        self.data = data
+        self.data, self.base = data, base  # bytes, offset of the first one in the file
         self.end = self.room = len(data)
-        self.base = base  # offset in the file of the first byte
         self.vtables: Any = {}  # by position: size of the table, distances of the fields
 
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
@@ -1643,8 +1639,7 @@ class FlatReader(Reader):
     def fields(self, table: int, rows: Any) -> Any:
         """Return the fields of a table by its rows (name, type, default, doc), one per slot.
 
-        Type: a struct code; any other, as "string" or "[I]", gives where an offset leads, None
-        if absent.
+        Type: a struct code; any other, as "string" or "[I]", gives where an offset leads or None.
         """
         _, slots = self.slots(table)
         self.check_aligned(table, 4)
@@ -1670,8 +1665,7 @@ class FlatReader(Reader):
     def plan(self, table: int, rows: Any, order: Any) -> Any:
         """Return (vtable, struct format, distances of the fields) to read like tables at once.
 
-        The format begins with the distance to the vtable. None unless the table has exactly the
-        fields `order`, slots of the `rows`, in this order.
+        None unless the table has exactly the fields `order`, slots of the `rows`, in this order.
         """
         slots, text, at = self.slots(table)[1], "<i", 4
         if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
@@ -1842,9 +1836,7 @@ class FlatBuilder:
     def __init__(self) -> None:
         self._parts: "List[bytes]" = []  # last part first
         self._used, self._align_max = 0, 4
-        self._vtables: Any = {}
-        self._plans: Any = {}
-        self._vectors: Any = {}
+        self._vtables, self._plans, self._vectors = {}, {}, {}  # type: Any, Any, Any
 
     def _put(self, data: bytes, size: int = 1) -> int:
         """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
@@ -1877,8 +1869,7 @@ class FlatBuilder:
 
         The code is a struct code or "offset"; a default or an offset of None is left out.
         """
-        stored: Any = [self._used & 7]
-        values: Any = []
+        stored, values = [self._used & 7], []  # type: Any, Any
         for slot, code, value, default in fields:
             if value != default and value is not None:
                 stored.append((slot, code))
@@ -1886,28 +1877,22 @@ class FlatBuilder:
         key = tuple(stored)
         if key not in self._plans:
             self._plans[key] = self._plan(*key)
-        text, nbytes, offsets, size, vtable = self._plans[key]
+        text, nbytes, offsets, vtable = self._plans[key]
         place: int = self._used + nbytes
         for i, distance in offsets:
             if not 0 < values[i] <= self._used:
-                what = f"there is no place {show(values[i])} yet"
-                raise ValueError(f"slot {stored[i + 1][0]}: {what}")
+                raise ValueError(f"slot {key[i + 1][0]}: there is no place {show(values[i])} yet")
             values[i] = place - distance - values[i]
         values.append(self._vtables.get(vtable, place + len(vtable)) - place)
         values.reverse()
-        if size > self._align_max:
-            self._align_max = size
         self._put(pack(text, *values))
         if vtable not in self._vtables:
             self._vtables[vtable] = self._put(vtable)
         return place
 
-    @staticmethod
-    def _plan(at: int, *stored: Any) -> Any:
-        """Return how one pack makes a table of these fields: (struct format, bytes of the table,
-        (index, distance) of offsets, alignment, vtable). `at`: bytes behind it, modulo 8.
-        """
-        start, align, text = at, 4, ""
+    def _plan(self, at: int, *stored: Any) -> Any:
+        """Return (struct format, bytes, (index, distance) of offsets, vtable) of such a table."""
+        start, text = at, ""  # `at`: bytes behind it, modulo 8
         places: "Dict[int, int]" = {}  # of the slots
         for slot, code in stored:
             size = 4 if code == "offset" else WIDTH.get(code)
@@ -1916,12 +1901,12 @@ class FlatBuilder:
             places[slot] = round_up(at + size, size)
             zeros = places[slot] - size - at  # behind the field
             text = "%s%dx%s" % ("I" if code == "offset" else code, zeros, text)
-            at, align = places[slot], max(size, align)
+            at, self._align_max = places[slot], max(size, self._align_max)
         text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
         offsets = [(i, at - places[row[0]]) for i, row in enumerate(stored) if row[1] == "offset"]
         vtable = [at - start] + [at - places.get(i, at) for i in range(max(places, default=-1) + 1)]
         count = len(vtable) + 1
-        return text, at - start, offsets, align, pack(f"<{count}H", 2 * count, *vtable)
+        return text, at - start, offsets, pack(f"<{count}H", 2 * count, *vtable)
 
     def finish(self, root: int) -> bytes:
         """Return the buffer whose root table is at this place."""
@@ -1951,35 +1936,12 @@ class _Frames:
     """The stored bytes of a tensor as a binary file."""
 
     def __init__(self, source: Any, offset: int, nbytes: int) -> None:
-        self._source = source
-        self._pos = offset
-        self._end = offset + nbytes
+        self._source, self._pos, self._end = source, offset, offset + nbytes
 
     def read(self, nbytes: int) -> bytes:
         nbytes = min(nbytes, self._end - self._pos)
         self._pos += nbytes
         return bytes(self._source.view(self._pos - nbytes, nbytes))
-
-
-def zstd_blocks(source: Any, offset: int, nbytes: int, count: int) -> Chunks:
-    """Yield the `count` bytes that the zstd frames at source[offset:offset + nbytes] must hold."""
-    module = zstd_module()
-    check_frames(source, offset, nbytes)
-    stream: Any = _Frames(source, offset, nbytes)
-    if hasattr(module, "ZstdFile"):
-        stream = module.ZstdFile(stream)
-    else:
-        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-    left = count
-    while left:
-        size = min(left, BLOCK)
-        block = call_zstd(stream.read, size)
-        left -= len(block)
-        if len(block) < size:
-            raise FormatError(f"zstd: {count - left} bytes decoded, dtype and shape need {count}")
-        yield block
-    if call_zstd(stream.read, 1):
-        raise FormatError(f"zstd: more bytes decoded than the {count} that dtype and shape need")
 
 
 def check_frames(source: Any, at: int, nbytes: int) -> None:
@@ -1996,8 +1958,7 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
             continue
         if len(head) < 6 or magic != 0xFD2FB528:
             raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
-        flags = head[4]
-        single = flags >> 5 & 1
+        flags, single = head[4], head[4] >> 5 & 1
         at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
         last = 0
         while not last and at + 3 <= end:
@@ -2009,44 +1970,56 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
 
 
-def call_zstd(call: Any, *args: Any) -> Any:
-    """Call into the zstd module; its errors become a FormatError."""
-    try:
-        return call(*args)
-    except FormatError:
-        raise
-    except Exception as error:
-        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-
-
-# <save>
-def zstd_compress(blocks: Any, nbytes: int, level: int) -> Chunks:
-    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-    module = zstd_module()
-    compressor = module.ZstdCompressor(level)
-    pledge = getattr(compressor, "set_pledged_input_size",
-                     getattr(compressor, "_set_pledged_input_size", None))
-    if hasattr(compressor, "compressobj"):
-        compressor = compressor.compressobj(size=nbytes)
-    elif pledge:
-        pledge(nbytes)
-    else:  # only one call with all of it puts the size into the frame
-        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-        return
-    for block in blocks:
-        yield compressor.compress(block)
-    yield compressor.flush()
-# </save>
-
-
 class Zstd:
     """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
     check = staticmethod(zstd_module)
-    decode = staticmethod(zstd_blocks)
+
+    @staticmethod
+    def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+        """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+        module = zstd_module()
+        check_frames(source, offset, nbytes)
+        stream: Any = _Frames(source, offset, nbytes)
+        if hasattr(module, "ZstdFile"):
+            stream = module.ZstdFile(stream)
+        else:
+            stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        try:
+            for done in range(0, need, BLOCK):
+                size = min(BLOCK, need - done)
+                block = stream.read(size)
+                if len(block) < size:
+                    done += len(block)
+                    raise FormatError(f"zstd: {done} bytes decoded, dtype and shape need {need}")
+                yield block
+            more = stream.read(1)
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+        if more:
+            raise FormatError(f"zstd: more bytes decoded than the {need} that dtype and shape need")
+
     # <save>
-    encode = staticmethod(zstd_compress)
+    @staticmethod
+    def encode(blocks: Any, nbytes: int, level: int) -> Chunks:
+        """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+        module = zstd_module()
+        compressor = module.ZstdCompressor(level)
+        pledge = getattr(compressor, "set_pledged_input_size",
+                         getattr(compressor, "_set_pledged_input_size", None))
+        if hasattr(compressor, "compressobj"):
+            compressor = compressor.compressobj(size=nbytes)
+        elif pledge:
+            pledge(nbytes)
+        else:  # only one call with all of it puts the size into the frame
+            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+            return
+        for block in blocks:
+            yield compressor.compress(block)
+        yield compressor.flush()
     # </save>
 
 
@@ -2064,8 +2037,7 @@ def pieces(view: Any, nbytes: int) -> Chunks:
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims: "List[int]" = []
-    steps: "List[int]" = []
+    dims, steps = [], []  # type: List[int], List[int]
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
             dims[-1] *= n
@@ -2116,10 +2088,10 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
     if BOARD:  # no slices with steps there
-        for to, at in starts:
-            for i in range(n):
-                out[to + i * place:to + i * place + itemsize] = \
-                    view[at + i * step:at + i * step + itemsize]
+        for i in range(n):
+            for to, at in starts:
+                to, at = to + i * place, at + i * step
+                out[to:to + itemsize] = view[at:at + itemsize]
         return out
     code = BITS_CODE[itemsize]
     target = view_as(out, code)
@@ -2167,9 +2139,7 @@ class Tensor:
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
+        self.name, self.dtype, self.shape = name, dtype, shape
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
         self.format = format
@@ -2223,7 +2193,7 @@ class Tensor:
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self
+        return self.contiguous() if is_sparse(self) else self
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
@@ -2289,9 +2259,8 @@ class Tensor:
         if self.stored.encoding != "raw" or not self._gap_free():
             base = self.contiguous()
         native = itemsize == 1 or base.stored.order == NATIVE
-        code = STRUCT_CODE.get(str(self.dtype), "e")
-        return view_as(base.raw if native else swap(base.raw, itemsize),
-                       "H" if code == "e" else code)
+        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        return view_as(base.raw if native else swap(base.raw, itemsize), code)
 
     def is_plain(self) -> bool:
         """Return whether one view shows its row-major little-endian bytes."""
@@ -2366,8 +2335,6 @@ class Tensor:
     def column_blocks(self) -> Chunks:
         """Yield column-major little-endian bytes."""
         stored, shape = self.stored, self.shape
-        if len(shape) < 2:
-            return self.blocks()
         if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():
             code, (n, m) = BITS_CODE[self.check()], shape  # a small matrix: in few steps
             out = bytearray(stored.nbytes)
@@ -2407,13 +2374,10 @@ class Tensor:
         values = list(self.flat)
         if not self.shape:
             return values[0]
-        groups, counts = 1, []  # lists at each depth
-        for n in self.shape[:-1]:
-            groups *= n
-            counts.append(groups)
+        for axis in range(self.ndim - 1, 0, -1):
+            n, groups = self.shape[axis], count_elements(self.shape[:axis])
             if groups > max(self.size, 1 << 20):
                 raise ValueError(f"tolist() of {show(self.shape)} makes too many empty lists")
-        for n, groups in zip(reversed(self.shape), reversed(counts)):
             values = [values[i * n:(i + 1) * n] for i in range(groups)]
         return values
 
@@ -2503,8 +2467,7 @@ class Tensor:
         return kept
 
     def __iter__(self) -> Chunks:
-        for i in range(len(self)):
-            yield self[i]
+        return (self[i] for i in range(len(self)))
 
     # <full>
     @property
@@ -2535,9 +2498,8 @@ class Tensor:
         stored, start = self.stored, self.start
         if not isinstance(stored.source, Path):
             base = self if stored.strides is None else self.contiguous()
-            data, old = bytes(base.raw), base.stored
-            stored, start = Storage(Memory(data), len(data), None, old.order, old.encoding,
-                                    old.why), 0
+            data, old, start = bytes(base.raw), base.stored, 0
+            stored = Storage(Memory(data), len(data), None, old.order, old.encoding, old.why)
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
@@ -2570,9 +2532,8 @@ class Cast(Tensor):
 
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
-        stored = Storage(Memory(b""), 0, None, "<", "cast")
-        attrs = base.attrs_without(gone)
-        super().__init__(base.name, dtype, base.shape, stored, 0, attrs, base.format)
+        super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
+                         0, base.attrs_without(gone), base.format)
         self._base = base
 
     def blocks(self) -> Chunks:
@@ -2597,11 +2558,9 @@ class File:
         self.format = format
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
-        self.attrs = attrs
-        self.metadata = metadata
-        self._source = source
+        self.attrs, self.metadata = attrs, metadata
+        self._source, self._tensors = source, tensors
         self._options = options or {}
-        self._tensors = tensors
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -2725,8 +2684,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
-    shape: "List[int]" = []
-    level = [data]
+    shape, level = [], [data]  # type: List[int], Any
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
         if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
@@ -2769,30 +2727,29 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
             data = data.view("uint16")
         except TypeError:
             given = ""
-    elif not has_buffer(data) and hasattr(data, "__array__"):
+    elif view_of(data) is None and hasattr(data, "__array__"):
         data = data.__array__()
-    if not has_buffer(data):
+    view = view_of(data)
+    if view is None:
         raise TypeError(f"cannot make a tensor of {type(data).__name__}")
-    view = memoryview(data)
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
     array = hasattr(data, "dtype") or hasattr(data, "typecode")
     if code == "B" and view.ndim == 1 and not array and dtype is not None:
         return _from_bytes(view, dtype)
     if given != "bfloat16":
-        given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}"
-    given = given.replace("bool8", "bool")
+        given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}".replace("bool8", "bool")
     if given not in ITEMSIZE:
         raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
-def has_buffer(data: Any) -> bool:
+def view_of(data: Any) -> Any:
+    """Return a memoryview, or None of what is not a buffer."""
     try:
-        memoryview(data)
+        return memoryview(data)
     except (TypeError, ValueError, BufferError):
-        return False
-    return True
+        return None
 # </save>
 
 
@@ -2802,10 +2759,7 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 
 
 class Sparse(Tensor):
-    """A tensor with some elements stored, the others 0: csr (rank 2) or coo.
-
-    Bytes, values and sub-tensors are those of the dense form, made at each call.
-    """
+    """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
     __slots__ = ("_parts", "_read", "_places", "own_attrs")
 
@@ -2845,16 +2799,13 @@ class Sparse(Tensor):
         return sum([part.nbytes for part in (self._parts or self._read()).values()])
     # </tools>
 
-    def todense(self) -> Tensor:
-        return self.in_memory(self.tobytes())
-
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
         parts, size = self.components, self.check()
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
         places, values = find_places(self.shape, parts), parts["values"].tobytes()
-        order = sorted(range(len(places)), key=places.__getitem__)
+        order = sorted(range(len(places)), key=lambda k: places[k])
         k, step = 0, max(1, BLOCK // size)
         for start in range(0, self.size, step):
             block = bytearray(min(step, self.size - start) * size)
@@ -2937,9 +2888,8 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             most = max(coords[axis * nnz:axis * nnz + nnz])
             if most >= n:
                 return f"a coordinate is outside the shape: {most} of {n}"
-        places = find_places(shape, parts)
-        places.sort()
-        return "a coordinate occurs twice" if rank and is_twice(places) else None
+        twice = rank and sort_and_compare(find_places(shape, parts))
+        return "a coordinate occurs twice" if twice else None
     if rank != 2:
         return f"csr needs rank 2, this is rank {rank}"
     indptr, indices = parts["indptr"].data, parts["indices"].data
@@ -2951,8 +2901,8 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
     for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
         if start > stop:
             return f"indptr falls in row {i}"
-        row = sorted(indices[start:stop])
-        if is_twice(row):
+        row = list(indices[start:stop])
+        if sort_and_compare(row):
             return f"a column occurs twice in row {i}"
         if row and row[-1] >= shape[1]:
             return f"a column index is outside the shape: {row[-1]} of {shape[1]}"
@@ -2970,8 +2920,9 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
             for column in indices[indptr[i]:indptr[i + 1]]]
 
 
-def is_twice(numbers: "List[int]") -> bool:
-    """Return whether one of the sorted numbers comes twice; a set would take more memory."""
+def sort_and_compare(numbers: "List[int]") -> bool:
+    """Sort a list and return whether a number comes twice; a set would take more memory."""
+    numbers.sort()
     return bool([1 for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
@@ -3191,15 +3142,14 @@ class Format:
         """Return the multiple of bytes at which tensors begin."""
         return self.ALIGN
 
-    def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
-                attrs: Any) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         """Return (nbytes, byte, doc) of the pieces of a gap that are padding by the rule.
 
         `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file);
-        filled(start, stop, byte): are all bytes there that byte?
+        full(start, stop, byte): are all bytes there that byte?
         """
         nbytes, align = stop - start, self.alignment(attrs)
-        if before == after == "structure" and nbytes < self.PAD_INSIDE and filled(start, stop, 0):
+        if before == after == "structure" and nbytes < self.PAD_INSIDE and full(start, stop, 0):
             return [(nbytes, 0, "alignment")]
         if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
@@ -3305,25 +3255,25 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
     """
     tensors: "Dict[str, Tensor]" = Map()
     numbers, fitting = {}, set()  # type: Any, Any  # of rows by name; Storages of the right size
-    format, traced, i = kind.NAME, reader.trace is not None, 0
+    format, traced, i = kind.NAME, reader.trace is not None, -1
     rows = filter(None, rows)
     for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
-        if traced:  # an error is raised then: load() parses again to locate it
-            numbers.setdefault(name, i)
+        if traced:
             i += 1
             if reader.owner is not None and reader.trace.owners is not None:
                 reader.trace.owners[reader.owner] = name
-        if name in tensors:
-            what = f"two tensors have this name: {numbers.get(name, 0)} and {i - 1}"
-            reader.fault(what, fields[0], name)
-            continue
+            if numbers.setdefault(name, i) != i:
+                what = f"two tensors have this name: {numbers[name]} and {i}"
+                reader.fault(what, fields[0], name)
+                continue
+        elif name in tensors:
+            raise reader.error("")  # load() parses again, with a trace, to say more
         nbytes = stored.nbytes
         if nbytes and not low <= start <= high - nbytes:
             what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
             reader.fault(what, fields[2], name, "bounds")
         elif stored in fitting:
             tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
-            continue
         elif (dtype in ITEMSIZE and stored.encoding == "raw"
               and stored.why is None and count_elements(shape) * ITEMSIZE[dtype] != nbytes):
             need: Any = count_elements(shape) * ITEMSIZE[dtype]
@@ -3333,11 +3283,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
         else:
             fitting.add(stored)
             tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
-            continue
-        tensors[name] = MISSING  # verify goes on
     reader.leave()
-    if reader.faults:
-        tensors = Map([pair for pair in tensors.items() if pair[1] is not MISSING])
     return tensors
 
 
@@ -3405,8 +3351,7 @@ class Mag(Format):
             name = self.SNAPSHOTS.get(version, f"version {version}")
             if version == 100 and cursor.head(12)[8:] == b"SRP!":
                 name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            raise cursor.error(name + " is not read, only version 1", "version", 4,
-                               kind=Unsupported)
+            raise cursor.error(name + " is not read, only version 1", "version", kind=Unsupported)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
@@ -3528,14 +3473,14 @@ class Mag(Format):
                 cursor.fault("the key is not UTF-8", "key")
                 continue
             if fields not in known:
-                kind = self._spec_kind(fields) if spec else self._m012_kind(*fields)
+                kind = self._kind(spec, fields)
                 known[fields] = (Storage(cursor.source, kind[1]),) + kind
-            stored, number, nbytes, shape, field, why = known[fields]
+            stored, number, nbytes, shape, wrong = known[fields]
             if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
                 raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
                                    "are not read", "data_offset", kind=Unsupported)
-            if why:
-                cursor.fault(why, field, name, "sizes")
+            if wrong:
+                cursor.fault(wrong[0][0], wrong[0][1], name, "sizes")
                 continue
             dtype = self.DTYPES[number] if number < 4 else None
             if dtype is None:
@@ -3544,39 +3489,35 @@ class Mag(Format):
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, end),
                    ("aux", aux) if aux else (), Tensor)
 
-    @staticmethod
-    def _spec_kind(fields: bytes) -> Any:
-        """Return (number, bytes, shape: to -1, or 0 if there are data, field, what is wrong)."""
-        places, (number, nbytes) = unpack_from("<6q", fields, 0), unpack_from("<BQ", fields, 48)
-        ends = [i for i, n in enumerate(places) if n == -1 or (n == 0 and nbytes)]
-        rank, why = ends[0] if ends else 6, ""
-        if min(places[:rank] + (0,)) < 0:
-            why = f"a dimension is below -1: {list(places)}"
-        elif len(set(places[rank:])) > 1:
-            why = f"dimensions behind the entry that ends the shape: {list(places)}"
-        return number, nbytes, places[:rank], "shape", why
-
-    def _m012_kind(self, aux: int, numel: int, *shape: int) -> Any:
-        field, why, number, size = "", "", aux & 255, count_elements(shape)
-        if aux >> 16:
-            field, why = "aux", "aux is 0x%x; its upper half must be 0" % aux
-        elif not 1 <= len(shape) <= 6:
-            field, why = "aux", f"rank {len(shape)}; 1 to 6 exist"
-        elif [n for n in shape if not 1 <= n < 1 << 63]:
-            field, why = "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
-        elif numel != size:
-            field, why = "numel", f"{numel} elements, the shape {list(shape)} has {size}"
-        nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
-        return number, nbytes, shape, field, why
+    def _kind(self, spec: bool, fields: Any) -> Any:
+        """Return (number, bytes, shape, (what, field) of what is wrong)."""
+        if spec:  # the shape ends at -1, or at 0 if there are data
+            *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
+            rank = ([i for i, n in enumerate(places) if n == -1 or (n == 0 and nbytes)] + [6])[0]
+            shape: Any = places[:rank]
+            rules: Any = (
+                (f"a dimension is below -1: {places}", "shape", min(shape + [0]) < 0),
+                (f"dimensions behind the entry that ends the shape: {places}", "shape",
+                 len(set(places[rank:])) > 1))
+        else:
+            aux, numel, *shape = fields
+            number, size = aux & 255, count_elements(shape)
+            nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
+            rules = (
+                ("aux is 0x%x; its upper half must be 0" % aux, "aux", aux >> 16),
+                (f"rank {len(shape)}; 1 to 6 exist", "aux", not 1 <= len(shape) <= 6),
+                (f"a dimension is 0 or over 2**63-1: {shape}", "shape",
+                 [n for n in shape if not 1 <= n < 1 << 63]),
+                (f"{numel} elements, the shape {shape} has {size}", "numel", numel != size))
+        return number, nbytes, tuple(shape), [row[:2] for row in rules if row[2]]
 
     # <tools>
-    def padding(self, start: int, stop: int, before: str, after: str, filled: Any,
-                attrs: Any) -> Any:
-        rows = super().padding(start, stop, before, after, filled, attrs)
+    def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
+        rows = super().padding(start, stop, before, after, full, attrs)
         if attrs["layout"] != "spec":
             rows = [(nbytes, 255, doc) for nbytes, _, doc in rows]
             start += sum([row[0] for row in rows])
-            if after == "end" and filled(start, stop, 0):
+            if after == "end" and full(start, stop, 0):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
 
@@ -3610,7 +3551,7 @@ class Mag(Format):
             rows.append(self.META.pack(kind, pack(self.PAYLOADS[kind], value), len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
-        offset = round_up(end, 64)
+        offset = round_up(end, 64) if items else end
         known: Any = {}  # the fields up to data_offset, by dtype and shape
         for raw, (_, item) in zip(keys, items):
             key = item.dtype, item.shape
@@ -3628,8 +3569,7 @@ class Mag(Format):
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
-        return self.lay_out(self.HEADER.pack(*head) + index, items, starts,
-                            offset if items else end)
+        return self.lay_out(self.HEADER.pack(*head) + index, items, starts, offset)
     # </save>
 
 
@@ -3672,17 +3612,16 @@ class ZTensor(Format):
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
     COMPONENT = MapRows(
         ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"),
-        ("dtype", "any", False, "uint64 or uint32"), ("encoding", "any", False, "raw or zstd"),
+        ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
+        ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other="custom field")
     ENTRY = MapRows(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"),
-        ("dtype", "text", True, "type of the elements"),
-        ("layout", "text", False, "dense, sparse ..."),
-        ("shape", "numbers", True, "dimensions"), ("encoding", "text", True, "raw or zstd"),
+        ("size", "unsigned", True, "bytes stored"), ("dtype", "text", True, "type of the elements"),
+        ("layout", "text", False, "dense, sparse ..."), ("shape", "numbers", True, "dimensions"),
+        ("encoding", "text", True, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
@@ -3744,23 +3683,21 @@ class ZTensor(Format):
             cursor.fault(f"offset {offset} is not a multiple of 64 from 64 to {end}",
                          "offset", name, "bounds")
             return None
-        encoding, layout = entry["encoding"], entry.get("layout", "dense")
-        why = None if dtype in ITEMSIZE else f"dtype {show(dtype)} is not known"
-        order, make = "<", Tensor
-        if encoding == "raw":
-            if entry.get("data_endianness") == "big" and ITEMSIZE.get(dtype) != 1:
-                order = ">"
-        elif encoding in ENCODINGS:
-            need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+        encoding, layout, make = entry["encoding"], entry.get("layout", "dense"), Tensor
+        size = ITEMSIZE[dtype] if dtype in ITEMSIZE else 0
+        why = None if size else f"dtype {show(dtype)} is not known"
+        big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
+        if encoding in ENCODINGS:
+            need = count_elements(shape) * size if layout == "dense" else 0
             if nbytes < 1 or need > ENCODINGS[encoding].most * nbytes:
                 cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
                     nbytes, show(need)), "size", name, "sizes")
                 return None
-        else:
+        elif encoding != "raw":
             why = why or f"encoding {show(encoding)} is not known"
         if layout != "dense" and layout not in self.LAYOUTS:
             why = why or f"layout {show(layout)} is not known"
-        stored = Storage(cursor.source, nbytes, None, order, encoding, why)
+        stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         if layout != "dense" and why is None:
             base = Tensor(name, dtype, shape, stored, offset, entry, self.NAME)
             make = self.LAYOUTS[layout](layout, base, end)
@@ -3891,13 +3828,12 @@ class ZTensor(Format):
 
     def _plan(self, name: str, item: Tensor, options: Facts, problems: Any, known: Any) -> Facts:
         """Return how a tensor will be stored; "copy": as it is."""
-        attrs: Any = item._attrs if item.format in (None, self.NAME) else ()
-        alike = attrs or (), item.format, item.stored.encoding, item.stored.why, type(item)
-        plan: Facts = known.get(alike, {}) if type(alike[0]) is tuple else {}
+        flat: Any = (item._attrs if item.format in (None, self.NAME) else ()) or ()
+        alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
+        plan: Facts = known.get(alike, {}) if type(flat) is tuple else {}
         if plan:
             return plan
-        attrs, unknown = self.own_attrs(item), self.passes(item)
-        wrong: "List[str]" = []
+        attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []  # type: Any, bool, Any
         plan["level"] = self.choose("level", 3, options, {})
         for key, words in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, words[0], options, attrs)
@@ -3936,7 +3872,7 @@ class ZTensor(Format):
             except (ValueError, TypeError) as error:
                 wrong.append(f"attribute {show(key)}: {error}")
         problems += [(name, text) for text in wrong]
-        if type(alike[0]) is tuple and not (wrong or custom) and plan["layout"] == "dense":
+        if type(flat) is tuple and not (wrong or custom) and plan["layout"] == "dense":
             known[alike] = plan  # custom fields: 1, 1.0 and True would be one
         return plan
 
@@ -3961,8 +3897,7 @@ class ZTensor(Format):
                     entry.get("data_endianness"))
             if look not in known:  # what follows the offset comes again
                 entry.update(layout=plan["layout"], shape=item.shape)
-                known[look] = self._pack_fields(entry, [
-                    row for row in self.ENTRY.keys[2:8] if row in entry])
+                known[look] = self._pack_fields(entry, self.ENTRY.keys[2:8])
             raw = encode_text(name)
             index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
                       cbor_head(0, entry["offset"]), known[look]]
@@ -3975,7 +3910,7 @@ class ZTensor(Format):
     @staticmethod
     def _pack_fields(entry: Facts, keys: "List[str]") -> bytes:
         return b"".join([cbor_dumps(key) + cbor_dumps(entry[key], sort=True, depth=2)
-                         for key in keys])
+                         for key in keys if key in entry])
 
     def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
@@ -4074,12 +4009,11 @@ class SparseEntries:
     def check_size(self, part: Tensor) -> Tensor:
         """Return the part; raise where its bytes cannot be those of its shape."""
         need = part.size * part.check()
-        nbytes, encoding = part.stored.nbytes, part.stored.encoding
+        base, nbytes, encoding = self.base, part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
-            raise self.base.error(
-                f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
+            raise base.error(f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
         if encoding != "raw" and (nbytes < 1 or need > ENCODINGS[encoding].most * nbytes):
-            raise self.base.error(f"{nbytes} stored bytes cannot decompress to {need}")
+            raise base.error(f"{nbytes} stored bytes cannot decompress to {need}")
         return part
 
     def read_part(self, key: str, shape: Shape) -> Tensor:
@@ -4199,8 +4133,7 @@ class Primitiv(Format):
         return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
 
     def read(self, cursor: MsgpackReader) -> Any:
-        major = cursor.uint32("ver_major", "of format 0.1")
-        minor = cursor.uint32("ver_minor", "of format 0.1")
+        major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", kind=Unsupported)
@@ -4210,8 +4143,7 @@ class Primitiv(Format):
                                % number, "data_type")
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
-        metadata: Facts = Map()
-        tensors: "Dict[str, Tensor]" = Map()
+        metadata, tensors = Map(), Map()  # type: Facts, Any
         if kind == "shape":
             dims, attrs["batch"] = self._shape(cursor)
             attrs["dims"] = list(dims)
@@ -4428,24 +4360,19 @@ class Primitiv(Format):
         raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
 
     def _misfits(self, item: Tensor, kind: str, statistic: bool) -> "List[str]":
-        dims, what = item.shape, []
         batch = self.choose("batch", 1, self.own_attrs(item), {})
         if type(batch) is not int or batch < 1:
             return [f"batch is {show(batch)}, expected an integer from 1 on"]
-        if batch != 1:
-            if dims[-1:] != (batch,):
-                return [f"batch is {batch}, but the last dimension is not: {list(dims)}"]
-            dims = dims[:-1]
-            if kind != "tensor" and not statistic:
-                what.append("batch %d in a parameter's value; set attrs['batch'] = 1 to make it "
-                            "an ordinary dimension" % batch)
-        if len(dims) > 8:
-            what.append(f"{len(dims)} dimensions, 8 is the limit")
-        if 0 in item.shape:
-            what.append(f"no elements (shape {list(item.shape)})")
-        if item.nbytes >= 1 << 32 or [n for n in item.shape if n >= 1 << 32]:
-            what.append("a dimension or the data over 2**32-1")
-        return what
+        if batch != 1 and item.shape[-1:] != (batch,):
+            return [f"batch is {batch}, but the last dimension is not: {list(item.shape)}"]
+        rank = item.ndim - (batch > 1)
+        rules = (
+            ("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an ordinary "
+             "dimension" % batch, batch > 1 and kind != "tensor" and not statistic),
+            (f"{rank} dimensions, 8 is the limit", rank > 8),
+            (f"no elements (shape {list(item.shape)})", 0 in item.shape),
+            ("a dimension or the data over 2**32-1", max((item.nbytes,) + item.shape) >= 1 << 32))
+        return [why for why, broken in rules if broken]
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
         """Return key -> {statistic: Tensor}; None is the value itself."""
@@ -4478,16 +4405,15 @@ class Primitiv(Format):
             raise ValueError("kind=%r needs a tensor" % kind)
         outer: Any = (None,)  # the last key that is not inside another
         for key in sorted(groups):
-            inside = key[:len(outer)] == outer
-            if inside:
+            if key[:len(outer)] == outer:
                 problems.append((self._join(key), "the key %s is both a parameter and a group of "
                                  "them" % show(self._join(outer))))
+            else:
+                outer = key
             if None not in groups[key]:
-                stat = msgpack_text(list(groups[key])[0])
-                problems.append((self._join(key) + ":" + stat, "a statistic without its value "
-                                 "(the part before ':'); escape ':' and '\\' in names, or use "
-                                 "flat=True"))
-            outer = outer if inside else key
+                name = self._join(key) + ":" + msgpack_text(list(groups[key])[0])
+                problems.append((name, "a statistic without its value (the part before ':'); "
+                                 "escape ':' and '\\' in names, or use flat=True"))
         return groups
 
     def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
@@ -4496,15 +4422,13 @@ class Primitiv(Format):
             yield msgpack_dumps(len(groups), typed=True)
         known: Any = {}  # what comes again, as _pack_head() returns it
         for key in sorted(groups):
-            stats = groups[key]
+            stats, start = groups[key], (len(key),) + key if kind == "model" else ()
             for raw, (item, batch) in [(None, stats.pop(None))] + list(stats.items()):
-                parts = (raw,) if raw is not None else (len(key),) + key if kind == "model" else ()
-                heads = []
-                for part in parts + ((item.shape, batch),):
+                parts = (start if raw is None else (raw,)) + ((item.shape, batch),)
+                for part in parts:
                     if part not in known:
                         known[part] = self._pack_head(part, item)
-                    heads.append(known[part])
-                yield b"".join(heads)
+                yield b"".join([known[part] for part in parts])
                 yield from item.column_blocks()
                 if raw is None and kind != "tensor":
                     yield pack(">BI", 0xCE, len(stats))

@@ -2022,7 +2022,7 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
     ("ztensor", {"w": tensor([1], big=1 << 65)}, {}, ("'w'", "big", "64 bits")),
     ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}, ("'w'", "low", "-2**63")),
-    ("ztensor", {"w": tensor([1], deep=DEEP)}, {}, ("'w'", "deep", "127")),
+    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else {0: 1 << 64})}, {}, ("'w'", "deep")),
     ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}, ("'w'", "deep", "64 bits")),
     ("mag", {"w": F32}, {"metadata": {"k" * 65536: 1}}, ("'kkkk", "65535 bytes")),
     ("primitiv", {"w": F32}, {"batch": 0}, ("batch", "'shape'")),
@@ -2480,30 +2480,27 @@ class ConvertTest(TestCase):
                         self.assertEqual(content(back), wanted)
 
     def test_what_does_not_fit_is_refused_and_named(self):
-        basic, stream = golden("v021_basic.bpk"), io.BytesIO()
-        for title, kind, options, words in (("v021_basic.bpk", "tensorbuffers", {"drop": True},
-                 ("'decoder.head.weight'", "float16", 'convert(cast="float32")')),
-                ("v021_basic.bpk", "mag", {},
-                 ("metadata 'format'", "'decoder.steps': attribute 'param_id'", "drop")),
-                ("custom_fields.zt", "burnpack", {},
-                 ("'a': attribute 'author'", "'scale'", "drop=True")),
-                ("head_scalars.bpk", "ztensor", {},
-                 ("file attribute 'scalars'", "param_id", "drop=True")),
-                ("up_head_ops.tbs", "ztensor", {}, ("file attribute 'operations'", "drop=True")),
-                ("sorted_model.tbs", "ztensor", {}, ("metadata 'model'", "drop=True")),
-                ("optim_sgd_set.primitiv", "ztensor", {}, ("metadata 'SGD.eta'", "drop=True")),
-                ("shape_batch5.primitiv", "ztensor", {}, ("file attribute 'dims'", "drop=True")),
-                ("head_quant.bpk", "ztensor", {}, ("'q'", "param_id", "drop=True")),
-                ("head_quant.bpk", "ztensor", {"drop": True}, ("'q'", "qfloat"))):
+        stream = io.BytesIO()
+        for title, kind, drop, words in (
+                ("v021_basic.bpk", "tensorbuffers", True,
+                 "'decoder.head.weight'|float16|convert(cast=\"float32\")"),
+                ("v021_basic.bpk", "mag", False,
+                 "metadata 'format'|'decoder.steps': attribute 'param_id'"),
+                ("custom_fields.zt", "burnpack", False, "'a': attribute 'author'|'scale'"),
+                ("head_scalars.bpk", "ztensor", False, "file attribute 'scalars'|param_id"),
+                ("up_head_ops.tbs", "ztensor", False, "file attribute 'operations'"),
+                ("sorted_model.tbs", "ztensor", False, "metadata 'model'"),
+                ("optim_sgd_set.primitiv", "ztensor", False, "metadata 'SGD.eta'"),
+                ("shape_batch5.primitiv", "ztensor", False, "file attribute 'dims'"),
+                ("head_quant.bpk", "ztensor", False, "'q'|param_id"),
+                ("head_quant.bpk", "ztensor", True, "'q'|qfloat")):
             with self.subTest(file=title, to=kind):
-                text = self.refuses(words, tensorfmt.convert, golden(title), stream, format=kind,
-                                    **options)
+                text = self.refuses(words.split("|") + ["drop=True"] * (not drop),
+                                    tensorfmt.convert, golden(title), stream, format=kind,
+                                    drop=drop)
                 self.assertEqual(stream.getvalue(), b"")
                 if kind == "tensorbuffers":
                     self.assertEqual(text.count("decoder.steps"), 0)
-        error_of(TypeError, tensorfmt.convert, basic, stream, format="mag", drop=True, colour=1)
-        error_of(ValueError, tensorfmt.convert, dumps({"w": F32}, format="mag"), stream,
-                 format="mag", cast={"flaot16": "float32"})
 
     def test_cast(self):
         basic = golden("v021_basic.bpk")
@@ -2512,19 +2509,17 @@ class ConvertTest(TestCase):
         self.assertEqual(summary.cast, [(head, "float16", "float32", True)])
         self.assertEqual(len(summary.copied), 3)
         self.assertEqual(file[head].tolist(), load(basic)[head].tolist())
-        for words in ("float16 -> float32 (exact)", "wrote %d bytes" % file.nbytes):
-            self.assertIn(words, str(summary))
-        self.assertIn("tensor 'decoder.steps': attribute 'param_id'", summary.dropped)
         file, summary = converted(basic, "mag", cast={"float32": "float16", "int64": "int32"},
                                   drop=True)
         self.assertEqual([(name, exact) for name, _, _, exact in summary.cast], [
             (weight, False), ("encoder.layer1.bias", False), ("decoder.steps", True)])
         self.assertEqual(file["decoder.steps"].tolist(), [-1])
-        self.assertIn("(rounded)", str(summary))
         self.assertEqual(file[weight].tobytes(), load(basic)[weight].astype("float16").tobytes())
         self.refuses(["'decoder.steps'", "uint8", "-1"], converted, basic, "mag", drop=True,
                      cast={"int64": "uint8"})
-        error_of(ValueError, converted, basic, "mag", drop=True, cast="float8")
+        for cast in ("float8", {"flaot16": "float32"}):
+            self.refuses(["cast: no dtype"], converted, basic, "mag", drop=True, cast=cast)
+        error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
         for bits, exact in ((0x7FC00000, True), (0xFF800000, True), (0x7F7F0000, True), (1, False),
                             (0x3F800100, False), (0x7F800001, False), (0x7F810000, False)):
             item = tensor(struct.pack("<2I", 0, bits), "float32")
@@ -2543,12 +2538,11 @@ class ConvertTest(TestCase):
     def test_only(self):
         nested = golden("model_nested.primitiv")
         stars = dumps({"a*": F32, "ab": F32}, format="ztensor")
-        for data, kind, only, names in (
-                (nested, "ztensor", "enc.*", ["enc.cell.w", "enc.cell.w:s", "enc.w"]),
-                (nested, "ztensor", ["z"], ["z"]), (nested, "ztensor", "z", ["z"]),
-                (nested, "ztensor", ["z", "enc?"], ["enc2", "z"]), (stars, "mag", "a*", ["a*"]),
-                (stars, "mag", "a?", ["a*", "ab"])):
-            self.assertEqual(list(converted(data, kind, only=only)[0]), names, only)
+        for data, only, names in (
+                (nested, "enc.*", ["enc.cell.w", "enc.cell.w:s", "enc.w"]), (nested, "z", ["z"]),
+                (nested, ["z"], ["z"]), (nested, ["z", "enc?"], ["enc2", "z"]),
+                (stars, "a*", ["a*"]), (stars, "a?", ["a*", "ab"])):
+            self.assertEqual(list(converted(data, "ztensor", only=only)[0]), names, only)
         self.refuses(["'none*'"], converted, nested, "ztensor", only=["z", "none*"])
 
     def test_renamed_and_left_behind(self):
@@ -2557,34 +2551,25 @@ class ConvertTest(TestCase):
         self.assertEqual(summary.renamed,
                          [("dense/kernel:0", "dense/kernel\\:0"), ("a.b", "a\\.b")])
         self.assertEqual(sorted(file), ["a\\.b", "dense/kernel\\:0", "plain"])
-        self.assertEqual(summary.left_behind,
-                         ["data_endianness", "encoding", "layout", "version"])
-        self.assertEqual(summary.dropped, [])
+        self.assertEqual((summary.left_behind, summary.dropped), (
+            ["data_endianness", "encoding", "layout", "version"], []))
         self.refuses(["dense/kernel:0", "flat=True"], converted, odd, "primitiv")
 
     def test_the_same_format_keeps_everything(self):
+        old = folder_for(self) + "/old"
         for title in [title for title in AGAIN if not AGAIN[title]]:
-            file, stream = load(golden(title)), io.BytesIO()
-            tensorfmt.convert(file, stream, format=file.format)
-            self.assertEqual(stream.getvalue(), golden(title), title)
+            data, new = golden(title), old + "." + title.split(".")[-1]
+            write_file(old, data)
+            summary = tensorfmt.convert(old, new)
+            self.assertEqual((read_file(new), summary.nbytes), (data, len(data)), title)
+        error_of(ValueError, tensorfmt.convert, old, old + ".dat")
 
     def test_bytes_named_again_and_again(self):
-        rows = dict([("t%03d" % i, {"dtype": "U8", "shape": [4096], "data_offsets": [0, 4096]})
-                     for i in range(400)])
-        many = burnpack({"tensors": rows}, bytes(4096))
+        many = spans([(0, 4096)] * 400, bytes(4096))
         self.assertEqual(len(load(many)), 400)
         with Changed(tensorfmt, "MAX_COPIES", 20):
             self.refuses(["MAX_COPIES = 20"], converted, many, "mag", cast="int32")
         self.assertTrue(bool(tensorfmt.verify(many)))
-
-    def test_paths(self):
-        folder = folder_for(self)
-        old, new = os.path.join(folder, "a.zt"), os.path.join(folder, "b.bpk")
-        tensorfmt.save(old, {"w": F32})
-        summary = tensorfmt.convert(old, new)
-        with load(new) as file:
-            self.assertEqual((file.format, file.nbytes), ("burnpack", summary.nbytes))
-        error_of(ValueError, tensorfmt.convert, old, os.path.join(folder, "b.dat"))
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -2654,6 +2639,13 @@ def one_burnpack(**changes):
     entry.update(changes)
     return burnpack({"tensors": {"a": Map([(key, value) for key, value in entry.items()
                                             if value is not MISSING])}})
+
+
+def spans(pairs, data):
+    """Return a Burnpack file of uint8 tensors t0, t1, ... that start and end there."""
+    return burnpack({"tensors": dict([
+        ("t%d" % i, {"dtype": "U8", "shape": [end - start], "data_offsets": [start, end]})
+        for i, (start, end) in enumerate(pairs)])}, data)
 
 
 def primitiv(number, text):
@@ -2834,9 +2826,7 @@ def odd_files():
         ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
     names = [("n\n" + "x" * 90, F32), (" " * 3, F32), ("", F32),
              ("&<", tensor([NAN, -0.0, INF, 1.0]))]
-    spans = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
-    spans = dict([("t%d" % i, {"dtype": "U8", "shape": [b - a], "data_offsets": [a, b]})
-                  for i, (a, b) in enumerate(spans)])
+    ranges = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
     digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
     sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
         "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
@@ -2851,7 +2841,7 @@ def odd_files():
         ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
         ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
         ("names.tbs", dumps(names, format="tensorbuffers", operations=steps)),
-        ("spans.bpk", burnpack({"tensors": spans}, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
+        ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
         ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
         ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
         ("packed.bpk", one_burnpack(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
@@ -2954,17 +2944,14 @@ class BadFileTest(TestCase):
         data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
                         + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
         self.assertIs(load(data)["a"].dtype, None)
-        rows = [("dtype", ztensor(dtype="Float32"), Unsupported, "Float32"),
-                ("encoding", ztensor(encoding="RAW"), Unsupported, "RAW"),
-                ("layout", ztensor(layout="strided"), Unsupported, "strided"),
-                ("bpk", one_burnpack(dtype="F8"), Unsupported, "F8"),
-                ("tbs", flat_file((91, "0b")), Unsupported, "11"),
-                ("huge", data, Unsupported, "128 bits")]
-        if ZSTD:
-            rows.append(("zstd", ztensor(encoding="zstd"), FormatError, "zstd"))
-        for name, data, kind, word in rows:
-            with self.subTest(file=name):
-                item = list(load(data).values())[0]
+        for made, word in [
+                (ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
+                (ztensor(layout="strided"), "strided"), (one_burnpack(dtype="F8"), "F8"),
+                (flat_file((91, "0b")), "11"), (data, "128 bits")] + [
+                (ztensor(encoding="zstd"), "zstd")] * ZSTD:
+            kind = FormatError if word == "zstd" else Unsupported
+            with self.subTest(word=word):
+                item = list(load(made).values())[0]
                 for call in (item.tobytes, item.tolist, lambda item=item: item[0],
                              lambda item=item: item.data, lambda item=item: list(item.flat),
                              item.contiguous, lambda item=item: item.astype("float64")):
@@ -2972,7 +2959,7 @@ class BadFileTest(TestCase):
                     self.assertEqual(error.tensor, item.name)
                     self.assertIn(word, str(error))
                 self.assertEqual(len(item.raw), item.stored.nbytes)
-                self.assertEqual(bool(tensorfmt.verify(data)), kind is Unsupported)
+                self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
 
     @full
     def test_offsets_of_empty_tensors_do_not_matter(self):
@@ -3023,21 +3010,21 @@ def read_both(data):
 def rich_files(count):
     """Return files of many alike tensors, and with what real writers add to them."""
     items = many_tensors(count)
-    made = [dumps(items, format=kind) for kind in FORMATS]
-    for checksum in ("crc32c", "sha256"):
-        made.append(dumps(items, format="ztensor", checksum=checksum, data_endianness="big"))
-    own = dict([(name, tensor(item, step=i % 3)) for i, (name, item) in enumerate(items.items())])
-    made.append(dumps(own, format="ztensor"))
-    own = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
-    made.append(dumps(own, format="ztensor"))
-    own = dict([(name, tensor(item, **({"param_id": 1 << i} if i % 3 else {})))
-                for i, (name, item) in enumerate(items.items())])
-    made.append(dumps(own, format="burnpack", metadata={"a": "b"}, scalars={"n": {"Int": 1}}))
-    made.append(dumps(own, format="burnpack", metadata={"edtype": "eshape"}))
-    own = dict([(name + ":m" * (i % 3 == 1), item) for i, (name, item)
-                in enumerate(items.items()) if i % 3])
-    own.update([(name, item) for name, item in items.items()])
-    return made + [dumps(own, format="primitiv")]
+    alike = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
+    steps, params, means = {}, {}, {}
+    for i, (name, item) in enumerate(items.items()):
+        steps[name] = tensor(item, step=i % 3)
+        params[name] = tensor(item, **({"param_id": 1 << i} if i % 3 else {}))
+        if i % 3:
+            means[name + ":m" * (i % 3 == 1)] = item
+    means.update(items)
+    return [dumps(items, format=kind) for kind in FORMATS] + [
+        dumps(items, format="ztensor", checksum=checksum, data_endianness="big")
+        for checksum in ("crc32c", "sha256")] + [
+        dumps(steps, format="ztensor"), dumps(alike, format="ztensor"),
+        dumps(params, format="burnpack", metadata={"a": "b"}, scalars={"n": {"Int": 1}}),
+        dumps(params, format="burnpack", metadata={"edtype": "eshape"}),
+        dumps(means, format="primitiv")]
 
 
 class ShortcutTest(TestCase):
@@ -3046,27 +3033,25 @@ class ShortcutTest(TestCase):
     @full
     def test_what_is_copied_is_not_looked_at_twice(self):
         """A stored checksum that goes with its bytes; bytes that verify knows to be the same."""
-        plain, never = tensorfmt.Tensor.is_plain, lambda *args: False
+        never = staticmethod(lambda *args: False)
         for data in [data for _, _, data, _ in FILES] + rich_files(40):
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
             if ("ok", "canonical") in [row[:2] for row in usual[0]]:
                 self.assertEqual(usual[1], data)
-            with Changed(tensorfmt.Tensor, "is_plain", never), Changed(
-                    tensorfmt.Digest, "is_text", staticmethod(never)):
+            with Changed(tensorfmt.Tensor, "is_plain", never), \
+                    Changed(tensorfmt.Digest, "is_text", never):
                 self.assertEqual(tensorfmt.verify(data).rows, usual[0])
                 self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
-        self.assertIs(tensorfmt.Tensor.is_plain, plain)
         other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
         for order in ("little", "big"):
             data = dumps({"w": other}, format="ztensor", data_endianness=order)
             self.assertTrue(tensorfmt.verify(data))
             again = load(data)["w"].contiguous()  # its attrs are those of the stored bytes
             self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
-        for name, kind in (("crc32c:0x0123abcd", "crc32c"), ("crc32c:0123ABCD00", "crc32c"),
-                           ("sha256:" + "A" * 64, "sha256"), ("sha256:" + "a" * 63, "sha256")):
-            self.assertFalse(tensorfmt.Digest.is_text(kind, name), name)
-        for name in ("crc32c:0x0123ABCD", "sha256:" + "a" * 64):
-            self.assertTrue(tensorfmt.Digest.is_text(name[:6], name), name)
+        for text, known in (("crc32c:0x0123abcd", False), ("crc32c:0123ABCD00", False),
+                            ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
+                            ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
+            self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
 
     @full
     def test_number_of_calls(self):
@@ -3075,43 +3060,45 @@ class ShortcutTest(TestCase):
         items = many_tensors(1000)
         for kind in tensorfmt.FORMATS:
             data = dumps(items, format=kind.NAME)
-            calls = [count_calls(lambda data=data: load(data)),
-                     count_calls(lambda kind=kind: dumps(items, format=kind.NAME))]
+            calls = count_calls(load, data), count_calls(dumps, items, format=kind.NAME)
             with self.subTest(format=kind.NAME, calls=calls):
                 for count, limit in zip(calls, most[kind.NAME]):
                     self.assertTrue(count < 1000 * limit)
         for data, limit in zip(rich_files(40), (13, 15, 18, 15, 15, 18, 18, 23, 120, 17, 48, 52)):
-            count = count_calls(lambda data=data: load(data)) / len(load(data))
+            count = count_calls(load, data) / len(load(data))
             self.assertTrue(count < limit, (data[:4], count, limit))
 
     @full
+    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
-        if PYPY:
-            self.skipTest("PyPy has no tracemalloc")
-        from tracemalloc import get_traced_memory, start, stop
         folder = folder_for(self)
         for kind in tensorfmt.FORMATS:
-            path = folder + "/many" + kind.SUFFIXES[0]
-            tensorfmt.save(path, many_tensors(2000))
-            big = folder + "/big" + kind.SUFFIXES[0]
+            many, big = [folder + name + kind.SUFFIXES[0] for name in ("/many", "/big")]
+            tensorfmt.save(many, many_tensors(2000))
             tensorfmt.save(big, {"w": tensor(bytes(16 << 20), "float32", (1 << 10, 1 << 12))})
-            peaks = []
-            for call in (lambda path=path: load(path), lambda big=big, kind=kind: tensorfmt.convert(
-                    big, folder + "/out.zt", cast={"float32": "bfloat16"})):
-                start()
-                call()
-                peaks.append(get_traced_memory()[1])
-                stop()
+            peaks = peak_of(load, many), peak_of(tensorfmt.convert, big, folder + "/out.zt",
+                                                 cast={"float32": "bfloat16"})
             with self.subTest(format=kind.NAME, peaks=peaks):
                 self.assertTrue(peaks[0] < 2000 * 600 and peaks[1] < 12 << 20)
 
 
-def count_calls(call):
+def peak_of(call, *args, **options):
+    """Return how many bytes of memory a call takes at most."""
+    from tracemalloc import get_traced_memory, start, stop
+    start()
+    try:
+        call(*args, **options)
+        return get_traced_memory()[1]
+    finally:
+        stop()
+
+
+def count_calls(call, *args, **options):
     """Return how many functions, of Python and of C, a call calls."""
     seen = []
     sys.setprofile(lambda frame, event, arg: event in ("call", "c_call") and seen.append(1))
     try:
-        call()
+        call(*args, **options)
     finally:
         sys.setprofile(None)
     return len(seen)
@@ -3132,50 +3119,42 @@ def bombs(n):
             ("small maps", b"\x61x", b"\xac" + bytes(range(24)), 2 * n // 5)):
         cbor = b"\xa2\x67tensors\xa0" + key + head(4, count) + item * count
         rows.append((name, burnpack(cbor[:len(cbor) - name.endswith("cut")], b"")))
-    chunks = b"\x61x\x5f" + b"\x42ab" * (3 * n) + b"\xff"
-    rows.append(("chunks", burnpack(b"\xa2\x67tensors\xa0" + chunks)))
-    rows.append(("faulty entries", ztensor_raw(head(4, 5 * n) + b"\xa0" * (5 * n))))
     shape = head(4, 9 * n) + b"\x01" * (9 * n)
-    rows.append(("many dimensions", burnpack(
-        b"\xa1\x67tensors\xa1" + head(3, n) + b"n" * n + b"\xa3\x65dtype\x62U8\x65shape" + shape
-        + b"\x6cdata_offsets\x82\x00\x01", b"\0")))
     key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
-    rows.append(("statistics", many_statistics(key, 2 * n)))
-    return rows
+    return rows + [
+        ("chunks", burnpack(b"\xa2\x67tensors\xa0\x61x\x5f" + b"\x42ab" * (3 * n) + b"\xff")),
+        ("faulty entries", ztensor_raw(head(4, 5 * n) + b"\xa0" * (5 * n))),
+        ("many dimensions", burnpack(
+            b"\xa1\x67tensors\xa1" + head(3, n) + b"n" * n + b"\xa3\x65dtype\x62U8\x65shape" + shape
+            + b"\x6cdata_offsets\x82\x00\x01", b"\0")),
+        ("statistics", many_statistics(key, 2 * n))]
 
 
 class HostileTest(TestCase):
     """Bytes that were made to exhaust memory or time."""
 
-    CALLS = (("load", lambda data: load(data), 24),  # bytes of memory for each byte
-             ("explain", lambda data: list(tensorfmt.explain(data)), 64),
-             ("verify", lambda data: str(tensorfmt.verify(data)), 64))
-
     @full
+    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_memory_and_calls_for_each_byte(self):
         """What small files may take besides is left out, and is in README, "Security"."""
         def attempt(call, data):
             try:
-                call(data)
+                str(call(data))
             except FormatError:
                 pass
-        if PYPY:
-            self.skipTest("PyPy has no tracemalloc")
-        from tracemalloc import get_traced_memory, start, stop
+        rows = ((load, 24), (lambda data: len(list(tensorfmt.explain(data))), 64),
+                (tensorfmt.verify, 64))  # bytes of memory for each byte
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt.Primitiv, "MAX_NAMES", 0):
             for name, data in bombs(1200):
-                for label, call, nbytes in self.CALLS:
-                    start()
-                    attempt(call, data)
-                    peak = get_traced_memory()[1]
-                    stop()
-                    with self.subTest(bomb=name, call=label, peak=peak, nbytes=len(data)):
+                for i, (call, nbytes) in enumerate(rows):
+                    peak = peak_of(attempt, call, data)
+                    with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
                         self.assertTrue(peak < nbytes * len(data) + (1 << 18))
         for name, data in bombs(300):
-            for label, call, _ in self.CALLS:
-                count = count_calls(lambda call=call, data=data: attempt(call, data))
-                with self.subTest(bomb=name, call=label, count=count, nbytes=len(data)):
+            for i, (call, _) in enumerate(rows):
+                count = count_calls(attempt, call, data)
+                with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
                     self.assertTrue(count < 80 * len(data) + 5000)
 
     def test_keys(self):
@@ -3185,27 +3164,24 @@ class HostileTest(TestCase):
                 [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
         for text in (keys(range(10000)), b"\x82" + keys(range(7, 70, 7)) * 2):
             tensorfmt.cbor_loads(text)
-        with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
-            tensorfmt.cbor_loads(keys(range(7, 7 * 160, 7)))
-            for numbers in (range(7, 7 * 180, 7), range(600, 0, -1)):
-                self.assertIn("MAX_HARD_KEYS", str(error_of(
-                    Unsupported, tensorfmt.cbor_loads, keys(numbers))))
         packed = b"\xde\x00\xb4" + b"".join(
             [b"\xcd" + struct.pack(">H", 7 * n) + b"\0" for n in range(180)])
         self.assertEqual(len(tensorfmt.msgpack_loads(packed)), 180)
         with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
-            error_of(Unsupported, tensorfmt.msgpack_loads, packed)
+            tensorfmt.cbor_loads(keys(range(7, 7 * 160, 7)))
+            for call, text in ((tensorfmt.cbor_loads, keys(range(7, 7 * 180, 7))),
+                               (tensorfmt.cbor_loads, keys(range(600, 0, -1))),
+                               (tensorfmt.msgpack_loads, packed)):
+                self.assertIn("MAX_HARD_KEYS", str(error_of(Unsupported, call, text)))
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
         count = 1000
         vtables = b"\xfe\x0f" * 4096
         root = 12 + len(vtables)
-        steps = [struct.pack("<I", 4 * count)] * count
         data = (struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables
-                + struct.pack("<iII", root - 4, 4, count) + b"".join(steps))
-        tables = [struct.pack("<i", len(data) + 4 * i - 12 - 4 * i) for i in range(count)]
-        data += b"".join(tables) + bytes(4096)
+                + struct.pack("<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count)
+        data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
         error = error_of(Unsupported, tensorfmt.FlatTable(data).tables, 0)
         self.assertIn("overlap", str(error))
 
@@ -3346,57 +3322,22 @@ class CorpusTest(TestCase):
 
 # -- [11] explain, verify ------------------------------------------------------------------------
 
-EXPLAINED = {  # offset, bytes and name of every field of small files
-    "v021_tiny.bpk": """
-        0 4 magic | 4 2 version | 6 4 metadata_size | 10 1 item | 11 9 tensors | 20 3 tensors.w
-        23 10 tensors.w.dtype | 33 8 tensors.w.shape | 41 16 tensors.w.data_offsets
-        57 10 tensors.w.param_id | 67 10 metadata | 77 4 metadata.k | 81 175 padding
-        256 8 data w"""}
-WIRE_TYPES = r"""(unsigned|negative|integer|u?int\d*|float\d*|text|str|bytes?|bin|array|list|map
-    |bool|simple|tag|nil|null|string|vector|value|item|ext)( of \d+)?(, \d+ (items?|bytes?))?"""
-
-
 class ExplainTest(TestCase):
     def test_fields_tile_every_golden(self):
-        limits = {"mag": 64, "ztensor": 64, "burnpack": 256, "tensorbuffers": 8, "primitiv": 0}
-        for kind, title, data, wanted in FILES:
-            fill = {0, 255} if title.startswith("m012") else {0}
+        for _, title, data, wanted in FILES:
             with self.subTest(file=title):
                 fields = list(tensorfmt.explain(data))
                 self.assertTiles(fields, len(data), True)
                 named = [field.tensor for field in fields if field.kind == "data"]
                 self.assertEqual(sorted(named), sorted([
                     name for name in wanted if 0 not in wanted[name][1]]))
-                if title not in ODD:
-                    self.assertEqual([tuple(f)[:3] for f in fields if f.kind == "unused"], [])
-                for field in [field for field in fields if field.kind == "padding"]:
-                    end = field.offset + field.nbytes
-                    self.assertEqual(set(data[field.offset:end]) - fill, set())
-                    if end < len(data) or kind != "mag":  # 0.1.2 files: any number at the end
-                        self.assertTrue(field.nbytes < limits[kind])
 
-    def test_fields_in_full(self):
-        for title, text in EXPLAINED.items():
-            wanted = [row.strip() for row in text.replace("\n", "|").split("|") if row.strip()]
-            self.assertEqual([("%d %d %s" % tuple(field)[:3]).strip()
-                              for field in tensorfmt.explain(golden(title))], wanted, title)
+    def test_field_is_a_tuple_with_names(self):
         field = list(tensorfmt.explain(golden("sorted_one.tbs")))[1]
         offset, nbytes, name, value, doc = field
         self.assertEqual((offset, nbytes, name, value), (4, 8, "data w", "float32 [2]"))
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
-
-    @full
-    def test_every_key_has_a_meaning(self):
-        import re
-        for _, title, data, _ in FILES:
-            fields = list(tensorfmt.explain(data))
-            for field in fields:
-                if field.kind == "structure":
-                    self.assertTrue(field.doc, "%s: %r" % (title, field))
-                    if field.doc != "bytes" or not isinstance(field.value, int):  # their number
-                        self.assertIs(re.match("(%s)$" % WIRE_TYPES, field.doc, re.X), None,
-                                      "%s: %r means %s" % (title, field, field.doc))
 
     def test_fields_know_their_tensor(self):
         alike = ["model.encoder.layers.10.self_attention.query_projection." + end
@@ -3461,27 +3402,10 @@ class VerifyTest(TestCase):
                         and "1.0 and 2.x" not in row[3]]
                 self.assertEqual((len(rows), word in str(rows)), (bool(word), True), rows)
 
-    def rows(self, data):
-        return [(row[0], row[1]) for row in tensorfmt.verify(data).rows]
-
-    def test_goldens_are_valid(self):
-        for _, title, data, _ in FILES:
-            report = tensorfmt.verify(data)
-            self.assertTrue(bool(report), "%s: %s" % (title, report))
-            self.assertEqual(report.errors, [])
-            self.assertEqual(set([row[0] for row in report.rows]) - {"ok", "note", "-"}, set())
-            self.assertIn("valid", str(report).split("\n")[-1])
-            load(data, verify=True)
-
     def test_what_is_noted_or_cannot_be_checked(self):
-        def ranges(nbytes, *pairs):
-            rows = [("t%d" % i, {"dtype": "U8", "shape": [end - start],
-                                 "data_offsets": [start, end]})
-                    for i, (start, end) in enumerate(pairs)]
-            return burnpack({"tensors": dict(rows)}, bytes(nbytes))
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
-        between = ranges(7, (0, 4), (2, 6), (0, 4))  # a byte at the end
+        between = spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
         for data, row, count in (
                 (shared + b"x", ("note", "padding"), 1), (between, ("note", "padding"), 1),
                 (dumps({"a": [1.0]}, format="ztensor").replace(bytes(56), b"x" * 56),
@@ -3491,18 +3415,14 @@ class VerifyTest(TestCase):
                 (dumps({"a\0": [1.0]}, format="ztensor"), ("note", "upstream"), 2),
                 (dumps([("weight", F32), ("a", F32)], format="tensorbuffers", sort=False),
                  ("note", "upstream"), 1),
-                (ranges(1024, (0, 8), (0, 8)), ("note", "bounds"), 0),  # twins
-                (ranges(1024, (0, 8), (4, 12)), ("note", "bounds"), 1),
+                (spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
+                (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
                 (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
                 (golden("custom_fields.zt"), ("-", "checksums"), 1),
                 (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1)):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
-                self.assertEqual(self.rows(data).count(row), count)
-        self.assertIn(("note", "bounds", "t1"), [
-            tuple(row)[:3] for row in tensorfmt.verify(between).rows])
-        report = tensorfmt.verify(golden("zero_scalar_raw.zt"))
-        self.assertIn(("ok", "checksums", None, "2 of 2 agree", None), report.rows)
+                self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
@@ -3520,7 +3440,6 @@ class VerifyTest(TestCase):
                      for name, shape in (("a", 1), ("b", 2), ("c", 3))])
         report = tensorfmt.verify(burnpack({"tensors": rows}))  # goes on after a fault
         self.assertEqual(sorted([error.tensor for error in report.errors]), ["b", "c"])
-
 
 
 # -- [12] the file itself ------------------------------------------------------------------------
@@ -3872,7 +3791,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
     ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
     get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
-    explain --limit 3 seed_basic.mag
+    get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
     explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
     explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
     diff d.zt f.zt | diff f.zt d.zt
@@ -3884,7 +3803,12 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
     convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
     convert custom_fields.zt new.zt --only a
-    convert names.zt new.primitiv --set flat=True --drop"""
+    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
+    convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
+    ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
+    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
+    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
+    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed"""
 OUTPUTS = """
     NzhSEw LO6qLA tJ43SA QkqWmA SlrXtA O2kwAQ T/gOtg cDQz8Q ReZ9Qw /TaCOQ lvesxQ oYttpQ EsxMbA
     wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ KMtnLw 3g/gig O3hppg HQtGsA ffBbWw 8KzOkw
@@ -3899,9 +3823,10 @@ OUTPUTS = """
     pr/Hww qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
     AmETag CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
     EgZiig UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
-    vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ TqSpPw v7VQmQ bD75Yg WMhIbA yedEYA
-    yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg P+pAEg
-    uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA"""
+    vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw v7VQmQ bD75Yg WMhIbA
+    yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg
+    P+pAEg uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA scCVzA 72FgXg FYcg9A 0SGtnA uFcigA
+    GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA"""
 
 
 @full
@@ -3913,25 +3838,21 @@ class CommandTest(TestCase):
             write_file(title, data)
         write_file("broken.zt", ztensor(shape=[5]))
 
-    def prints(self, *args, **wanted):
-        """Run our command; return its stdout. It ends with 0 and no message, if not said so."""
+    def prints(self, *args):
+        """Return the stdout of our command, that ends with 0 and no message."""
         code, out, err = run(*args)
-        self.assertEqual((code, err), (wanted.get("code", 0), wanted.get("err", "")), args)
+        self.assertEqual((code, err), (0, ""), args)
         return out
 
     def test_in_a_process_of_its_own(self):
         script = os.path.join(HERE, "tensorfmt.py")
-        code, out, err = run("python3", script)
-        self.assertEqual((code, err), (0, ""))
-        self.assertIn("usage: python3 tensorfmt.py COMMAND", out)
-        self.assertIn("formats: mag ztensor primitiv burnpack tensorbuffers", out)
-        for name in ("ls", "get", "explain", "verify", "convert", "formats", "demo"):
-            self.assertIn("\n  %s " % name, out)
+        for args in ("help", "frobnicate"):
+            self.assertEqual(run("python3", script, args), run(args))
+        self.assertEqual(run("python3", script), run("help"))
         code, out, err = run("python3", script, "ls", "seed_basic.mag", "absent.zt")
         self.assertEqual((code, err.count("\n")), (1, 1))
         self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
         self.assertTrue(err.startswith("error: absent.zt: "))
-        self.assertEqual(run("python3", script, "frobnicate")[0], 2)
         self.assertIn(", sha256 ", self.prints("--version"))
         code, out, err = run("python3", "-I", "-S", script, "demo")
         self.assertEqual((code, err), (0, ""))
@@ -3975,10 +3896,6 @@ class CommandTest(TestCase):
         self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
 
     def test_get(self):
-        tensorfmt.save("odd.zt", {"w": tensor([1.0, NAN, INF, 4.0], "float32")})
-        rows = [(("seed_basic.mag", "y", "--rows", "-1"), "[[3, -4]]"),
-                (("odd.zt", "w", "--stats"), "dtype float32, shape [4], 4 elements\n"
-                                             "min 1.0, max 4.0, mean 2.5, 1 NaN, 1 infinite")]
         stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
                  "b": ([True, False], "bool", "min False, max True, mean 0.5, 0 NaN, 0 infinite"),
                  "o": ([1e308, 1e308], None, "min 1e+308, max 1e+308, mean inf, 0 NaN, 0 infinite"),
@@ -3990,50 +3907,23 @@ class CommandTest(TestCase):
             for key, (_, _, text) in stats.items():
                 with Changed(tensorfmt, "PART", part):
                     self.assertIn("\n" + text + "\n", self.prints("get", "s.zt", key, "--stats"))
-        rows += [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
-                 for name, item in load(data).items()
-                 if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
+        rows = [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
+                for name, item in load(data).items()
+                if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
         for args, wanted in rows:
             self.assertEqual(self.prints("get", *args), wanted + "\n", args)
         raw = self.prints("get", "param_3x2x2_stat.primitiv", "value", "--raw")
         wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
         self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
-        out = self.prints("get", "seed_basic.mag", "xx", code=1, err="error: seed_basic.mag: "
-                          "no tensor 'xx'; nearest is 'x' (2 tensors)\n")
-        self.assertEqual(out, "")
 
-    def test_convert(self):
-        code, out, err = run("convert", "v021_basic.bpk", "new.tbs", "--drop")
-        self.assertEqual((code, os.path.exists("new.tbs")), (1, False))
-        self.assertIn("nothing written", err)
-        self.assertIn("decoder.head.weight", err)
-        self.assertIn("v021_basic.bpk (Burnpack) -> new.tbs (TensorBuffers TBS1)", out)
-        cast = ("convert", "v021_basic.bpk", "new.tbs", "--drop", "--cast", "float32")
-        out = self.prints(*cast + ("--only", "decoder.*", "--set", "sort=False"))
-        self.assertIn("float16 -> float32 (exact)", out)
-        with load("new.tbs") as file:
-            self.assertEqual(sorted(file), ["decoder.head.weight", "decoder.steps"])
-            self.assertIn("wrote new.tbs, %d bytes" % file.nbytes, out)
-        code = run("convert", "v021_basic.bpk", "x.mag", "--drop", "--cast",
-                   "float32=float16,int64=int32")[0]
-        self.assertEqual((code, load("x.mag", mmap=False)["decoder.steps"].dtype), (0, "int32"))
-        for wrong, word in ((cast + ("--set", "colour=3"), "'colour'"),
-                            (cast + ("--set", "colour"), "KEY=VALUE"),
-                            (("convert", "v021_basic.bpk", "new.xyz"), "suffix"),
-                            (("ls", "sorted_one.tbs", "--layout", "packed"), "'layout'"),
-                            (("ls",), "usage"), (("ls", "--sort", "colour", "x"), "usage"),
-                            (("get", "x"), "usage"), (("ls", "x", "--limit", "-1"), "usage"),
-                            (("get", "x", "x", "--rows", "::0"), "usage"),
-                            (("get", "x", "x", "--rows", "1:2:3:4"), "usage"),
-                            (("convert", "x"), "usage")):
-            code, out, err = run(*wrong)
-            self.assertEqual((code, word != "usage" or out), (2, word != "usage" or ""), wrong)
-            self.assertIn(word, err)
-        for wanted, args in ((1, ("ls", ".")), (1, ("verify", "absent.zt")),
-                             (1, ("explain", "absent.zt")), (1, ("convert", "absent.zt", "x.mag")),
-                             (2, ("convert", "sorted_one.tbs", "x.dat"))):
-            code, _, err = run(*args)
-            self.assertEqual((code, err[:7]), (wanted, "error: "), args)
+    def test_misuse(self):
+        for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
+                     "get x x --rows 1:2:3:4", "convert x"):
+            code, out, err = run(*line.split())
+            self.assertEqual((code, out, "usage" in err), (2, "", True), line)
+        for line in ("ls .", "verify absent.zt", "explain absent.zt", "convert absent.zt x.mag"):
+            code, _, err = run(*line.split())
+            self.assertEqual((code, err[:7]), (1, "error: "), line)
             self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
 
     def test_progress(self):
@@ -4335,8 +4225,7 @@ class PeerTest(TestCase):
         self.assertTrue((back.view(ml_dtypes.bfloat16).view("<u2") == bits).all())
 
     def test_random_tensors_by_hypothesis(self):
-        hypothesis = self.peer("hypothesis")
-        some = self.peer("hypothesis.strategies")
+        hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
 
         @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
         @hypothesis.given(some.data())
