@@ -6071,12 +6071,10 @@ def print_json(file: File, path: str) -> None:
     head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
                     "attrs": file.attrs, "metadata": file.metadata})
     sys.stdout.write(head[:-1] + ', "tensors": [')
-    comma = "\n "
-    for name, item in file.items():
-        sys.stdout.write(comma + to_json({
+    for i, (name, item) in enumerate(file.items()):
+        sys.stdout.write((",\n " if i else "\n ") + to_json({
             "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
             "bytes": item.stored.nbytes, "attrs": item.attrs}))
-        comma = ",\n "
     print("]}")
 
 
@@ -6155,15 +6153,11 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths = [item.size] if item.ndim else []  # elements in a list, of the innermost last
-    for n in item.shape[:-1]:
-        widths.append(widths[-1] // n)
-    widths.reverse()
-    parts: "List[str]" = []
-    for i, value in enumerate(item.flat):
-        starts = len(widths)  # lists that begin here
-        if i:
-            starts = next(k for k, width in enumerate(widths) if i % width)
+    widths, parts = [1], []  # type: Any, List[str]  # elements in a list, of the innermost first
+    for n in reversed(item.shape):
+        widths.append(widths[-1] * n)
+    for i, value in enumerate(item.flat):  # how many lists begin here:
+        starts = next(k for k, width in enumerate(widths[1:]) if i % width) if i else item.ndim
         parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
         if len(parts) > 5000:
             sys.stdout.write("".join(parts))
@@ -6294,14 +6288,13 @@ def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
 
 def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
-    count, largest, note, same = 0, 0.0, "", a.dtype == b.dtype
+    alike = same = a.dtype == b.dtype
+    count, largest, note = 0, 0.0, ""
     try:
         for part, other in zip_parts(a, b):
-            if a.dtype == b.dtype and part == other:
+            if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
-            if not (any(part) or any(other)):
-                continue
             for x, y in zip(unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)):
                 if x != y and not (x != x and y != y):
                     count += 1
@@ -6312,8 +6305,7 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
         return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
-    return [] if same else [
-        "same values" if a.dtype != b.dtype else "same values, other bits (-0.0 or NaN)"]
+    return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
 
 
 def zip_parts(a: Tensor, b: Tensor) -> Chunks:
