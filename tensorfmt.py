@@ -3070,10 +3070,9 @@ class MapRows:
                     return None, "the key %s is not text" % show(key)
                 continue
             python, fits, words, nullable = row
-            if type(value) is python and (
-                    0 <= value < 1 << 64 if python is int else fits is None or fits(value)):
-                continue
-            if value is not None or not nullable:
+            fine = type(value) is python and (
+                0 <= value < 1 << 64 if python is int else fits is None or fits(value))
+            if not fine and (value is not None or not nullable):
                 return key, "%s is %s, expected %s" % (key, show(value), words)
         missing = [key for key in self.needed if key not in entry]
         return (None, f"the entry lacks {missing[0]!r}") if missing else None
@@ -3139,7 +3138,6 @@ class Format:
 
     # <tools>
     def alignment(self, attrs: Any) -> int:
-        """Return the multiple of bytes at which tensors begin."""
         return self.ALIGN
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
@@ -3320,7 +3318,6 @@ class Mag(Format):
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
-
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "storage version"),
         ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
@@ -3328,10 +3325,9 @@ class Mag(Format):
     META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
                   ("key_length", "I", "bytes of the key"))
     KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
-    SPEC = Record(
-        ("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
-        ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
-        ("aux", "I", "reserved"))
+    SPEC = Record(("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
+                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+                  ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     KIND = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
@@ -3382,10 +3378,9 @@ class Mag(Format):
             if header[2] in (whole, crc32(tail)):
                 return spec, walk
             slow = crc32c(tail)
-            if header[2] == slow:
-                if not header[3]:  # the library is known by its types of metadata
-                    spec = bool([row for row in walk[1] if row[0] not in (1, 2)])
-                return spec, walk
+            if header[2] == slow:  # without tensors, the types of metadata tell the library
+                others = [row for row in walk[1] if row[0] not in (1, 2)]
+                return spec if header[3] else bool(others), walk
             sums = sums or (header[2], whole, slow)
         if not sums:
             return True, None
@@ -3436,7 +3431,7 @@ class Mag(Format):
         if not spec:
             return key, (aux, numel) + shape, offset, 0
         values = cursor.record(self.SPEC)
-        return key, pack(self.SPEC.format, *values)[:57], values[8], values[9]
+        return key, self.SPEC.pack(*values)[:57], values[8], values[9]
 
     def _metadata(self, cursor: Cursor, meta: Any, later: Any) -> Facts:
         metadata: Facts = Map()
@@ -3473,8 +3468,7 @@ class Mag(Format):
                 cursor.fault("the key is not UTF-8", "key")
                 continue
             if fields not in known:
-                kind = self._kind(spec, fields)
-                known[fields] = (Storage(cursor.source, kind[1]),) + kind
+                known[fields] = self._kind(cursor, spec, fields)
             stored, number, nbytes, shape, wrong = known[fields]
             if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
                 raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
@@ -3489,8 +3483,8 @@ class Mag(Format):
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, end),
                    ("aux", aux) if aux else (), Tensor)
 
-    def _kind(self, spec: bool, fields: Any) -> Any:
-        """Return (number, bytes, shape, (what, field) of what is wrong)."""
+    def _kind(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
+        """Return (Storage, number, bytes, shape, (what, field) of what is wrong)."""
         if spec:  # the shape ends at -1, or at 0 if there are data
             *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
             rank = ([i for i, n in enumerate(places) if n == -1 or (n == 0 and nbytes)] + [6])[0]
@@ -3509,7 +3503,8 @@ class Mag(Format):
                 (f"a dimension is 0 or over 2**63-1: {shape}", "shape",
                  [n for n in shape if not 1 <= n < 1 << 63]),
                 (f"{numel} elements, the shape {shape} has {size}", "numel", numel != size))
-        return number, nbytes, tuple(shape), [row[:2] for row in rules if row[2]]
+        stored, wrong = Storage(cursor.source, nbytes), [row[:2] for row in rules if row[2]]
+        return stored, number, nbytes, tuple(shape), wrong
 
     # <tools>
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
@@ -3592,7 +3587,6 @@ class ZTensor(Format):
     TITLE = "zTensor 0.1"
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     SUFFIXES = (".zt", ".ztensor")
-    MAGIC = b"ZTEN0001"
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
@@ -3607,7 +3601,6 @@ class ZTensor(Format):
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
-
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
     COMPONENT = MapRows(
@@ -3637,7 +3630,7 @@ class ZTensor(Format):
     LAYOUTS: Facts = {}  # besides dense: what makes the tensor of such an entry
 
     def read(self, cursor: Cursor) -> Any:
-        self.check_magic(cursor, self.MAGIC)
+        self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
             raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index", 8)
@@ -3745,8 +3738,7 @@ class ZTensor(Format):
         entry, stop = cbor_read(data, **self.CBOR)
         _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
         flat = [item for pair in attrs.items() for item in pair]
-        own = [item for item in flat if isinstance(item, (list, Map))]
-        if stop < len(data) or make is not Tensor or own:
+        if stop < len(data) or make is not Tensor or [x for x in flat if type(x) in (list, Map)]:
             raise ValueError("it has attrs of its own")
         return dtype, shape, stored, tuple(flat)
 
@@ -3830,11 +3822,10 @@ class ZTensor(Format):
         """Return how a tensor will be stored; "copy": as it is."""
         flat: Any = (item._attrs if item.format in (None, self.NAME) else ()) or ()
         alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
-        plan: Facts = known.get(alike, {}) if type(flat) is tuple else {}
-        if plan:
-            return plan
+        if type(flat) is tuple and alike in known:
+            return known[alike]  # type: ignore[no-any-return]
         attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []  # type: Any, bool, Any
-        plan["level"] = self.choose("level", 3, options, {})
+        plan: Facts = {"level": self.choose("level", 3, options, {})}
         for key, words in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, words[0], options, attrs)
             if value not in words and not unknown:
@@ -3877,7 +3868,7 @@ class ZTensor(Format):
         return plan
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
-        yield self.MAGIC
+        yield b"ZTEN0001"
         at, index, known = 8, [cbor_head(4, len(items))], {}  # type: int, Any, Any
         for (name, item), plan in zip(items, plans):
             custom, entry = plan["custom"], {}  # type: Facts, Facts
@@ -3916,13 +3907,11 @@ class ZTensor(Format):
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
         stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
         facts["dtype"], facts["encoding"] = part.dtype, encoding
-        ordered = encoding == "raw" and part.itemsize != 1
-        if stored.why is not None:
-            ordered = part.attrs.get("data_endianness") is not None
+        ordered = (encoding == "raw" and part.itemsize != 1 if stored.why is None
+                   else part.attrs.get("data_endianness") is not None)
         if ordered:
             facts["data_endianness"] = plan["data_endianness"]
-        if at & 63:
-            yield bytes(-at % 64)
+        yield bytes(-at % 64)
         facts["offset"] = start = at = round_up(at, 64)
         order = ">" if ordered and plan["data_endianness"] == "big" else "<"
         copied = plan["copy"] or (stored.encoding == encoding == "raw"
@@ -3972,7 +3961,6 @@ class SparseEntries:
                       base.format, None, read, places, self.ATTRS)
 
     def read_parts(self) -> "Dict[str, Tensor]":
-        """Return the components of the layout "sparse"."""
         base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.base.stored
         kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
         if kind not in ("csr", "coo"):
@@ -4017,7 +4005,6 @@ class SparseEntries:
         return part
 
     def read_part(self, key: str, shape: Shape) -> Tensor:
-        """Return a component, of a map or an inline array."""
         base, end, size = self.base, self.end, count_elements(shape)
         if key not in base.attrs:
             raise base.error("sparse tensor without the field %r" % key, Unsupported)
@@ -4041,7 +4028,6 @@ class SparseEntries:
         return self.check_size(Tensor(key, dtype, shape, stored, offset, (), base.format))
 
     def split_blob(self) -> "Dict[str, Tensor]":
-        """Return the components of the real library's layouts: all in one blob."""
         base, data = self.base, self.base
         size, rank, stored = base.itemsize or 1, base.ndim, base.stored
         if stored.encoding != "raw":
@@ -4167,10 +4153,8 @@ class Primitiv(Format):
                     raise cursor.error("key has no components", "key")
                 name = self._join([cursor.text(f"key[{j}]", "part of the name") for j in range(n)])
             yield from self._tensor(cursor, name, known)
-            if kind == "tensor":
-                return
             outer, depth = cursor.prefix, cursor.depth
-            for j in range(cursor.count("int", "N", "statistics", 6)):
+            for j in range(0 if kind == "tensor" else cursor.count("int", "N", "statistics", 6)):
                 cursor.tensor = None
                 cursor.enter(outer + "stats", j, depth + 1)
                 stat = msgpack_text(cursor.text("key", "name of the statistic"))
@@ -4189,8 +4173,7 @@ class Primitiv(Format):
     def _usual_rows(self, cursor: MsgpackReader, most: int, known: Any) -> Any:
         """Return the rows of the next parameters, of shapes that were seen: in half of the time.
 
-        They lie whole in the window, have no statistics, and names of up to 15 short parts without
-        escapes. The first that is not so ends the list.
+        One with statistics, an escape or a long name, or not whole in the window, ends the list.
         """
         rows: Any = []
         data, start = cursor.data, cursor.pos - cursor.base
@@ -4331,11 +4314,7 @@ class Primitiv(Format):
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
-        groups: Any = {}
-        if kind in ("shape", "optimizer"):
-            problems += [(name, "kind=%r holds no tensors" % kind) for name, _ in items]
-        else:
-            groups = self._groups(items, kind, bool(options.get("flat")), problems)
+        groups = self._groups(items, kind, bool(options.get("flat")), problems)
         self.refuse(problems)
         head = self.MAGICS[0] + msgpack_dumps(256 * self.KINDS.index(kind), typed=True)
         if kind == "shape":
@@ -4359,8 +4338,7 @@ class Primitiv(Format):
             what = str(error)
         raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
 
-    def _misfits(self, item: Tensor, kind: str, statistic: bool) -> "List[str]":
-        batch = self.choose("batch", 1, self.own_attrs(item), {})
+    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> "List[str]":
         if type(batch) is not int or batch < 1:
             return [f"batch is {show(batch)}, expected an integer from 1 on"]
         if batch != 1 and item.shape[-1:] != (batch,):
@@ -4368,7 +4346,7 @@ class Primitiv(Format):
         rank = item.ndim - (batch > 1)
         rules = (
             ("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an ordinary "
-             "dimension" % batch, batch > 1 and kind != "tensor" and not statistic),
+             "dimension" % batch, batch > 1 and plain_value),
             (f"{rank} dimensions, 8 is the limit", rank > 8),
             (f"no elements (shape {list(item.shape)})", 0 in item.shape),
             ("a dimension or the data over 2**32-1", max((item.nbytes,) + item.shape) >= 1 << 32))
@@ -4376,9 +4354,11 @@ class Primitiv(Format):
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
         """Return key -> {statistic: Tensor}; None is the value itself."""
-        groups: Any = {}
+        if kind in ("shape", "optimizer"):
+            problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
+            return {}
+        groups, known = {}, {}  # type: Any, Any  # known: misfits, by what decides them
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
-        fine: Any = set()  # shapes and batches that can be held
         for name, item in items:
             try:
                 parts, stat = ([name], None) if flat else self.split(name)
@@ -4387,12 +4367,11 @@ class Primitiv(Format):
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
-            batch = self.own_attrs(item).get("batch")
-            look = item.shape, batch if type(batch) is int else str(batch), raw is None
-            if look not in fine:
-                misfits = self._misfits(item, kind, raw is not None)
-                problems += [(name, text) for text in misfits]
-                fine.add(None if misfits else look)
+            batch = self.choose("batch", 1, self.own_attrs(item), {})
+            look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
+            if look not in known:
+                known[look] = self._misfits(item, batch, raw is None and kind != "tensor")
+            problems += [(name, text) for text in known[look]]
             if only is not None and only != (name if kind == "tensor" else name.split(":")[0]):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
                     kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
@@ -4400,7 +4379,7 @@ class Primitiv(Format):
             found = groups.setdefault(key, Map())
             if raw in found:
                 problems.append((name, f"the same {'key' if raw is None else 'statistic'} twice"))
-            found[raw] = item, 1 if batch is None else batch
+            found[raw] = item, batch
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
         outer: Any = (None,)  # the last key that is not inside another
@@ -4598,11 +4577,10 @@ class Burnpack(Format):
                 at = CBOR_ENDS[rest[0]]
                 start = int.from_bytes(rest[1:at], "big") if at > 1 else rest[0]
                 stop = at + CBOR_ENDS[rest[at]]
-                nbytes = (int.from_bytes(rest[at + 1:stop], "big") if stop > at + 1 else
-                          rest[at]) - start
-                row = known.get((fields, nbytes))
+                end = int.from_bytes(rest[at + 1:stop], "big") if stop > at + 1 else rest[at]
+                row = known.get((fields, end - start))
                 if row is None:
-                    row = known[fields, nbytes] = self._usual_kind(cursor, fields, nbytes)
+                    row = known[fields, end - start] = self._usual_kind(cursor, fields, end - start)
                 dtype, shape, store, attrs = row
                 if name[-1] == 0xA4 and rest[stop:stop + 9] == b"\x68param_id":
                     at = stop + 9 + CBOR_ENDS[rest[stop + 9]]
@@ -4795,7 +4773,6 @@ class BurnSchemes:
     UNITS = {"Native": 0, ("PackedNative",): 0, ("PackedU32",): 32, "U32": 32}  # U32: burn 0.19
 
     def scheme_of(self, code: Any) -> Any:
-        """Return the scheme in a burn_dtype."""
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
     @classmethod
@@ -4883,7 +4860,21 @@ class TensorBuffers(Format):
                  ("input_operations", "[Q]", None, "what goes into it"))
 
     def read(self, cursor: Cursor) -> Any:
-        flat = self._metadata(cursor)
+        self.check_magic(cursor, b"TBS1")
+        if cursor.end < 12:
+            raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic", 0,
+                               check="magic")
+        cursor.record(self.LEAD)
+        cursor.seek(cursor.end - 8)
+        nbytes, magic = cursor.record(self.TRAILER)
+        if magic != b"TBS1":
+            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
+                               quote(magic), "end_magic", cursor.end - 4, check="magic")
+        start = cursor.end - 8 - nbytes
+        if start < 4:
+            raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
+                nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
+        flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
         root = flat.target(0, "root")
         flat.note(0, 4, "root", root, f"root table at {root}")
         version, model, tensors, operations = flat.fields(root, self.ROOT)
@@ -4906,28 +4897,10 @@ class TensorBuffers(Format):
                 attrs["operations"] = self._operations(flat, places, budget)
         return attrs, metadata, found
 
-    def _metadata(self, cursor: Cursor) -> FlatReader:
-        self.check_magic(cursor, b"TBS1")
-        if cursor.end < 12:
-            raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic", 0,
-                               check="magic")
-        cursor.record(self.LEAD)
-        cursor.seek(cursor.end - 8)
-        nbytes, magic = cursor.record(self.TRAILER)
-        if magic != b"TBS1":
-            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quote(magic), "end_magic", cursor.end - 4, check="magic")
-        if nbytes > cursor.end - 12:
-            raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
-                nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
-        start = cursor.end - 8 - nbytes
-        return FlatReader(cursor.source.read(start, nbytes), start, cursor)
-
     def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
         data, traced = flat.data, flat.trace is not None
-        known: Any = {}  # types and shapes come again
+        known, text = {}, ""  # type: Any, str  # known: types and shapes come again
         left = budget[0]  # for names, shapes
-        text = ""
         if FAST and not traced and places:
             vtable, text, slots = flat.plan(places[0], self.ENTRY, self.USUAL) or (-1, "", [])
         for i, place in enumerate(places):
@@ -5052,14 +5025,11 @@ class TensorBuffers(Format):
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
-        if sort:
-            places.sort()
-        tensors = flat.offsets([place for _, place in places])
+        tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
         model = flat.string(metadata["model"]) if "model" in metadata else None
-        return flat.finish(flat.table((
-            (3, "offset", listed, None), (2, "offset", tensors, None), (1, "offset", model, None),
-            (0, "offset", version, None))))
+        return flat.finish(flat.table(((3, "offset", listed, None), (2, "offset", tensors, None),
+                                       (1, "offset", model, None), (0, "offset", version, None))))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
@@ -5197,23 +5167,6 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 # <save>
-def _as_items(tensors: Any) -> Items:
-    """Return (name, Tensor) pairs of a mapping or of pairs; no name comes twice."""
-    items: "Dict[str, Tensor]" = Map()
-    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
-        if not isinstance(name, str):
-            raise TypeError(f"a tensor's name is a str, not {show(name)}")
-        if name in items:
-            raise ValueError(f"two tensors are called {show(name)}")
-        if not isinstance(value, Tensor):
-            try:
-                value = tensor(value)
-            except (ValueError, TypeError) as error:
-                raise type(error)(f"tensor {quote(name)}: {error}")
-        items[name] = value
-    return list(items.items())
-
-
 def in_order(tensors: Any) -> Items:
     """Return the items of a mapping; of a File by offset where the format sorts its index."""
     items = list(tensors.items())
@@ -5275,7 +5228,17 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     for key in [key for key in attrs if key not in kind.FILE_ATTRS]:
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
-    items = _as_items(tensors)
+    found: "Dict[str, Tensor]" = Map()
+    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name is a str, not {show(name)}")
+        if name in found:
+            raise ValueError(f"two tensors are called {show(name)}")
+        try:
+            found[name] = value if isinstance(value, Tensor) else tensor(value)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"tensor {quote(name)}: {error}")
+    items = list(found.items())
     if isinstance(tensors, File):
         check_copies(kind, items, tensors.nbytes)
     chunks = kind.write(items, metadata, attrs, options)
@@ -5544,9 +5507,8 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace.odd
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    fields += [Field(offset, nbytes, "data " + label, *_data_text(item, label),
-                     kind="data", tensor=item.name)
-               for item in parsed[2].values() for offset, nbytes, label in item.ranges()]
+    fields += [Field(start, nbytes, "data " + label, *_data_text(item, label), "data", 0, item.name)
+               for item in parsed[2].values() for start, nbytes, label in item.ranges()]
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace.odd
 
 
@@ -5775,10 +5737,9 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     shared, owner = [], (0, 0, -1)  # type: Any, Any
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((tensors[i], owner[2]))
+            shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
         if end > owner[1]:
             owner = start, end, i
-    shared[:5] = [(item, quote(tensors[i].name)) for item, i in shared[:5]]
     report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
 
 
@@ -5825,10 +5786,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
 
 
 def _decode_parts(item: Any, again: bool, done: Any, most: int, nbytes: int) -> "Tuple[int, int]":
-    """Decode a tensor, or the parts of a sparse one, each range once.
-
-    Return (bytes of work, ranges decoded), or (0, -1) where there is too much to do.
-    """
+    """Decode what is not done of a tensor; return (bytes of work, ranges), (0, -1): too much."""
     parts, cost = [item], item.nbytes if again else 0
     if is_sparse(item):
         most = min(most, (4 << 20) + 4 * nbytes)
@@ -5908,8 +5866,13 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     for key, why in kind.misfit_metadata(metadata, facts):
         summary.dropped.append(f"metadata {show(key)} ({why})")
         del metadata[key]
-    if kind is not origin:
-        _leave_behind(origin, file, items, summary)
+    if kind is not origin:  # content must not get lost; what is mechanics may
+        found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+                 for key, value in file.attrs.items()]
+        found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
+                  for name, item in items for key in item.attrs]
+        summary.dropped += [where + show(key) for where, key, content in found if content]
+        summary.left_behind = sorted(set([key for _, key, content in found if not content]))
     if summary.dropped and not drop:
         lines = "\n  ".join(summary.dropped + ["drop=True (--drop) leaves it out"])
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}")
@@ -5991,16 +5954,6 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
         if not same and new not in INT_RANGE:
             return False
     return same
-
-
-def _leave_behind(origin: "Format", file: File, items: Items, summary: Summary) -> None:
-    """Note the attrs that have no place in another format: content, or mechanics."""
-    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-             for key, value in file.attrs.items()]
-    found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-              for name, item in items for key in item.attrs]
-    summary.dropped += [where + show(key) for where, key, content in found if content]
-    summary.left_behind = sorted(set([key for _, key, content in found if not content]))
 
 
 # -- [10a] command line --------------------------------------------------------------------------
