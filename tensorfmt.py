@@ -220,7 +220,6 @@ def is_text(text: Any) -> bool:
 
 
 def decode_text(data: bytes) -> "Optional[str]":
-    """Return UTF-8 text, or None if the bytes are not UTF-8."""
     try:
         return data.decode()
     except UnicodeError:
@@ -229,6 +228,14 @@ def decode_text(data: bytes) -> "Optional[str]":
 
 def round_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
+
+
+def keep(known: Any, key: Any, value: Any) -> Any:
+    """Return a value, kept for its key; shapes can be chosen to have one hash: only some."""
+    if len(known) > 256:
+        known.clear()
+    known[key] = value
+    return value
 
 
 def join_path(path: str, key: Any) -> str:
@@ -240,7 +247,7 @@ def join_path(path: str, key: Any) -> str:
 
 def clip_path(path: str) -> str:
     """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
-    if len(path) <= MAX_PATH:
+    if BOARD or len(path) <= MAX_PATH:
         return path
     return f"{path[:80]}...{crc32(path.encode()):08x}...{path[-20:]}"  # the CRC keeps them apart
 
@@ -417,9 +424,8 @@ def narrow_float32(data: Any) -> bytearray:
 
 def widen_float16(data: Any) -> Any:
     """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
-    data = bytes(data)
+    data, out = bytes(data), bytearray(2 * len(data))
     low, high, count = data[0::2], data[1::2], len(data) // 2
-    out = bytearray(4 * count)
     first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
     second |= int.from_bytes(low.translate(HALF_UPPER), "little")
     out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
@@ -641,7 +647,6 @@ class Path(Stream):
 
 
 def path_of(target: Any) -> str:
-    """Return a str or os.PathLike as a str."""
     if hasattr(target, "__fspath__"):
         target = os.fsdecode(target)
     if not isinstance(target, str):
@@ -655,9 +660,8 @@ def open_source(source: Any, mapped: bool) -> Any:
     try:
         return Memory(source, True)
     except TypeError:
-        pass
-    if hasattr(source, "read") and hasattr(source, "seek"):
-        return Stream(source)
+        if hasattr(source, "read") and hasattr(source, "seek"):
+            return Stream(source)
     wrong = type(source).__name__
     raise TypeError(f"a source is a path, bytes-like or a seekable binary file object, not {wrong}")
 
@@ -1019,7 +1023,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 if major < 6 and size > (end - pos) >> major - 4:
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
-                if major < 6:  # what CPython takes, in bytes
+                if not BOARD and major < 6:  # what CPython takes, in bytes
                     room -= 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
                 if room < 0:
                     raise Unsupported("arrays and maps that would take more memory than "
@@ -1037,7 +1041,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 tags, tag = tags + 1, size
                 continue
             if naming:
-                if type(value) is not str and len(box) > 64:
+                if not BOARD and type(value) is not str and len(box) > 64:
                     hard_keys = key_cost(value, len(box), hard_keys, start)
                 if value in box or (value != value and [k for k in box if k != k]):
                     raise FormatError(f"key {show(value)} twice", start)
@@ -1081,7 +1085,7 @@ def key_cost(key: Any, count: int, total: int, start: int) -> int:
 def unpack_float(code: str, data: Any, pos: int) -> float:
     """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
     value: float = unpack_from(">" + code, data, pos)[0]
-    if value != value and code != "d":
+    if not BOARD and value != value and code != "d":
         size, digits = (15, 10) if code == "e" else (31, 23)
         bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
         bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits & (1 << 52) - 1
@@ -1269,7 +1273,7 @@ def cbor_head(major: int, count: int) -> bytes:
 
 def pack_float(code: str, value: float) -> bytes:
     """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
-    if value == value:
+    if BOARD or value == value:
         return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
     size, digits = (15, 10) if code == "e" else (31, 23)
     bits, = unpack_from(">Q", pack(">d", value), 0)
@@ -1379,7 +1383,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
         if pos + width >= end:
             raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
         value, = unpack_from(code, data, pos + 1)
-        if value != value:
+        if not BOARD and value != value:
             value = unpack_float(code[1], data, pos + 1)
     elif kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
@@ -1449,7 +1453,7 @@ def msgpack_loads(data: Any) -> Any:
             value, pos = _msgpack_body(data, kind, start, pos, value)
         if keyed and key is MISSING:
             key = bytes(value) if kind == "bin" else value
-            if type(key) is not str and len(box) > 64:
+            if not BOARD and type(key) is not str and len(box) > 64:
                 hard_keys = key_cost(key, len(box), hard_keys, start)
             if key in box or (key != key and [k for k in box if k != k]):
                 raise FormatError(f"MessagePack: key {show(key)} twice", start)
@@ -1488,7 +1492,7 @@ class MsgpackReader(Cursor):
             raise self.error(f"{field}: {error.what}", field, self.pos)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
-        if kind in ("int", "float") and self.data[at] != (0xCE if kind == "int" else 0xCA):
+        if not BOARD and self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", self.pos)
         if kind != "str":  # text() adds it, with its bytes
@@ -1601,7 +1605,8 @@ class FlatReader(Reader):
         self.check_aligned(pos, align)
 
     def check_aligned(self, pos: int, align: int) -> None:
-        if pos % align:
+        """Note for verify what the Rust reader would not read."""
+        if not BOARD and pos % align:
             self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
                         self.base + pos)
 
@@ -1856,7 +1861,7 @@ class FlatBuilder:
         if key not in self._vectors or key is None:  # shapes come again
             size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
             self._align_max = max(size, self._align_max)
-            self._vectors[key] = pack(f"<I{len(values)}{code}", len(values), *values), size
+            keep(self._vectors, key, (pack(f"<I{len(values)}{code}", len(values), *values), size))
         return self._put(*self._vectors[key])
 
     def offsets(self, places: "List[int]") -> int:
@@ -2030,7 +2035,6 @@ ENCODINGS["zstd"] = Zstd()
 
 
 def pieces(view: Any, nbytes: int) -> Chunks:
-    """Yield a view in parts of nbytes; the last may be shorter."""
     for start in range(0, len(view), nbytes):
         yield view[start:start + nbytes]
 
@@ -2046,9 +2050,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
             dims.append(n)
             steps.append(stride)
     nbytes = itemsize * count_elements(dims)
-    if not nbytes:
-        return
-    if steps in ([], [itemsize]):
+    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
         yield from pieces(view[first:first + nbytes], BLOCK)
         return
     n = dims[0]
@@ -2374,10 +2376,13 @@ class Tensor:
         values = list(self.flat)
         if not self.shape:
             return values[0]
-        for axis in range(self.ndim - 1, 0, -1):
-            n, groups = self.shape[axis], count_elements(self.shape[:axis])
-            if groups > max(self.size, 1 << 20):
-                raise ValueError(f"tolist() of {show(self.shape)} makes too many empty lists")
+        counts, left = [1], max(len(values) * self.ndim, 1 << 20)  # lists around each dimension
+        for n in self.shape[:-1]:
+            counts.append(counts[-1] * n)
+            left -= counts[-1]
+            if left < 0 or self.ndim > 512:
+                raise ValueError(f"tolist() of {show(self.shape)} makes too many lists")
+        for n, groups in zip(reversed(self.shape[1:]), reversed(counts)):
             values = [values[i * n:(i + 1) * n] for i in range(groups)]
         return values
 
@@ -2525,27 +2530,6 @@ def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
     return ends[0], ends[1], step
 
 
-class Cast(Tensor):
-    """A tensor with another dtype, cast block by block when asked for."""
-
-    __slots__ = ("_base",)
-
-    def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
-        super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         0, base.attrs_without(gone), base.format)
-        self._base = base
-
-    def blocks(self) -> Chunks:
-        for part in self._base.parts():
-            yield cast_block(part, str(self._base.dtype), str(self.dtype))
-
-    # <save>
-    def transpose(self) -> Tensor:
-        return Cast(self._base.transpose(), str(self.dtype))
-    # </save>
-
-
 class File:
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
@@ -2635,7 +2619,26 @@ def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
-# <save>
+class Cast(Tensor):
+    """A tensor with another dtype, cast block by block when asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: str) -> None:
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
+        super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
+                         0, base.attrs_without(gone), base.format)
+        self._base = base
+
+    def blocks(self) -> Chunks:
+        for part in self._base.parts():
+            yield cast_block(part, str(self._base.dtype), str(self.dtype))
+
+    # <save>
+    def transpose(self) -> Tensor:
+        return Cast(self._base.transpose(), str(self.dtype))
+
+
 def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
            components: Any = None, **attrs: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
@@ -2695,12 +2698,10 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     kinds = set([type(value) for value in values])
     for kind in kinds - {int, float, bool}:
         raise ValueError(f"{kind.__name__} among the numbers (ragged lists?)")
-    if dtype is None and (float in kinds or not values):
-        dtype = "float64"
-    elif dtype is None and int not in kinds:
-        dtype = "bool"
-    elif dtype is None:
-        dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    if dtype is None:
+        dtype = "bool" if kinds == {bool} else "float64"
+        if int in kinds and float not in kinds:
+            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
 
@@ -2745,7 +2746,6 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
 
 
 def view_of(data: Any) -> Any:
-    """Return a memoryview, or None of what is not a buffer."""
     try:
         return memoryview(data)
     except (TypeError, ValueError, BufferError):
@@ -2761,7 +2761,7 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
-    __slots__ = ("_parts", "_read", "_places", "own_attrs")
+    __slots__ = ("_parts", "_read", "_places", "own_attrs", "first_cost")
 
     def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int,
                  attrs: Any, format: Any, parts: Any = None, read: Any = None,
@@ -2772,18 +2772,18 @@ class Sparse(Tensor):
         super().__init__(name, dtype, shape, stored, start, attrs, format)
         self._parts, self._read = parts, read  # or what makes them
         self._places, self.own_attrs = places, own_attrs  # (key, offset, nbytes) of other parts
+        self.first_cost = 0  # bytes to read before it is known how large the parts are
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        parts = self._parts
-        if parts is None:
+        if self._parts is None:
             parts = self._read()
             why = check_parts(self.shape, parts)
             if why:
                 raise self.error(why)
             self._parts = parts
-        return Map(parts.items())
+        return Map(self._parts.items())
 
     def ranges(self) -> Any:
         return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
@@ -2792,10 +2792,8 @@ class Sparse(Tensor):
     # <tools>
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        rows = [nbytes for key, _, nbytes in self._places if key == "indptr"]
-        nbytes = min(8 * self.shape[0] + 8, rows[0] << 15) if rows else 0  # those tell how many
-        if self._parts is None and nbytes > most:
-            return nbytes
+        if self._parts is None and self.first_cost > most:
+            return self.first_cost
         return sum([part.nbytes for part in (self._parts or self._read()).values()])
     # </tools>
 
@@ -3189,7 +3187,7 @@ class Format:
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        problems, fine = [], set()  # type: Any, Any  # fine: classes, dtypes, shapes
+        problems, fine = [], {}  # type: Any, Any  # fine: classes, dtypes, shapes
         for name, item in items:
             key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
             if key not in fine or item.stored.why:
@@ -3204,7 +3202,7 @@ class Format:
                 if [n for n in item.shape if n >> self.DIM_BITS]:
                     problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
                 if known and found == len(problems):
-                    fine.add(key)
+                    keep(fine, key, True)
             if item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
@@ -3438,10 +3436,10 @@ class Mag(Format):
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.enter("metadata", i)
             key = decode_text(raw)
-            if cursor.trace is not None and not cursor.trace.odd:  # the library stops at the first
-                why = ("type 0 (u64)" if not kind else f"a key of {len(raw)} bytes" if
-                       not 0 < len(raw) < 1 << 16 else "NUL in a key: it aborts" if 0 in raw else 0)
-                if why:
+            if not BOARD and cursor.trace is not None and not cursor.trace.odd:  # it stops there
+                rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
+                         (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
+                for why in [why for broken, why in rules if broken][:1]:
                     cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {why}",
                                   cursor.trace.find(cursor.prefix + "type"))
             if key is None:
@@ -3468,7 +3466,7 @@ class Mag(Format):
                 cursor.fault("the key is not UTF-8", "key")
                 continue
             if fields not in known:
-                known[fields] = self._kind(cursor, spec, fields)
+                keep(known, fields, self._kind(cursor, spec, fields))
             stored, number, nbytes, shape, wrong = known[fields]
             if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
                 raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
@@ -3553,8 +3551,8 @@ class Mag(Format):
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
                 nbytes = min(item.nbytes, (1 << 64) - 1)
-                known[key] = self.SPEC.pack(*places + (
-                    self.DTYPES.index(item.dtype), nbytes, 0, 0))[:57], nbytes
+                keep(known, key, (self.SPEC.pack(*places + (
+                    self.DTYPES.index(item.dtype), nbytes, 0, 0))[:57], nbytes))
             fields, nbytes = known[key]  # data_offset and aux = 0 follow
             rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
             starts.append(offset)
@@ -3888,7 +3886,7 @@ class ZTensor(Format):
                     entry.get("data_endianness"))
             if look not in known:  # what follows the offset comes again
                 entry.update(layout=plan["layout"], shape=item.shape)
-                known[look] = self._pack_fields(entry, self.ENTRY.keys[2:8])
+                keep(known, look, self._pack_fields(entry, self.ENTRY.keys[2:8]))
             raw = encode_text(name)
             index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
                       cbor_head(0, entry["offset"]), known[look]]
@@ -3957,8 +3955,13 @@ class SparseEntries:
                   if own and ZTensor.COMPONENT.check(attrs.get(key)) is None
                   and 64 <= attrs[key]["offset"] <= self.end - attrs[key]["size"]]
         read = self.read_parts if own else self.split_blob
-        return Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
+        made = Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
                       base.format, None, read, places, self.ATTRS)
+        rows = [min(8 * base.shape[0] + 8, nbytes << 15) for key, _, nbytes in places
+                if key == "indptr"]
+        made.first_cost = sum(rows) if own else 8 * (
+            base.stored.nbytes if base.stored.encoding == "raw" else base.nbytes)
+        return made
 
     def read_parts(self) -> "Dict[str, Tensor]":
         base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.base.stored
@@ -4370,7 +4373,7 @@ class Primitiv(Format):
             batch = self.choose("batch", 1, self.own_attrs(item), {})
             look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
             if look not in known:
-                known[look] = self._misfits(item, batch, raw is None and kind != "tensor")
+                keep(known, look, self._misfits(item, batch, raw is None and kind != "tensor"))
             problems += [(name, text) for text in known[look]]
             if only is not None and only != (name if kind == "tensor" else name.split(":")[0]):
                 problems.append((name, "kind=%r holds one tensor called %r%s" % (
@@ -4404,10 +4407,8 @@ class Primitiv(Format):
             stats, start = groups[key], (len(key),) + key if kind == "model" else ()
             for raw, (item, batch) in [(None, stats.pop(None))] + list(stats.items()):
                 parts = (start if raw is None else (raw,)) + ((item.shape, batch),)
-                for part in parts:
-                    if part not in known:
-                        known[part] = self._pack_head(part, item)
-                yield b"".join([known[part] for part in parts])
+                yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
+                                for part in parts])
                 yield from item.column_blocks()
                 if raw is None and kind != "tensor":
                     yield pack(">BI", 0xCE, len(stats))
@@ -4646,6 +4647,7 @@ class Burnpack(Format):
                                "metadata_size", 6, check="bounds")
         return layout or "aligned", base
 
+    # <tools>
     @staticmethod
     def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
         """Return why Burn does not take an item of CBOR, or ""."""
@@ -4663,7 +4665,6 @@ class Burnpack(Format):
         bare = key == "dtype" and path[4:] == [] and value == "Bool"
         return 'the text dtype "Bool" of 0.20 and older' if bare else ""
 
-    # <tools>
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
@@ -4734,8 +4735,8 @@ class Burnpack(Format):
             key = (code, item.shape) if type(code) is str else None
             fields = known.get(key)
             if fields is None or key is None:
-                fields = known[key] = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]),
-                                                 depth=2)[1:] + b"\x6cdata_offsets\x82"
+                fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
+                fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
             raw = encode_text(name)
             parts += [cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
                       fields, cbor_head(0, start), cbor_head(0, end)]
@@ -5239,7 +5240,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         except (ValueError, TypeError) as error:
             raise type(error)(f"tensor {quote(name)}: {error}")
     items = list(found.items())
-    if isinstance(tensors, File):
+    if not BOARD and isinstance(tensors, File):
         check_copies(kind, items, tensors.nbytes)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
@@ -5749,7 +5750,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     A range is read once. What is hashed, what is decoded of bytes that come again, and the
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
-    statuses, decoded, skipped, left = [], 0, 0, MAX_COPIES * source.nbytes
+    statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
     again, done = named_again(tensors), {}  # type: Any, Any
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
@@ -5757,8 +5758,8 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
         for label, offset, nbytes, text in kind.checksums(item):
             key: Any = (offset, nbytes, text)
             if key not in done:
-                left -= nbytes
-                done[key] = kind.check_range(source, offset, nbytes, text) if left >= 0 else (
+                left[0] -= nbytes
+                done[key] = kind.check_range(source, offset, nbytes, text) if left[0] >= 0 else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, text = done[key][0], label + done[key][1]
             statuses.append(status)
@@ -5767,8 +5768,8 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            cost, count = _decode_parts(item, i in again, done, left, source.nbytes)
-            left, decoded, skipped = left - cost, decoded + max(0, count), skipped + (count < 0)
+            count = _decode_parts(item, i in again, done, left, (4 << 20) + 4 * source.nbytes)
+            decoded, skipped = decoded + max(0, count), skipped + (count < 0)
         except Unsupported as error:
             report.add("-", "contents", error.what, item.name, error.offset)
         except FormatError as error:
@@ -5785,22 +5786,29 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _decode_parts(item: Any, again: bool, done: Any, most: int, nbytes: int) -> "Tuple[int, int]":
-    """Decode what is not done of a tensor; return (bytes of work, ranges), (0, -1): too much."""
-    parts, cost = [item], item.nbytes if again else 0
+def _decode_parts(item: Any, again: bool, done: Any, left: "List[int]", most: int) -> int:
+    """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
+
+    -1 where that is more work (in bytes) than is left, or for a sparse one over `most`.
+    """
+    parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
     if is_sparse(item):
-        most = min(most, (4 << 20) + 4 * nbytes)
+        most = min(left[0], most)
         cost = item.cost(most)
-        parts = list(item.components.values()) if cost <= most else parts
+        if cost > most:
+            return -1
+        left[0] -= cost
+        parts, cost = list(item.components.values()), 0
     fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
              and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if cost > most and fresh:
-        return 0, -1
+    if fresh and cost > left[0]:
+        return -1
+    left[0] -= cost if fresh else 0
     for part in fresh:
         done[part.start, part.stored.nbytes, part.nbytes] = True
         for _ in part.blocks():
             pass
-    return cost if fresh or is_sparse(item) else 0, len(fresh)
+    return len(fresh)
 
 
 FEATURES["verify"] = verify_source
@@ -6207,6 +6215,8 @@ class Row:
 def show_diff(args: Any) -> int:
     different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
     with load(args.a) as a, load(args.b) as b:
+        for file in (a, b):
+            check_copies(Format(), list(file.items()), file.nbytes)
         keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
         names = list(a) + [name for name in b if name not in a]
         for name in names:
