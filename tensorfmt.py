@@ -62,8 +62,8 @@ Contents (the banners of the rooms below; search for a number)
 Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
 fastest. Data are little-endian unless said otherwise. The room of a format has its drawn layout,
 tables of the fields, one `read` (also behind `explain`) and one `write`, and uses the rooms above.
-What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only loads lacks the lines
-between `# <save>` and `# </save>`; [11] explains all such marks.
+What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only loads lacks what only
+writing names, and the lines between `# <save>` and `# </save>`; [11] explains all such marks.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1 and
@@ -455,7 +455,6 @@ def cast_block(data: Any, old: str, new: str) -> Any:
     return pack_values(new, unpack_values(old, data))
 
 
-# <save>
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
     if old == "bool" or old == new:
@@ -479,7 +478,6 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
             calls = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
             return f"; {calls}{sure}; or another format"
     return ""
-# </save>
 
 
 # -- [4a] sources --------------------------------------------------------------------------------
@@ -1260,7 +1258,6 @@ def cbor_loads(data: Any) -> Any:
     return value
 
 
-# <save>
 def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
@@ -1340,7 +1337,6 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
-# </save>
 
 
 # -- [5c] MessagePack ----------------------------------------------------------------------------
@@ -1527,7 +1523,6 @@ class MsgpackReader(Cursor):
         return data
 
 
-# <save>
 def msgpack_size(kind: str, count: int) -> bytes:
     """Return the shortest head of that count, or an int."""
     first, fits = {"map": (0x80, 16), "array": (0x90, 16), "str": (0xA0, 32),
@@ -1577,7 +1572,6 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     items = value if kind == "array" else [item for pair in value.items() for item in pair]
     return msgpack_size(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
-# </save>
 
 
 # -- [5d] FlatBuffers ----------------------------------------------------------------------------
@@ -1824,7 +1818,6 @@ class FlatTable:
         return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
 
 
-# <save>
 class FlatBuilder:
     """Builds a FlatBuffer from its end to its front, byte for byte as the Rust builder.
 
@@ -1918,7 +1911,6 @@ class FlatBuilder:
         zeros = -(self._used + 4) % self._align_max
         self._put(pack("<I", self._used + zeros + 4 - root) + bytes(zeros))
         return b"".join(reversed(self._parts))
-# </save>
 
 
 # -- [5e] zstd -----------------------------------------------------------------------------------
@@ -2317,7 +2309,6 @@ class Tensor:
         """Return it over row-major little-endian bytes in memory."""
         return self.copy(stored=Storage(Memory(data), len(data)), start=0)
 
-    # <save>
     def decoded(self) -> "Tensor":
         """Return it with raw bytes: of a large coded one in a spool file."""
         if self.stored.encoding == "raw":
@@ -2355,7 +2346,6 @@ class Tensor:
         old, strides = base.stored, tuple(reversed(base.strides))
         stored = Storage(old.source, old.nbytes, strides, old.order)
         return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
-    # </save>
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
@@ -2789,13 +2779,11 @@ class Sparse(Tensor):
         return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
                                    for key, offset, nbytes in self._places]
 
-    # <tools>
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
         if self._parts is None and self.first_cost > most:
             return self.first_cost
         return sum([part.nbytes for part in (self._parts or self._read()).values()])
-    # </tools>
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3134,7 +3122,6 @@ class Format:
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
 
-    # <tools>
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
 
@@ -3161,7 +3148,6 @@ class Format:
     def loaded_name(self, name: str, options: Facts) -> str:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
-    # </tools>
 
     # <save>
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -3504,7 +3490,6 @@ class Mag(Format):
         stored, wrong = Storage(cursor.source, nbytes), [row[:2] for row in rules if row[2]]
         return stored, number, nbytes, tuple(shape), wrong
 
-    # <tools>
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, full, attrs)
         if attrs["layout"] != "spec":
@@ -3517,9 +3502,7 @@ class Mag(Format):
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if tensors and not odd:
             yield "magnetron 0.1.2 shows the metadata, but none of the tensors"
-    # </tools>
 
-    # <save>
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         misfits = []
         for key, value in metadata.items():
@@ -3563,7 +3546,6 @@ class Mag(Format):
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
         return self.lay_out(self.HEADER.pack(*head) + index, items, starts, offset)
-    # </save>
 
 
 # -- [7b] ztensor --------------------------------------------------------------------------------
@@ -3776,7 +3758,6 @@ class ZTensor(Format):
             return "ok", kind + " agrees"
         return "FAIL", f"{kind}: the stored bytes give {found}, the index says {text}"
 
-    # <tools>
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
@@ -3791,9 +3772,7 @@ class ZTensor(Format):
             yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
         if tensors:
             yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
-    # </tools>
 
-    # <save>
     def passes(self, tensor: Tensor) -> bool:
         return (tensor.stored.why is not None and tensor.format == self.NAME
                 and tensor.attrs.get("layout") != "sparse")
@@ -3930,7 +3909,6 @@ class ZTensor(Format):
         facts["size"] = at - start
         if kind:
             facts["checksum"] = text if digest is None else digest.text()
-    # </save>
 
 
 # <sparse>
@@ -4273,7 +4251,6 @@ class Primitiv(Format):
             parts = [part.replace(mark, text) for part in parts]
         return parts, stat
 
-    # <tools>
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
 
@@ -4283,9 +4260,7 @@ class Primitiv(Format):
             self._groups([(item.name, item) for item in tensors], attrs["kind"], False, problems)
         for name, why in problems[:1]:
             yield f"primitiv refuses it: {quote(name)}: {why}"
-    # </tools>
 
-    # <save>
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
@@ -4423,7 +4398,6 @@ class Primitiv(Format):
         if isinstance(part, int):
             return msgpack_size("array", part)
         return msgpack_size("str", len(part)) + bytes(part)
-    # </save>
 
 
 # -- [7d] burnpack -------------------------------------------------------------------------------
@@ -4680,7 +4654,6 @@ class Burnpack(Format):
             yield f"burn 0.21 refuses the whole file: {unknown[0]}"
     # </tools>
 
-    # <save>
     def passes(self, tensor: Tensor) -> bool:
         return (tensor.format in (None, self.NAME) and tensor.dtype in (None, "qfloat")
                 and "burn_dtype" in tensor.attrs)
@@ -4759,7 +4732,6 @@ class Burnpack(Format):
                                  "value}}, not %s: %s" % (show(name), show(given)))
             checked[str(name)] = Map([(kind, value)])
         return checked
-    # </save>
 
 
 # <quantized>
@@ -4970,13 +4942,10 @@ class TensorBuffers(Format):
         flat.leave()
         return found
 
-    # <tools>
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
-    # </tools>
 
-    # <save>
     @staticmethod
     def hash_name(raw: bytes, h: int = 0xCBF29CE484222325) -> int:
         """Return the FNV-1a hash, going on from h."""
@@ -5048,7 +5017,6 @@ class TensorBuffers(Format):
                 ", ".join(known), show(wrong)))
         return flat.table(((2, "Q", output, 0), (0, "Q", number, 0),
                            (3, "offset", flat.scalars("Q", inputs), None), (1, "b", code, 0)))
-    # </save>
 
 
 # -- [8] load and save ---------------------------------------------------------------------------
@@ -5167,7 +5135,6 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
         raise
 
 
-# <save>
 def in_order(tensors: Any) -> Items:
     """Return the items of a mapping; of a File by offset where the format sorts its index."""
     items = list(tensors.items())
@@ -5363,7 +5330,6 @@ def _write_beside(target: str, chunks: Chunks) -> int:
     except (OSError, AttributeError):
         pass
     return total
-# </save>
 
 
 # -- [9a] explain --------------------------------------------------------------------------------
@@ -6619,7 +6585,7 @@ def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iter
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
 # quantized, and full (not for boards). `if BOARD` and `if FAST` are decided; then everything goes
-# that no line that stays names.
+# that no line that stays names: only what would be named anyhow needs marks.
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
