@@ -615,7 +615,7 @@ class Path(Stream):
 
     def mapping(self) -> Any:
         """Return a view of the mapped file, or a false value."""
-        if self._map is None and self.wanted:
+        if not BOARD and self._map is None and self.wanted:
             with self._lock:
                 number = self._open().fileno()
                 if self._map is None and self.nbytes:
@@ -2407,7 +2407,7 @@ class Tensor:
         if old.encoding != "raw":
             return self._decoded_once()[key]
         ints = key if type(key) is tuple else (key,)
-        if old.strides is None and len(ints) <= len(self.shape):
+        if not BOARD and old.strides is None and len(ints) <= len(self.shape):
             for k, n in zip(ints, self.shape):
                 if type(k) is not int or not -n <= k < n:
                     break
@@ -2543,7 +2543,7 @@ class File:
 
     def say_missing(self, name: str) -> str:
         text = f"no tensor {show(name)}"
-        if isinstance(name, str) and len(self) <= 20000:
+        if not BOARD and isinstance(name, str) and len(self) <= 20000:
             try:
                 from difflib import get_close_matches
             except ImportError:
