@@ -734,7 +734,7 @@ class Reader:
 
     def remark(self, what: str, offset: int) -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
-        if self.trace is not None:
+        if not BOARD and self.trace is not None:
             self.trace.odd.setdefault(what, offset)
 
     def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,

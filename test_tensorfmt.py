@@ -2022,7 +2022,7 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
     ("ztensor", {"w": tensor([1], big=1 << 65)}, {}, ("'w'", "big", "64 bits")),
     ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}, ("'w'", "low", "-2**63")),
-    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else {0: 1 << 64})}, {}, ("'w'", "deep")),
+    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}, ("'w'", "deep")),
     ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}, ("'w'", "deep", "64 bits")),
     ("mag", {"w": F32}, {"metadata": {"k" * 65536: 1}}, ("'kkkk", "65535 bytes")),
     ("primitiv", {"w": F32}, {"batch": 0}, ("batch", "'shape'")),
@@ -2855,8 +2855,6 @@ def wrong_files():
     """Return more rows: bytes that a reader may believe too soon, error, words of the message."""
     beyond = (b"a", (1,), 9, 4, 256)  # Unsupported, but broken rules come first
     start, empty = b"\xa1\x67tensors\xa1\x61a", b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
-    hashes = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
-                       for k in range(1 << 24, (1 << 24) + 250)])
     return [
         (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k", b""), FormatError, "left"),
         (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65", b""), FormatError, "left"),
@@ -2864,7 +2862,6 @@ def wrong_files():
         (small_mag(beyond, (b"b", (2,), 0, 4, 256)), FormatError, "b"),
         (small_mag((b"a", (1,), 9, 4, 1 << 40)), FormatError, "a"),
         (many_statistics(b"\x91\xda\xc3\x50" + b"k" * 50000), Unsupported, "MAX_NAMES"),
-        (burnpack(b"\xa2\x67tensors\xa0\x61x\xb8\xfa" + hashes, b""), Unsupported, "MAX_HARD_KEYS"),
     ] + [(burnpack(start + b"\xa3\x65dtype" + code + empty, b""), FormatError, "dtype")
          for code in (b"\xa2\x61a" + BIG + b"\x61b\x01", b"\x81\xa1\x61a" + BIG,
                       b"\xa1" + BIG + b"\x01")] + [
@@ -3167,6 +3164,10 @@ class HostileTest(TestCase):
         packed = b"\xde\x00\xb4" + b"".join(
             [b"\xcd" + struct.pack(">H", 7 * n) + b"\0" for n in range(180)])
         self.assertEqual(len(tensorfmt.msgpack_loads(packed)), 180)
+        hashes = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
+                           for k in range(1 << 24, (1 << 24) + 250)])
+        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\xb8\xfa" + hashes)
+        self.assertIn("MAX_HARD_KEYS", error.what)
         with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
             tensorfmt.cbor_loads(keys(range(7, 7 * 160, 7)))
             for call, text in ((tensorfmt.cbor_loads, keys(range(7, 7 * 180, 7))),
