@@ -3154,6 +3154,7 @@ class HostileTest(TestCase):
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
                     self.assertTrue(count < 80 * len(data) + 5000)
 
+    @full
     def test_keys(self):
         """Numbers as keys, chosen to meet in one chain of a dict, are counted."""
         def keys(numbers):
