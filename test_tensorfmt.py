@@ -2265,9 +2265,9 @@ class SavePathTest(FolderCase):
         import warnings
         new, ctrl_c = dumps({"w": F32}, format="ztensor"), KeyboardInterrupt("^C")
 
-        def step(frame, event, arg):  # a call of a function in C; a line or (3.7) a bytecode
+        def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
             if frame.f_code.co_name in ("_write_beside", "write_all"):
-                if hook is sys.settrace and hasattr(frame, "f_trace_opcodes"):
+                if hook is sys.settrace and PYTHON >= (3, 11):  # before: broken in C calls
                     frame.f_trace_opcodes = True
                 left[0] -= event in ("c_call", "line", "opcode")
                 if left[0] == 0:
