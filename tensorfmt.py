@@ -4140,7 +4140,8 @@ class Primitiv(Format):
                 cursor.enter(outer + "stats", j, depth + 1)
                 stat = msgpack_text(cursor.text("key", "name of the statistic"))
                 full = name + ":" + stat
-                room -= len(full) * (1 if max(full) < "\x80" else 4)
+                nbytes = len(full.encode("utf-8", TEXT_ERRORS))
+                room -= nbytes if nbytes == len(full) else 4 * nbytes  # as CPython keeps it
                 if room < 0:
                     what = f"names of statistics over MAX_NAMES = {self.MAX_NAMES} bytes"
                     raise cursor.error(what, "key", tensor=name, kind=Unsupported)
