@@ -2267,10 +2267,11 @@ class SavePathTest(FolderCase):
 
         def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
             if frame.f_code.co_name in ("_write_beside", "write_all"):
-                if hook is sys.settrace and PYTHON >= (3, 11):  # before: broken in C calls
+                if hook is sys.settrace and (3, 11) <= PYTHON < (3, 14):  # others: not each is safe
                     frame.f_trace_opcodes = True
                 left[0] -= event in ("c_call", "line", "opcode")
                 if left[0] == 0:
+                    left[0] = -1  # once
                     raise error
             return step
         for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(28, "no space")),
