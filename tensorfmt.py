@@ -212,7 +212,6 @@ def encode_text(text: str, errors: str = "strict") -> bytes:
 
 
 def is_text(text: Any) -> bool:
-    """Return whether a value can be written as UTF-8."""
     try:
         return isinstance(text, str) and encode_text(text) is not None
     except ValueError:
@@ -809,7 +808,6 @@ class Cursor(Reader):
         return data
 
     def take(self, nbytes: int, field: str, doc: str) -> bytes:
-        """As next_bytes; they are one field."""
         data = self.next_bytes(nbytes, field)
         if self.trace is not None:
             text = decode_text(data)
@@ -954,8 +952,8 @@ class Simple:
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE: Any = [Simple(number) for number in range(256)]  # shared: a list may hold many
-CBOR_SIMPLE[20:24] = False, True, None, None  # 23 is "undefined"
+CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  # many share one
+CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
 LIST_ITEMS = 4096  # of a plain list in one field of explain
@@ -1109,15 +1107,18 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
     """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
     major, code = data[start] >> 5, data[start] & 31
     if major == 1:
-        return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
+        if not BOARD and size < 24:
+            return CBOR_NEGATIVE[size], pos
+        return -1 - size, pos
     if major == 7:
         if code > 24:  # half, single or double precision
             return unpack_float("efd"[code - 25], data, start + 1), pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
-        if isinstance(CBOR_SIMPLE[size], Simple) and not simple:
+        known = CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple(size)
+        if isinstance(known, Simple) and not simple:
             raise FormatError(f"simple value {size}", start)
-        return CBOR_SIMPLE[size], pos
+        return known, pos
     end = len(data)
     if size >= 0:
         if pos + size > end:
