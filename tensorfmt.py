@@ -1178,8 +1178,8 @@ class CborFields:
         self.trace, self.base, self.level = trace, base, level
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
-        self.rows: Any = []  # an open plain list: itself, its items from the .first on, which are
-        self.first = 0  # not containers and have no meaning of their own
+        self.rows: Any = []  # an open plain list: itself, its items from the .first on
+        self.first = 0  # (plain: no item is a container or has a meaning of its own)
 
     def join(self, depth: int, key: Any) -> str:
         path = self.boxes[depth][0]
@@ -2628,8 +2628,10 @@ class Cast(Tensor):
     # <save>
     def transpose(self) -> Tensor:
         return Cast(self._base.transpose(), str(self.dtype))
+    # </save>
 
 
+# <save>
 def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
            components: Any = None, **attrs: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
@@ -5395,7 +5397,8 @@ class FieldTrace(Trace):
             if field.doc[:6] != "break:":
                 self._offsets[field.name] = field.offset
         self._known = len(self.fields)
-        return self._offsets.get(name, self._offsets.get(name[:name.rfind(".") + 1] + "table"))
+        table = name[:name.rfind(".") + 1] + "table"  # an absent field is where its table is
+        return self._offsets.get(name, self._offsets.get(table))
 
     def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
         return (CborTokens(self, base, name) if self.wire else
@@ -5510,9 +5513,9 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     fields = _without_overlap(fields)
     offset = nbytes if error.offset is None else error.offset
     found = [f for f in fields if f.offset == offset and f.name == error.field]
-    kept = [field for field in fields if field.offset + field.nbytes <= offset] if not found else [
-        field for field in fields if field.offset < offset] + found
+    kept = [field for field in fields if field.offset < offset] + found
     if not found:
+        kept = [field for field in fields if field.offset + field.nbytes <= offset]
         stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
         kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
     ends = [0] + [field.offset + field.nbytes for field in kept]
