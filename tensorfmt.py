@@ -120,6 +120,7 @@ else:
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
+LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 LEFT_OUT: Any = ()  # (name, magics) of formats that are not in a copy
 MISSING: Any = object()  # a key that is absent
 
@@ -2528,9 +2529,9 @@ class File:
     Any number of threads may read it and its Tensors.
     """
 
-    def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]", options: Any = None) -> None:
-        self.format = format
+        self.kind, self.format = kind, kind.FAMILY
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
         self.attrs, self.metadata = attrs, metadata
@@ -3070,7 +3071,8 @@ class MapRows:
 class Format:
     """What every format answers. FORMATS has one object of each."""
 
-    NAME = ""
+    NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
+    VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
     SUFFIXES: "Tuple[str, ...]" = ()
@@ -3293,7 +3295,7 @@ class Mag(Format):
     0, which integers from 0 on are. Snapshots of magnetron 0.1.5 and later are refused by name.
     """
 
-    NAME = TITLE = "mag"
+    NAME = FAMILY = TITLE = "mag"
     HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
@@ -3566,7 +3568,7 @@ class ZTensor(Format):
     SparseEntries. Tensors of another layout, dtype or encoding are listed, with their bytes.
     """
 
-    NAME = "ztensor"
+    NAME = FAMILY = "ztensor"
     TITLE = "zTensor 0.1"
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     SUFFIXES = (".zt", ".ztensor")
@@ -4069,7 +4071,7 @@ class Primitiv(Format):
     backslash escapes ".", ":" and itself. Up to MAX_DIMS dimensions are read, 8 are written.
     """
 
-    NAME = "primitiv"
+    NAME = FAMILY = "primitiv"
     TITLE = "primitiv 0.1"
     HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
     SUFFIXES = (".primitiv", ".model", ".optimizer")
@@ -4421,7 +4423,7 @@ class Burnpack(Format):
     padding is packed), never written. Tensors of unknown dtypes are listed.
     """
 
-    NAME = "burnpack"
+    NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
@@ -4806,7 +4808,7 @@ class TensorBuffers(Format):
     Tensors are sorted by id, a hash of the name and ff; the real library does not (sort=False).
     """
 
-    NAME = "tensorbuffers"
+    NAME = FAMILY = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
     SUFFIXES = (".tbs", ".tensorbuffers")
@@ -5037,23 +5039,66 @@ NAMES = [kind.NAME for kind in FORMATS]
 
 def find_format(name: str) -> "Format":
     """Return the entry of FORMATS with this name."""
+    # <later>
+    for kind in LATER:
+        if kind.NAME == name:
+            return kind
+    # </later>
     if name not in NAMES:
         raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
     return FORMATS[NAMES.index(name)]
+# <later>
+
+
+def later_kind(name: Any, head: bytes) -> Any:
+    """Return the later generation of a format (None: of any) of a file that begins so, or None."""
+    found = [kind for kind in LATER if name in (None, kind.FAMILY, kind.NAME) and kind.detect(head)]
+    return found[0] if found else None
+
+
+def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
+    """Return the generation to write: version=, else that of the source, or the newest."""
+    kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
+    written, given = [one for one in kinds if one.VERSION], options.get("version")
+    if given is not None and len(kinds) > 1:
+        chosen = [one for one in written if one.VERSION == str(given)]
+        if not chosen:
+            texts = ", ".join([one.VERSION for one in written])
+            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
+        return chosen[0]
+    for origin in origins:
+        if origin in kinds:
+            return origin if origin in written or len(kinds) == 1 else written[-1]
+    return kind
+
+
+def origins_of(tensors: Any, values: Any) -> Any:
+    """Yield the formats that a File, or tensors of any mapping, came from."""
+    if isinstance(tensors, File):
+        yield tensors.kind
+    for item in values:
+        if item.format is not None:
+            yield find_format(item.format)
+# </later>
 
 
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
+    head = source.read(0, min(64, source.nbytes))
+    # <later>
+    later: Any = later_kind(name, head)
+    if later is not None:
+        return later  # type: ignore[no-any-return]
+    # </later>
     if name is not None:
         return find_format(name)
-    head = source.read(0, min(64, source.nbytes))
     for marked in (True, False):  # those whose files need not begin with a mark come last
         for kind in FORMATS:
             if kind.MARKED == marked and kind.detect(head):
                 return kind
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
-    if head[:8] == b"version ":
+    if not BOARD and head[:8] == b"version ":
         what += "; a Git LFS pointer, fetch the file itself"
     left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
@@ -5069,7 +5114,7 @@ def detect(source: Any) -> "Optional[str]":
     """
     opened = open_source(source, False)
     try:
-        return kind_of(opened, None).NAME
+        return kind_of(opened, None).FAMILY
     except FormatError:
         return None
     finally:
@@ -5099,7 +5144,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
                     error.__traceback__ = None  # it keeps all that was parsed
             try:
                 attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
-                return File(kind.NAME, source, attrs, metadata, tensors, options)
+                return File(kind, source, attrs, metadata, tensors, options)
             except FormatError as caught:
                 error = caught
             except OverflowError:  # a device whose files end at 2 GiB
@@ -5142,7 +5187,7 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
 def in_order(tensors: Any) -> Items:
     """Return the items of a mapping; of a File by offset where the format sorts its index."""
     items = list(tensors.items())
-    if not isinstance(tensors, File) or not find_format(tensors.format).DATA_ORDER:
+    if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
     keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
@@ -5189,17 +5234,6 @@ def check_stored(items: Items) -> None:
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-    if metadata is None:
-        metadata = tensors.metadata if isinstance(tensors, File) else {}
-    if attrs is None:
-        attrs = tensors.attrs if isinstance(tensors, File) and tensors.format == kind.NAME else {}
-    for what, given in ("metadata", metadata), ("attrs", attrs):
-        if not hasattr(given, "items"):
-            raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
-    for key in [key for key in attrs if key not in kind.FILE_ATTRS]:
-        known = ", ".join(kind.FILE_ATTRS)
-        raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     found: "Dict[str, Tensor]" = Map()
     for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
         if not isinstance(name, str):
@@ -5210,6 +5244,20 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
             found[name] = value if isinstance(value, Tensor) else tensor(value)
         except (ValueError, TypeError) as error:
             raise type(error)(f"tensor {quote(name)}: {error}")
+    # <later>
+    kind = written_kind(kind, origins_of(tensors, found.values()), options)
+    # </later>
+    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
+    if metadata is None:
+        metadata = tensors.metadata if isinstance(tensors, File) else {}
+    if attrs is None:
+        attrs = tensors.attrs if isinstance(tensors, File) and tensors.kind is kind else {}
+    for what, given in ("metadata", metadata), ("attrs", attrs):
+        if not hasattr(given, "items"):
+            raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
+    for key in [key for key in attrs if key not in kind.FILE_ATTRS]:
+        known = ", ".join(kind.FILE_ATTRS)
+        raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
     if not BOARD and isinstance(tensors, File):
         check_copies(kind, items, tensors.nbytes)
@@ -5652,7 +5700,7 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         for text in list(odd) + list(kind.remarks(odd, attrs, tensors)):
             report.add("note", "upstream", text, None, odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
+        report.add(*_save_again(kind, source, File(kind, source, *parsed)) if complete else
                    ("-", "canonical", "not saved again"))
     return report
 
@@ -5833,8 +5881,9 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
             raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
+    kind = written_kind(kind, [file.kind], options)
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-    summary, origin = Summary(), find_format(file.format)
+    summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
     check_copies(kind, chosen, file.nbytes)
     items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
@@ -5965,7 +6014,7 @@ def show_ls(args: Any) -> None:
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
-    facts = [f"{path}: {find_format(file.format).TITLE}", count_of(file.nbytes, "byte"),
+    facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(file), "tensor")]
     attrs, codings = file.attrs, {item.stored.encoding for item in file.values()}
     facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
@@ -6281,11 +6330,11 @@ def show_convert(args: Any) -> None:
     options = dict([parse_setting(text) for text in args.set or ()])
     with load(args.source, **args.options) as file:
         try:
-            kind = target_format(args.format, args.target, None)
+            kind = written_kind(target_format(args.format, args.target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
         check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
-        old, name, target = find_format(file.format), plain(args.source), plain(args.target)
+        old, name, target = file.kind, plain(args.source), plain(args.target)
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
@@ -6589,8 +6638,8 @@ def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iter
 #
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, and full (not for boards). `if BOARD` and `if FAST` are decided; then everything goes
-# that no line that stays names: only what would be named anyhow needs marks.
+# quantized, later (generations), and full (not for boards). `if BOARD` and `if FAST` are decided;
+# then everything goes that no line that stays names: only what would be named anyhow needs marks.
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
@@ -6613,13 +6662,18 @@ def show_vendor(args: Any) -> None:
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
     kept = [kind for kind in FORMATS if kind.NAME in names or not names]
-    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL):
+    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
+    optional = list(OPTIONAL) + later
+    for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
         if set(given).difference(known):
             raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = wanted or [part for kind in kept for part in kind.USES if not flags]
+    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
     drop = [part for word in flags for part in SWITCHES[word]]
-    drop += [part for part in OPTIONAL if part not in used + ["fast"] * (not flags)]
+    used += ["fast"] * (not flags) + ["later"] * (
+        "tools" not in drop or bool(set(used).intersection(later)))
+    gone = list(OPTIONAL) + [kind.NAME for kind in LATER] + ["later"]
+    drop += [part for part in gone if part not in used]
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
