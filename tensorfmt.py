@@ -3940,7 +3940,7 @@ class SparseEntries:
         read = self.read_parts if own else self.split_blob
         made = Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
                       base.format, None, read, places, self.ATTRS)
-        rows = [min(8 * base.shape[0] + 8, nbytes << 15) for key, _, nbytes in places
+        rows = [min(8 * sum(base.shape[:1]) + 8, nbytes << 15) for key, _, nbytes in places
                 if key == "indptr"]
         made.first_cost = sum(rows) if own else 8 * (
             base.stored.nbytes if base.stored.encoding == "raw" else base.nbytes)

@@ -78,7 +78,7 @@ def same(a, b):
     if hasattr(a, "items"):
         return hasattr(b, "items") and len(a) == len(b) and (not [
             1 for key in a if key not in b or not same(a[key], b[key])]
-            or same(list(a.items()), list(b.items())))  # a key may be NaN
+            or same(sorted(a.items(), key=repr), sorted(b.items(), key=repr)))  # a key may be NaN
     return type(a) is type(b) and (a == b or (a != a and b != b)) and repr(a) == repr(b)
 
 
@@ -2816,7 +2816,8 @@ def odd_files():
         (pointers, {}), (5, {}), ({"offset": 64}, {}), (dict(place, size=24), {}),
         (dict(place, offset=80), {}), (dict(place, dtype="int8"), {}),
         (dict(place, encoding="lz4"), {}), (place, {}), (place, {"shape": [1, 4]}),
-        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {})))]
+        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {}),
+        (place, {"shape": []})))]
     fine = dict(usual, shape=[4])
     raw = b"\xbf" + b"".join([tensorfmt.cbor_dumps(part) for pair in dict(fine, name="a").items()
                               for part in pair]) + unhex(
@@ -3268,7 +3269,9 @@ def check_copies(test, file, facts, crc):
         pass
     if again is not None:
         copy = load(again)
-        test.assertEqual(dumps(copy, format=file.format), again)
+        empty = [item.start for item in file.values() if not item.nbytes]
+        if len(set(empty)) == len(empty):  # the order of some at one place is that of the index
+            test.assertEqual(dumps(copy, format=file.format), again)
         if file.format != "primitiv":  # there float64 is written as float32
             test.assertSame(copy.metadata, file.metadata)
         if facts is not None:
@@ -3825,7 +3828,7 @@ OUTPUTS = """
     EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
     0/rs6g Rbf2jg eg5cBw dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA
     pr/Hww qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
-    AmETag CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
+    AmETag 5vobwQ UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
     EgZiig UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
     vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw v7VQmQ bD75Yg WMhIbA
     yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg
