@@ -132,7 +132,7 @@ PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed:
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 MAX_PATH = 200  # characters of the path of a field
 MAX_FAULTS = 1000  # that verify notes before it stops
-MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 12 bytes of the file
+MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
 
 
 # -- [2] errors, text ----------------------------------------------------------------------------
@@ -5421,19 +5421,22 @@ class FieldTrace(Trace):
     def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire, self.owners = wire, {}
-        self.fields, self._most = [], MAX_FIELDS + nbytes // 12  # type: Any, int
+        self.fields, self._most = [], MAX_FIELDS + nbytes // 16  # type: Any, int
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
-        self._known = 0
+        self._known, self.rest = 0, range(0)
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
         if kind == "absent":
             return
-        if len(self.fields) > self._most and kind == "structure":
+        if len(self.fields) > self._most:
             last = self.fields[-1]
-            if last.kind == kind and last.offset + last.nbytes == offset:
-                last.nbytes += nbytes
-                last.value, last.doc = None, f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
+            if kind == "data":
+                return
+            if last.kind == kind and last.offset + last.nbytes <= offset:
+                last.nbytes, last.value = offset + nbytes - last.offset, None
+                last.doc = f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
+                self.rest = range(last.offset, offset + nbytes)  # tensors too
                 return
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
 
@@ -5511,8 +5514,8 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
-            wire: bool = False) -> "Tuple[List[Field], Any, Any, Facts]":
-    """Parse with a trace; return (fields, parsed or None, error or None, what was remarked)."""
+            wire: bool = False) -> "Tuple[List[Field], Any, Any, FieldTrace]":
+    """Parse with a trace; return (fields, parsed or None, error or None, the trace)."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
@@ -5525,11 +5528,12 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
-        return _fields_to(error, trace.fields, source.nbytes), None, error, trace.odd
+        return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
     fields += [Field(start, nbytes, "data " + label, *_data_text(item, label), "data", 0, item.name)
-               for item in parsed[2].values() for start, nbytes, label in item.ranges()]
-    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace.odd
+               for item in parsed[2].values() for start, nbytes, label in item.ranges()
+               if start not in trace.rest]
+    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace
 
 
 def sort_fields(fields: "List[Field]") -> "List[Field]":
@@ -5676,11 +5680,13 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     report, faults = Report(source.path, kind.TITLE), []  # type: Report, Any
-    fields, parsed, error, odd = dissect(kind, source, options, faults)
+    fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
+    structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
+                      if start in trace.rest])
     texts = {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
         "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
@@ -5695,10 +5701,11 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         reached = reached and error not in found
     if error is None:
         _verify_padding(report, kind, source, fields)
+        del fields, trace.fields  # they can be large
         _verify_layout(report, kind, attrs, tensors)
         complete = _verify_data(report, kind, source, tensors)
-        for text in list(odd) + list(kind.remarks(odd, attrs, tensors)):
-            report.add("note", "upstream", text, None, odd.get(text))
+        for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors)):
+            report.add("note", "upstream", text, None, trace.odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind, source, *parsed)) if complete else
                    ("-", "canonical", "not saved again"))
@@ -5708,7 +5715,7 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    plain = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    plain = [(item.start, item.nbytes) for _, item in items if item.nbytes > 64 and item.is_plain()]
     places = dict(plain) if plain == sorted(plain) else {}  # bytes there are copied as they are
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
@@ -6061,21 +6068,24 @@ def print_json(file: File, path: str) -> None:
 
 def to_json(value: Any) -> str:
     from json import dumps
-    return dumps(json_ready(value))
+    return dumps(json_ready(value), default=json_default)
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value with what JSON lacks as text, and bytes as {"bytes_hex": ...}."""
+    """Return a value with keys that JSON lacks and huge integers as text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else show(key): json_ready(item)
                 for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
+    return show(value) if isinstance(value, int) and abs(value) >> 128 else value
+
+
+def json_default(value: Any) -> Any:
+    """Return bytes as {"bytes_hex": ...}, one at a time, and the rest that JSON lacks as text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"bytes_hex": bytes(value).hex()}
-    if isinstance(value, int) and abs(value) >> 128:
-        return show(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+    return repr(value)
 
 
 def show_get(args: Any) -> None:

@@ -3158,6 +3158,15 @@ class HostileTest(TestCase):
                     self.assertTrue(count < 80 * len(data) + 5000)
 
     @full
+    def test_many_fields(self):
+        many = dumps([("t%d" % i, F32) for i in range(40)], format="primitiv")
+        text = str(tensorfmt.verify(many))
+        with Changed(tensorfmt, "MAX_FIELDS", 0):
+            self.assertTiles(tensorfmt.explain(many), len(many), True)
+            self.assertIn("and what is behind it", list(tensorfmt.explain(many))[-1].doc)
+            self.assertEqual(str(tensorfmt.verify(many)), text)
+
+    @full
     def test_keys(self):
         """Numbers as keys, chosen to meet in one chain of a dict, are counted."""
         def keys(numbers):
