@@ -1143,7 +1143,7 @@ class FileTest(FolderCase):
             self.assertEqual(str(error_of(ValueError, pickle.loads, again)), wanted)
             self.assertEqual(str(error_of(ValueError, pickle.loads(alone[0]).tolist)), wanted)
 
-    @unittest.skipIf(sys.platform == "emscripten", "no processes")
+    @unittest.skipUnless(sys.platform != "emscripten", "no processes")
     def test_workers(self):
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
@@ -4445,7 +4445,7 @@ class PeerTest(TestCase):
 # -- [17] workers, remote ------------------------------------------------------------------------
 
 
-class Holes(io.FileIO):
+class Holes(io.FileIO if CPYTHON else object):
     """A file where zeros that are written become holes."""
 
     def write(self, data):
