@@ -130,6 +130,7 @@ MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor d
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
+NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
 MAX_PATH = 200  # characters of the path of a field
 MAX_FAULTS = 1000  # that verify notes before it stops
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
@@ -558,10 +559,37 @@ class Stream:
         return b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> Any:
-        return memoryview(self.read(offset, nbytes))
+        return memoryview(Stream.read(self, offset, nbytes))
 
     def close(self) -> None:
         self._file = False  # not ours to close
+
+
+class Remote(Stream):
+    """A stream where each read may be a request: of the index, few and large ones."""
+
+    def __init__(self, stream: Any) -> None:
+        self._kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
+        name = getattr(stream, "name", getattr(stream, "path", None))  # path: of fsspec's
+        self.path = name if isinstance(name, str) else None
+        try:
+            super().__init__(stream)
+        except (OSError, ValueError) as error:
+            raise ValueError("%s: no seeking (%s); if it is a pipe, take all it gives, load(stream."
+                             "read()), or ls -, verify -" % (plain(self.path or "stream"), error))
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        (first, data), end = self._kept, offset + nbytes
+        stop = first + len(data)
+        if offset < first or end > stop:
+            size = NEAR if data and first <= offset <= stop + NEAR else WINDOW + 64
+            if not first <= offset <= stop or len(data) > 16 * NEAR:  # until then: mag goes back
+                first, data = max(0, min(offset, self.nbytes - size)), b""
+            start = first + len(data)
+            data += super().read(start, max(end - start, min(size, self.nbytes - start)))
+            if len(data) <= 32 * NEAR:
+                self._kept = first, data
+        return data[offset - first:end - first]
 
 
 class Path(Stream):
@@ -569,12 +597,13 @@ class Path(Stream):
 
     _file: Any = None  # None: not opened yet; False: closed
     _map: Any = None  # None: not made yet; False: it cannot be
+    shared: Any = None  # of shared_path()
 
-    def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
+    def __init__(self, path: str, mapped: bool = True, stamp: Any = None, later: Any = 0) -> None:
         self.path, self._lock = path, RLock()
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle: opened when used
-        if stamp is None:
+        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle
+        if not later:
             self._open()
 
     def _open(self) -> Any:
@@ -584,13 +613,15 @@ class Path(Stream):
                 raise ValueError(f"{plain(self.path)}: the File is closed")
             if self._file is None:
                 file = open(self.path, "rb")
+                if not BOARD and not file.seekable():
+                    with file:
+                        Remote(file)  # says what to do
                 self.nbytes = file.seek(0, 2)
                 mtime = os.fstat(file.fileno()).st_mtime if hasattr(os, "fstat") else None
                 if self._stamp not in (None, (self.nbytes, mtime)):
                     file.close()
-                    raise ValueError(f"{plain(self.path)} has changed since the tensor was pickled")
-                self._stamp = (self.nbytes, mtime)
-                self._file = file  # last: other threads may use it from here on
+                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
+                self._stamp, self._file = (self.nbytes, mtime), file  # last: threads may use it now
             return self._file
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -607,7 +638,7 @@ class Path(Stream):
 
     def view(self, offset: int, nbytes: int) -> Any:
         mapping = self.mapping()
-        return mapping[offset:offset + nbytes] if mapping else super().view(offset, nbytes)
+        return mapping[offset:offset + nbytes] if mapping else memoryview(self.read(offset, nbytes))
 
     @property
     def zero_copy(self) -> bool:  # type: ignore[override]
@@ -637,11 +668,18 @@ class Path(Stream):
 
     # <full>
     def __reduce__(self) -> Any:
-        return Path, (self.where, self.wanted, self._stamp)
+        return shared_path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
         self.close()
     # </full>
+
+
+def shared_path(*facts: Any) -> Any:
+    """Return the source of a pickled tensor: one for all of a file, while one of them lives."""
+    from weakref import WeakValueDictionary
+    Path.shared = Path.shared or WeakValueDictionary()
+    return Path.shared.get(facts) or Path.shared.setdefault(facts, Path(*facts + (True,)))
 
 
 def path_of(target: Any) -> str:
@@ -649,6 +687,9 @@ def path_of(target: Any) -> str:
         target = os.fsdecode(target)
     if not isinstance(target, str):
         raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
+    if not BOARD and "://" in target[2:] and target.split("://")[0].replace(":", "").isalnum():
+        raise ValueError('%s is a URL; fsspec opens it: with fsspec.open(URL, block_size=1 << 16, '
+                         'cache_type="none") as stream: load(stream)' % plain(target))
     return target
 
 
@@ -659,6 +700,8 @@ def open_source(source: Any, mapped: bool) -> Any:
         return Memory(source, True)
     except TypeError:
         if hasattr(source, "read") and hasattr(source, "seek"):
+            if not BOARD:
+                return Remote(source)
             return Stream(source)
     wrong = type(source).__name__
     raise TypeError(f"a source is a path, bytes-like or a seekable binary file object, not {wrong}")
@@ -2593,11 +2636,9 @@ class File:
 
     # <full>
     def __reduce__(self) -> Any:
-        if self.path is None:
+        if not isinstance(self._source, Path):
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        from functools import partial
-        return partial(load, self._source.where, format=self.format, mmap=self._source.wanted,
-                       **self._options), ()
+        return load_again, (self.format, self._source.__reduce__()[1], self._options)
     # </full>
 
 
@@ -5184,6 +5225,11 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
         raise
 
 
+def load_again(format: str, facts: Any, options: Facts) -> File:
+    """Return the File of a pickle, unless the file has changed."""
+    return read_file(find_format(format), Path(*facts), options)
+
+
 def in_order(tensors: Any) -> Items:
     """Return the items of a mapping; of a File by offset where the format sorts its index."""
     items = list(tensors.items())
@@ -5993,6 +6039,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 # -- [10a] command line --------------------------------------------------------------------------
 
+MAX_STDIN = 1 << 30  # bytes of standard input that `ls -` and `verify -` keep in memory
 USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
 
 usage: python3 tensorfmt.py COMMAND ...
@@ -6013,11 +6060,22 @@ formats: %s        COMMAND -h lists its options
 
 def show_ls(args: Any) -> None:
     for i, path in enumerate(args.file):
-        with load(path, **args.options) as file:
+        with load(path_or_stdin(path), **args.options) as file:
             if args.json:
                 print_json(file, path)
             else:
-                print_listing(file, ("\n" if i else "") + plain(path), args)
+                print_listing(file, ("\n" if i else "") + plain(file.path or path), args)
+
+
+def path_or_stdin(path: str) -> Any:
+    """Return the path; instead of "-" a stream of what standard input gives."""
+    from io import BytesIO
+    data = sys.stdin.buffer.read(MAX_STDIN + 1) if path == "-" and sys.stdin else b""
+    if len(data) > MAX_STDIN:
+        raise ValueError(f"standard input: over MAX_STDIN = {MAX_STDIN} bytes; put it into a file")
+    stream = BytesIO(data)
+    stream.name = "standard input"
+    return stream if path == "-" else path
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
@@ -6157,7 +6215,7 @@ def print_values(item: Tensor) -> None:
 
 
 def show_explain(args: Any) -> None:
-    with open(args.file, "rb") as stream:
+    with open(path_of(args.file), "rb") as stream:
         rows, error, totals = explain_rows(args, stream)
         if args.html:
             write_page(args, rows, error, totals)
@@ -6318,7 +6376,7 @@ def show_verify(args: Any) -> int:
     bad = 0
     for path in args.file:
         try:
-            report = verify(path, **args.options)
+            report = verify(path_or_stdin(path), **args.options)
         except OSError as error:  # and on with the next file
             bad += 1
             sys.stdout.flush()
@@ -6443,6 +6501,8 @@ def make_parser(wanted: str) -> Any:
     def option(name: str, help: Any = None, **settings: Any) -> Any:
         if name[0] == "-" and not settings:  # a flag
             settings = {"action": "store_true"}
+        if name[0] != "-" or name == "--html":
+            settings.setdefault("type", os.path.expanduser)
         return name, dict(settings, help=help)
 
     def command(call: Any, *arguments: Any) -> None:
@@ -6455,7 +6515,7 @@ def make_parser(wanted: str) -> Any:
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=row_count)
     command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
-    command(show_get, file, option("name"),
+    command(show_get, file, option("name", type=str),
             option("--rows", "START:STOP of the first dimension", type=row_range),
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))

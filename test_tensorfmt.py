@@ -9,7 +9,7 @@ their absence is a failure).
     [1] platform           what this Python has; helpers
     [2] goldens            small files of the real writers, and what they hold
     [3] codecs             CBOR, MessagePack, FlatBuffers, CRC-32C, zstd frames, the hash of names
-    [4] reading            goldens from every source; pickling
+    [4] reading            goldens from every source; pickling; streams, pipes, workers
     [5] round trips        every format x dtype x shape x byte order, bit by bit
     [6] Tensor             indexing, casts, views, other libraries' protocols
     [7] sparse and quantized   components, schemes, what they mean
@@ -25,6 +25,7 @@ their absence is a failure).
     [14] command line      in this process, and through a real one
     [15] README            every example is run
     [16] peers             other libraries, random data
+    [17] workers, remote   joblib, Dask, Ray; fsspec and a web server
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -164,6 +165,37 @@ class Short(io.BytesIO):
 
     def write(self, data):
         return super().write(bytes(data[:7]))
+
+
+class Counting(io.BytesIO):
+    """A stream that notes (offset, bytes) of each read."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.asked = []
+
+    def read(self, n=-1):
+        self.asked.append((self.tell(), n))
+        return super().read(n)
+
+
+def keep_in_worker(item):
+    """Keep a tensor in this process; return (process, value, sources, descriptors of its file)."""
+    kept = tensorfmt.__dict__.setdefault("kept_by_tests", {})
+    sources = kept.setdefault(item.stored.source.path, [])
+    sources.append((item, item[0]))
+    links = [os.path.realpath("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd")
+             ] if os.path.isdir("/proc/self/fd") else []
+    return (os.getpid(), sources[-1][1], len(set([id(row[0].stored.source) for row in sources])),
+            links.count(item.stored.source.path))
+
+
+def check_workers(test, count, found):
+    """Assert what keep_in_worker() returned for tensors that begin with 0, 1, 2 and so on."""
+    test.assertEqual([row[1] for row in found], list(range(count)))
+    test.assertTrue(len(set([row[0] for row in found]) - {os.getpid()}) in (1, 2))
+    test.assertEqual(set([row[2] for row in found]), {1})
+    test.assertTrue(max([row[3] for row in found]) <= 4)  # two of a fork's parent
 
 
 class TestCase(unittest.TestCase):
@@ -1023,7 +1055,7 @@ class GoldenTest(FolderCase):
                 if pos > 100:
                     raise OverflowError("overflow converting long int to machine word")
                 return super().seek(pos, how)
-        data = dumps({"a": tensor([1.0], "float32")}, format="tensorbuffers")
+        data = dumps({"a": tensor(bytes(99999), "int8")}, format="tensorbuffers")
         self.assertIn("too large", str(error_of(Unsupported, load, Board(data))))
 
     def test_layout_settles_what_the_file_does_not_tell(self):
@@ -1060,6 +1092,7 @@ class FileTest(FolderCase):
                         self.assertEqual(got.offset, held.offset)
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
+        import gc
         import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
@@ -1067,6 +1100,7 @@ class FileTest(FolderCase):
         self.assertTrue(max(len(part), len(whole)) < 1000)
         self.assertEqual(pickle.loads(part).shape, (2, 100))
         self.assertEqual(pickle.loads(part).tobytes(), bytes(800))
+        gc.collect()  # while one lives, all see the file that it opened
         tensorfmt.save(self.path, {"w": tensor(bytes(4), "float32")})
         self.assertIn("has changed", str(error_of(ValueError, pickle.loads(whole).tobytes)))
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
@@ -1082,6 +1116,84 @@ class FileTest(FolderCase):
         self.assertEqual(pickle.loads(pickle.dumps(file["w"])).tolist(), [1.0])
         file.close()
         again.close()
+
+    def test_pickles_of_one_file_share_a_source(self):
+        import gc
+        import pickle
+        rows = dict([("t%d" % i, [float(i)]) for i in range(50)])
+        tensorfmt.save(self.path, rows)
+        with load(self.path) as file, load(self.path, mmap=False) as other:
+            alone, again = [pickle.dumps(item) for item in file.values()], pickle.dumps(file)
+            third = pickle.dumps(other["t1"])
+        self.assertTrue(max(map(len, alone)) < 1000)
+        items = [pickle.loads(data) for data in alone]
+        self.assertEqual([item[0] for item in items], list(range(50)))
+        self.assertEqual(len(set([id(item.stored.source) for item in items])), 1)
+        self.assertFalse(pickle.loads(third).stored.source is items[0].stored.source)
+        with pickle.loads(again) as file:  # whoever closes it closes no other
+            self.assertEqual(file["t7"].tolist(), [7.0])
+        self.assertEqual(items[8].tolist(), [8.0])
+        del items
+        gc.collect()
+        self.assertEqual(len(tensorfmt.Path.shared), 0)
+        for now in (rows, dict(rows, more=1)):
+            tensorfmt.save(self.path, now)
+            os.utime(self.path, (0, 0))
+            wanted = self.path + " has changed since it was pickled"
+            self.assertEqual(str(error_of(ValueError, pickle.loads, again)), wanted)
+            self.assertEqual(str(error_of(ValueError, pickle.loads(alone[0]).tolist)), wanted)
+
+    @unittest.skipUnless(sys.platform != "emscripten", "no processes")
+    def test_workers(self):
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+        tensorfmt.save(self.path, [("t%d" % i, [float(i)]) for i in range(60)])
+        with load(self.path) as file:
+            with get_context("spawn").Pool(2) as pool:
+                check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
+            options = {"mp_context": get_context("spawn")} if PYTHON > (3, 6) else {}
+            if not PYPY:  # 3.9 has no _adjust_process_count
+                with ProcessPoolExecutor(2, **options) as pool:
+                    check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
+
+    def test_errors_name_streams_and_say_what_to_do_instead(self):
+        import pickle
+        import zipfile
+        stream = io.BytesIO(golden("seed_basic.mag")[:60])
+        for name, wanted in (("model.mag", "model.mag: "), (7, ""), (None, "")):
+            stream.name = name
+            error = error_of(FormatError, load, stream)
+            self.assertEqual((error.path or "", str(error)[:len(wanted)]), (wanted[:-2], wanted))
+        with zipfile.ZipFile(self.path, "w") as made:
+            made.writestr("member.mag", golden("seed_basic.mag"), zipfile.ZIP_DEFLATED)
+        with zipfile.ZipFile(self.path) as made, made.open("member.mag") as stream:
+            if PYTHON > (3, 6):  # there it does not seek
+                file = load(stream)
+                self.assertEqual(file.path, "member.mag")
+                GoldenTest.check(self, file, GOLDENS[0][4])
+                error_of(TypeError, pickle.dumps, file)
+            else:
+                self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
+        for url in ("https://example.org/m.zt", "s3://bucket/m.zt", "hf://models/m.zt",
+                    "zip://m.zt::https://example.org/m.zip"):
+            for call in (load, tensorfmt.detect, tensorfmt.verify):
+                self.refuses((url + " is a URL", 'fsspec.open(URL, block_size=1 << 16, '
+                              'cache_type="none") as stream: load(stream)'), call, url)
+        self.refuses(("s3://b/m.zt is a URL",), tensorfmt.save, "s3://b/m.zt", {})
+        with self.assertRaises(OSError):
+            load("./s3://bucket/m.zt")  # a path
+        remedy = "no seeking", "load(stream.read())", "verify -"
+        if hasattr(os, "mkfifo"):
+            path = os.path.join(self.folder, "pipe")
+            os.mkfifo(path)
+            keep = os.open(path, os.O_RDWR)
+            self.addCleanup(os.close, keep)
+            self.refuses((path,) + remedy, load, path)
+            with open(path, "rb") as pipe:
+                self.refuses((path,) + remedy, load, pipe)
+        stream = io.BytesIO(b"closed")
+        stream.close()
+        self.refuses(remedy, load, stream)
 
     def test_errors_pickle_and_are_one_line(self):
         import pickle
@@ -3069,6 +3181,28 @@ class ShortcutTest(TestCase):
             self.assertTrue(count < limit, (data[:4], count, limit))
 
     @full
+    def test_number_of_requests(self):
+        """What load() reads of a stream, where each read may be a request: (number, bytes)."""
+        for kind in FORMATS:
+            for count, values, requests, nbytes in (
+                    (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
+                    (1000, 100, 3, 200000), (40, 50000, 3, 100000), (9000, 1, 13, 2300000)):
+                data = dumps([("model.layers.%d.self_attn.q_proj.weight" % i,
+                               tensor(bytes(4 * values), "float32")) for i in range(count)],
+                             format=kind)
+                stream = Counting(data)
+                file = load(stream)
+                asked = len(stream.asked), sum([row[1] for row in stream.asked])
+                with self.subTest(format=kind, count=count, values=values, asked=asked):
+                    if kind == "primitiv":  # no index: it skips from tensor to tensor
+                        requests = 41 if values == 50000 else 2 + len(data) / 65536.0
+                        nbytes = max(nbytes, 41 * 5000, len(data))
+                    self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
+                    del stream.asked[:]
+                    file["model.layers.7.self_attn.q_proj.weight"].tobytes()
+                    self.assertEqual([row[1] for row in stream.asked], [4 * values])
+
+    @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
         folder = folder_for(self)
@@ -3942,6 +4076,40 @@ class CommandTest(TestCase):
             self.assertEqual((code, err[:7]), (1, "error: "), line)
             self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
 
+    def test_standard_input_and_home(self):
+        from shutil import copy
+        script = os.path.join(HERE, "tensorfmt.py")
+        source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
+        usual = self.prints("ls", "seed_basic.mag"), self.prints("verify", "seed_basic.mag")
+        for command, wanted in zip(("ls", "verify"), usual):
+            with Changed(sys, "stdin", source):
+                source.seek(0)
+                self.assertEqual(self.prints(command, "-"),
+                                 wanted.replace("seed_basic.mag", "standard input"))
+        with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", 100):
+            source.seek(0)
+            self.assertIn("over MAX_STDIN = 100", run("ls", "-")[2])
+        with Changed(sys, "stdin", None):
+            self.assertEqual(run("ls", "-")[::2],
+                             (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
+        line = 'python3 -c "import sys; sys.stdout.buffer.write(open(%r, %r).read())" ' % (
+            "seed_basic.mag", "rb") + '| python3 "%s" verify - absent.zt' % script
+        code, out, err = run(line)
+        self.assertEqual((code, out), (1, usual[1].replace("seed_basic.mag", "standard input")))
+        self.assertEqual(err[:17], "error: absent.zt:")
+        home = folder_for(self)
+        copy("seed_basic.mag", home)
+        self.addCleanup(os.environ.update, os.environ.copy())
+        os.environ["HOME"] = os.environ["USERPROFILE"] = home
+        self.prints("convert", "~/seed_basic.mag", "~/new.zt", "--drop")
+        self.prints("explain", "~/new.zt", "--html", "~/page.html")
+        self.assertEqual(self.prints("diff", "~/new.zt", "~/new.zt", "--quiet"), "")
+        self.assertEqual(sorted(os.listdir(home)), ["new.zt", "page.html", "seed_basic.mag"])
+        tensorfmt.save("home.zt", {"~": [1.0]})
+        self.assertEqual(self.prints("get", "home.zt", "~"), "[1.0]\n")
+        for command in ("ls", "verify", "explain"):
+            self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
+
     def test_progress(self):
         import time
         errors, clock = io.StringIO(), iter((0, 1, 1.5, 1.5))
@@ -4284,6 +4452,178 @@ class PeerTest(TestCase):
             self.assertSame(msgpack.unpackb(packed), value)
             self.assertEqual(packed, msgpack.packb(value))
         check()
+
+
+# -- [17] workers, remote ------------------------------------------------------------------------
+
+
+class Holes(io.FileIO if CPYTHON else object):
+    """A file where zeros that are written become holes."""
+
+    def write(self, data):
+        if bytes(data).count(0) < len(data):
+            return super().write(data)
+        self.seek(len(data), 1)
+        return len(data)
+
+
+@full
+class WorkersTest(FolderCase):
+    """2,000 tensors of a file of 1 GB, sent to workers one by one."""
+
+    def peer(self, name):
+        """Return another library, as in PeerTest, and make the file."""
+        import pickle
+        found, part = PeerTest.peer(self, name), tensor(bytes(1 << 19), "float32")
+        with Holes(self.path, "w") as stream:
+            tensorfmt.save(stream, [("t%d" % i, part) for i in range(2000)], format="ztensor")
+        with load(self.path) as file, open(self.path, "r+b") as stream:
+            for i, item in enumerate(file.values()):
+                stream.seek(item.offset)
+                stream.write(struct.pack("<f", i))
+        file = load(self.path)
+        self.addCleanup(file.close)
+        self.assertTrue(file.nbytes > 1000 << 20)
+        self.items = list(file.values())
+        self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
+        return found
+
+    def test_joblib_and_multiprocessing(self):
+        from multiprocessing import get_context
+        joblib = self.peer("joblib")
+        task = joblib.delayed(keep_in_worker)
+        found = joblib.Parallel(2, batch_size=1)([task(item) for item in self.items])
+        check_workers(self, 2000, found)
+        with get_context("spawn").Pool(2) as pool:
+            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
+
+    def test_dask(self):
+        distributed = self.peer("distributed")
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0",
+                                      local_directory=self.folder) as cluster, \
+                distributed.Client(cluster) as client:
+            tasks = client.map(keep_in_worker, self.items, pure=False)
+            check_workers(self, 2000, client.gather(tasks))
+
+    def test_ray(self):
+        from importlib.util import find_spec
+        if find_spec("ray") is None:  # few Pythons can have it
+            self.skipTest("no ray")
+        ray = self.peer("ray")
+        for key, value in (("RAY_USAGE_STATS_ENABLED", "0"),  # and write no token into ~/.ray
+                           ("RAY_AUTH_TOKEN", tohex(os.urandom(32)))):
+            os.environ[key] = value
+            self.addCleanup(os.environ.pop, key)
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
+                 runtime_env={"env_vars": {"PYTHONPATH": HERE}})
+        self.addCleanup(ray.shutdown)
+        task = ray.remote(keep_in_worker)
+        check_workers(self, 2000, ray.get([task.remote(item) for item in self.items]))
+
+
+SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
+http {
+    log_format short "$request_method $status $body_bytes_sent $uri"; access_log log short;
+    client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
+    scgi_temp_path .; server {
+        listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
+"""
+
+
+@full
+class RemoteTest(TestCase):
+    """Files behind a real web server, through fsspec."""
+
+    def setUp(self):
+        import socket
+        from shutil import which
+        from subprocess import Popen
+        self.fsspec = PeerTest.peer(self, "fsspec")
+        PeerTest.peer(self, "aiohttp")  # its HTTP
+        nginx = which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if nginx is None:
+            self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
+            self.skipTest("no nginx")
+        self.folder = folder_for(self)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        write_file(os.path.join(self.folder, "conf"), (SERVER % (
+            "user root;" if os.geteuid() == 0 else "", port)).encode())
+        server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.url = "http://127.0.0.1:%d/" % port
+        for kind in FORMATS:
+            tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
+        for _ in range(100):
+            try:
+                self.fetch("conf")
+                break
+            except OSError:  # not up yet
+                from time import sleep
+                sleep(0.1)
+
+    def fetch(self, name):
+        from urllib.request import urlopen
+        with urlopen(self.url + name) as answer:
+            return answer.read()
+
+    def requests(self):
+        """Return (method, status, bytes) of the requests since the last call."""
+        log, rows = os.path.join(self.folder, "log"), [""]
+        self.fetch("conf?")  # a line that ends what is new; the server writes it a bit later
+        while not rows[-1].endswith("/conf"):
+            rows = read_file(log).decode().splitlines()
+        write_file(log, b"")
+        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows[:-1]
+                if not row.endswith("/conf")]
+
+    def open(self, name):
+        return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="none")
+
+    def test_requests(self):
+        for kind in FORMATS:
+            self.requests()
+            with self.subTest(format=kind), self.open(kind) as stream:
+                file = load(stream)
+                asked = [row for row in self.requests() if row[0] == "GET"]
+                self.assertEqual(set([row[1] for row in asked]), {206})
+                self.assertTrue(len(asked) <= 3, asked)
+                self.assertTrue(sum([row[2] for row in asked]) < 100000, asked)
+                self.assertEqual((len(file), file.path), (500, self.url + kind))
+                self.assertEqual(file["model.layers.7.2"].tolist(), [[0.0] * 4] * 4)
+                self.assertEqual(self.requests(), [("GET", 206, 64)])
+                self.assertTrue(tensorfmt.verify(stream))
+
+    def test_errors(self):
+        with self.open("whole/burnpack") as stream:  # fsspec says that the server has no ranges
+            self.assertIn("range", str(error_of(ValueError, load, stream)))
+        with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
+            self.assertIn("no seeking", str(error_of(ValueError, load, stream)))
+        from urllib.request import urlopen
+        with urlopen(self.url + "burnpack") as answer:
+            self.assertIn("load(stream.read())", str(error_of(ValueError, load, answer)))
+            self.assertEqual(len(load(answer.read())), 500)
+        with self.open("conf") as stream:
+            self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
+
+    def test_readme(self):
+        """The recipe of README, with the address of our server."""
+        import re
+        from zipfile import ZipFile
+        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
+            text, = re.findall("```py\n(.*?)```", stream.read(), re.S)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        tensorfmt.save("model.bpk", {"layer.weight": tensor([[1.0, 2.0]], "float32")})
+        with ZipFile("models.zip", "w") as made:
+            made.write("model.bpk")
+        names = {"load": load, "data": read_file("model.bpk")}
+        exec(text.replace("https://example.org/", self.url), names)
+        self.assertEqual(names["values"], [[1.0, 2.0]])
+        self.assertEqual([file["layer.weight"].tolist() for file in names["files"]],
+                         [[[1.0, 2.0]]] * 2)
 
 
 if __name__ == "__main__":
