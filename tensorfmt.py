@@ -4790,7 +4790,7 @@ class BurnSchemes:
               "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
     SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
               "UE4M3": "E4M3"}
-    UNITS = {"Native": 0, ("PackedNative",): 0, ("PackedU32",): 32, "U32": 32}  # U32: burn 0.19
+    STORES = ("Native", ("PackedNative",), ("PackedU32",), "U32")  # U32: burn 0.19
 
     def scheme_of(self, code: Any) -> Any:
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
@@ -4809,7 +4809,7 @@ class BurnSchemes:
         where: Any = store if type(store) is str else None
         if isinstance(store, dict) and all_u64(store.values()):
             where = tuple(store)
-        fits = len(scheme) == 5 and self.known(scheme) and where in self.UNITS
+        fits = len(scheme) == 5 and self.known(scheme) and where in self.STORES
         block: Any = None  # one scale for all
         if fits and scheme["level"] != "Tensor":
             level = scheme["level"]["Block"]
@@ -4821,8 +4821,7 @@ class BurnSchemes:
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
         bits = self.VALUES[kind]
-        unit = 8 if where == ("PackedNative",) and kind == "E2M1" else self.UNITS[where] or bits
-        size = (-(-item.size // (unit // bits)) * unit + 7) // 8
+        size = (item.size * bits + 7) // 8  # stored in words of 32 bits or not: zeros follow
         count = 1
         if block:
             sides = [1] * (item.ndim - len(block)) + block

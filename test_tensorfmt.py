@@ -510,8 +510,7 @@ CBOR = (  # RFC 8949, appendix A: what is decoded and encoded
     ("98190102030405060708090a0b0c0d0e0f101112131415161718181819", list(range(1, 26))),
     ("c249010000000000000000", 1 << 64), ("c349010000000000000000", -(1 << 64) - 1),
     ("a0", {}), ("a201020304", {1: 2, 3: 4}), ("a26161016162820203", {"a": 1, "b": [2, 3]}),
-    ("826161a161626163", ["a", {"b": "c"}]),
-    ("a56161614161626142616361436164614461656145",
+    ("826161a161626163", ["a", {"b": "c"}]), ("a56161614161626142616361436164614461656145",
      {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}))
 CBOR_READ = (  # what is only decoded: longer forms, tags, indefinite lengths
     ("fa7f800000", INF), ("fa7fc00000", NAN), ("faff800000", -INF),
@@ -539,9 +538,13 @@ CBOR_BAD = """
     a18001 a1a000 a2f60001f600 5f58 7f7801 5f5803aabb 1c00000000000000000000000000000000
     df00000000000000000000000000000000 df00 5f5c00ff a1f97e0001f97e0002""".split()
 
+SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2_stat.primitiv
+    model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk head_quant.bpk head_scalars.bpk
+    sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
-    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ DgjViQ 41b5Xw KQTguw FIOO1g IJzfzA nhFmnQ anOYmg R3bgyA
-    IYdSpw PWRuEw RsLXhg b9RNVw d9IhAQ"""  # digests, by assertSeen()
+    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g IJzfzA nhFmnQ anOYmg R3bgyA
+    IYdSpw b9RNVw PWRuEw RsLXhg d9IhAQ vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
+    ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -580,12 +583,9 @@ MSGPACK_READ = (  # longer forms, float32, ext and timestamps: decoded only
     ("d7ffee6b27ffffffffff", ((1 << 34) - 1, 999999999)), ("d6ff5a4af6a5", (1514862245, 0)),
     ("c70cff00000001ffffffffffffffff", (-1, 1)),
     ("c70cff3b9ac9ff7fffffffffffffff", ((1 << 63) - 1, 999999999)))
-MSGPACK_BAD = (  # hex, error
-    ("c1", FormatError), ("91c1", FormatError), ("0000", FormatError),
-    ("82a16101a16102", FormatError), ("ddffffffff", FormatError), ("dfffffffff", FormatError),
-    ("c6ffffffff00", FormatError), ("dbffffffff00", FormatError), ("c9ffffffff01", FormatError),
-    ("d7ffee6b280000000000", FormatError), ("c70cff3b9aca000000000000000000", FormatError),
-    ("91" * 65 + "c0", FormatError), ("8190c0", Unsupported), ("8180c0", Unsupported))
+MSGPACK_BAD = """
+    c1 91c1 0000 82a16101a16102 ddffffffff dfffffffff c6ffffffff00 dbffffffff00 c9ffffffff01
+    d7ffee6b280000000000 c70cff3b9aca000000000000000000""".split()
 UINT32S = (  # the typed form: what primitiv writes
     (0, "ce00000000"), (1, "ce00000001"), (0xFFFFFFFF, "ceffffffff"), (0.5, "ca3f000000"),
     (INF, "ca7f800000"), (0.1, "ca3dcccccd"), ([7], "91ce00000007"), ("a", "a161"))
@@ -661,20 +661,31 @@ class CodecTest(TestCase):
             self.assertEqual(len(loads(unhex(text))), 2)  # NaN is a key beside another
 
     @full
-    def test_every_first_byte(self):
+    def test_every_first_byte_and_every_byte_of_small_files(self):
+        def look(data):
+            file = load(data)
+            return described(file.attrs, file.metadata, file)
+        rows = [(row, loads, [unhex(row % ("%02x" % head)) for head in range(256)])
+                for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
+                    "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
+                    "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001")]
+        rows += [(title, look, [
+            make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
+            for step in (1, 255)]) for title, make in [
+                ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
+                (title, lambda change, title=title: patched(golden(title), change))
+                for title in SMALL.split()]]
         texts = []
-        for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads):
-            for row in ("%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
-                        "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001"):
-                lines = [loads.__name__ + ": " + row]
-                for head in range(256):
-                    try:
-                        value = loads(unhex(row % ("%02x" % head)))
-                        value = ascii(bytes(value) if isinstance(value, memoryview) else value)
-                    except FormatError as error:
-                        value = str(error)
-                    lines.append("%02x: %s" % (head, value))
-                texts.append("\n".join(lines))
+        for title, call, inputs in rows:
+            lines = [call.__name__ + ": " + title]
+            for i, data in enumerate(inputs):
+                try:
+                    value = call(data)
+                    value = ascii(bytes(value) if isinstance(value, memoryview) else value)
+                except FormatError as error:
+                    value = str(error)
+                lines.append("%02x: %s" % (i, value))
+            texts.append("\n".join(lines))
         self.assertSeen(texts, "HEADS", HEADS)
 
     def test_cbor_nesting_is_bounded(self):
@@ -717,12 +728,11 @@ class CodecTest(TestCase):
                     self.assertTrue(got == value or same(got, value), tohex(data))
 
     def test_msgpack_bad(self):
-        for text, kind in MSGPACK_BAD:
-            self.assertTrue(error_of(kind, tensorfmt.msgpack_loads, unhex(text)).what, text[:40])
-        value = tensorfmt.msgpack_loads(b"\x91" * tensorfmt.MAX_MSGPACK_DEPTH + b"\xc0")
-        for _ in range(tensorfmt.MAX_MSGPACK_DEPTH):
-            value, = value
-        self.assertIsNone(value)
+        for text in MSGPACK_BAD + ["91" * 65 + "c0"]:
+            self.assertTrue(error_of(FormatError, tensorfmt.msgpack_loads, unhex(text)).what, text)
+        for text in ("8190c0", "8180c0"):
+            error_of(Unsupported, tensorfmt.msgpack_loads, unhex(text))
+        tensorfmt.msgpack_loads(b"\x91" * 64 + b"\xc0")
 
     def test_msgpack_typed_form(self):
         for value, text in UINT32S:
@@ -822,7 +832,7 @@ class CodecTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table([(0, "offset", many, None)]))
-        self.assertEqual(tensorfmt.FlatTable(data).strings(0), ["z"] * 50)
+        self.assertEqual((tensorfmt.FlatTable(data).strings(0), len(data)), (["z"] * 50, 232))
         flat = tensorfmt.FlatBuilder()
         self.refuses(["slot 3: there is no place 5 yet"], flat.table,
                      [(1, "h", 1, 0), (3, "offset", 5, None)])
@@ -977,7 +987,8 @@ class GoldenTest(FolderCase):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
                 (b"", None), (b"PK\3\4", None), (b"\x93NUMPY", None), (b"MAG&", "mag"),
                 (b"ZTEN1000", "ztensor"), (b"BURN", "burnpack"),
-                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\xcd\3\0", "primitiv")]:
+                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\0", "primitiv")] + [
+                (bytes([0, 1, 0xCD, n, 0]), "primitiv" if n < 5 else None) for n in range(1, 6)]:
             self.assertEqual(tensorfmt.detect(head), kind, head[:20])
 
     def test_looking_at_bytes_changes_nothing(self):
@@ -1808,16 +1819,16 @@ CSR_DENSE = [[0.0, 0.0, 1.5, 0.0, 0.0], [0.0] * 5, [-2.0, 0.0, 0.0, 3.25, 8.0]]
 COO_DENSE = [[0.0, 1.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, -2.0], [3.25, 0.0, 0.0, 8.0, 0.0]]
 
 SPARSE_ERRORS = (  # what is wrong, shape, components, words of the message
-    ("rank", (3,), CSR, "rank 2"), ("rows", (4, 5), CSR, "row pointers"),
+    ("rank", (3,), CSR, "rank 2"), ("rows", (4, 5), CSR, "for 4 rows and 4"),
     ("first pointer", (3, 5), dict(CSR, indptr=[1, 1, 1, 4]), "from 0"),
     ("last pointer", (3, 5), dict(CSR, indptr=[0, 1, 1, 3]), "from 0"),
-    ("falling", (3, 5), dict(CSR, indptr=[0, 2, 1, 4]), "falls"),
-    ("column", (3, 4), CSR, "outside"), ("too many", (1, 1), COO, "twice"),
-    ("column twice", (3, 5), dict(CSR, indices=[2, 0, 0, 4]), "twice"),
-    ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "columns"),
-    ("coordinate", (3, 4), COO, "outside"),
+    ("falling", (3, 5), dict(CSR, indptr=[0, 2, 1, 4]), "falls in row 1"),
+    ("column", (3, 4), CSR, "outside the shape: 4 of 4"), ("too many", (1, 1), COO, "4 values"),
+    ("column twice", (3, 5), dict(CSR, indices=[2, 0, 0, 4]), "twice in row 2"),
+    ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "4 row pointers and 3 columns for 3 rows"),
+    ("coordinate", (3, 4), COO, "outside the shape: 4 of 4"),
     ("coordinate twice", (3, 5), dict(COO, coords=[[0, 1, 2, 2], [1, 4, 3, 3]]), "twice"),
-    ("coordinates", (3, 5), dict(COO, coords=[0, 1, 2]), "coordinates"))
+    ("coordinates", (3, 5), dict(COO, coords=[0, 1, 2]), "3 coordinates for 4 values of rank 2"))
 
 
 def make_entry(data, **fields):
@@ -1866,6 +1877,9 @@ class SparseTest(TestCase):
                     for key, wanted in parts.items():
                         self.assertEqual(item.components[key].tolist(), wanted)
                     self.assertEqual(dumps(file, format="ztensor"), data)
+                    if "coords" not in parts or "encoding" not in options:  # without nnz
+                        alone = load(data.replace(b"\x63nnz", b"\x63nnx"))["s"]
+                        self.assertEqual(alone.tolist(), dense)
                     self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
                     self.assertTiles(tensorfmt.explain(data), len(data))
                     if CPYTHON:
@@ -1930,7 +1944,7 @@ class SparseTest(TestCase):
         error_of(Unsupported, made.tobytes)
         for shape in ((1 << 33, 1 << 33), (1 << 60,), (1 << 62,)):  # offsets beyond 2**64
             wide = {"values": [1.0], "coords": [[0]] * len(shape)}
-            pair = [(name, self.make(wide, "float32", shape)) for name in "abcdefgh"]
+            pair = [(name, self.make(wide, "float32", shape)) for name in "abcd"]
             self.refuses(["2**64"], tensorfmt.convert, dumps(pair, format="ztensor"), io.BytesIO(),
                          format="mag", dense=True)
         again = load(dumps({"s": made}, format="ztensor"))["s"]
@@ -2039,7 +2053,8 @@ class QuantizedTest(TestCase):
         for name, shape, code, raw, values, scales, result in QUANTIZED:
             with self.subTest(name=name):
                 item = file[name]
-                self.assertEqual((item.dtype, item.shape), ("qfloat", tuple(shape)))
+                self.assertEqual((item.dtype, item.shape, item.strides), (
+                    "qfloat", tuple(shape), tensorfmt.row_major(shape, 1)))
                 self.assertEqual(item.tobytes(), unhex(raw))
                 self.assertEqual(item.scheme["value"], code["QFloat"]["value"])
                 self.assertSame([float(x) for x in item.values.flat], [float(x) for x in values])
@@ -2124,11 +2139,9 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("mag", {"a": tensor([1.0], "bfloat16")}, {}, ("'a'", "bfloat16", "float32")),
     ("mag", {"a": tensor([1], "uint16")}, {}, ("uint16", '"int32"')),
     ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}, ("'r'", "7", "6 is the limit")),
-    ("mag", {"": F32}, {}, ("empty name",)),
-    ("mag", {"a\0": F32}, {}, ("'a\\x00'", "NUL")),
+    ("mag", {"": F32}, {}, ("empty name",)), ("mag", {"a\0": F32}, {}, ("'a\\x00'", "NUL")),
     ("mag", {"w": F32}, {"metadata": {"a": "text", "b": 1, "c": None}}, ("'a'", "'c'", "numbers",
-     "metadata={}")),
-    ("mag", {"w": F32}, {"metadata": {"big": 1 << 64}}, ("'big'",)),
+     "metadata={}")), ("mag", {"w": F32}, {"metadata": {"big": 1 << 64}}, ("'big'",)),
     ("mag", {"w": F32}, {"metadata": {"": 1, "n\0": 1}}, ("''", "NUL")),
     ("ztensor", {"w": F32}, {"metadata": {"a": 1}}, ("metadata", "'a'")),
     ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
@@ -2164,8 +2177,7 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}, ("each 1 to 2**32-1",)),
     ("primitiv", {"w": F32}, {"metadata": {"a": 1}}, ("'a'", "optimizer")),
     ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}},
-     ("'a'", "'b'", "'c'", "uint32")),
-    ("primitiv", {"w": F32}, {"dims": [1]}, ("dims", "'shape'")),
+     ("'a'", "'b'", "'c'", "uint32")), ("primitiv", {"w": F32}, {"dims": [1]}, ("dims", "'shape'")),
     ("burnpack", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a'", "text")),
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
@@ -2251,6 +2263,11 @@ class SaveTest(TestCase):
         shape = dumps({}, format="primitiv", kind="shape", dims=[1, 2, 3])
         csr = tensor(dtype="int8", shape=(3, 5), components=CSR_INT)
         burn, nbytes = tensorfmt.Burnpack, struct.unpack_from("<I", bpk, 6)[0]
+        tied = spans([(0, 256)] * 4, bytes(256))
+        one = "91ce00000001 ce00000001 c404 0000803f"
+        stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
+        keys = dict.fromkeys(list(range(64)) + [1000, 66, 68, -1, (1 << 64) - 1, 1 << 64,
+                                                -(1 << 64), -(1 << 64) - 1], 0)
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
                 (burn, "MAX_TENSORS", 3, load, bpk),
@@ -2263,6 +2280,14 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
+                (tensorfmt.Primitiv, "MAX_NAMES", 16 - 4 * len(stat), load, stat),
+                (tensorfmt, "MAX_HARD_KEYS", 516, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
+                (tensorfmt, "MAX_HARD_KEYS", 3, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
+                    dict(list(keys.items())[:69]))),
+                (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
+                (tensorfmt, "MAX_BOXES", 218, tensorfmt.cbor_loads, b"\xa7" + bytes(
+                    [i // 2 for i in range(14)])),
+                (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
                 (tensorfmt, "MAX_DENSE", 15, tensorfmt.Tensor.tobytes, csr)):
             with self.subTest(limit=name):
                 with Changed(owner, name, most):
@@ -2827,7 +2852,7 @@ def bad_files():
         ("zt: layout a number", ztensor(layout=5), "index[0].layout", 139),
         ("zt: byte order", ztensor(data_endianness="Big"), "index[0].data_endianness", 139),
         ("zt: key twice", ztensor_raw(b"\x81\xa2\x61n\0\x61n\0"), "index[0]", 85),
-        ("zt: zstd too small", ztensor(encoding="zstd", shape=[1 << 30]), "index[0].size", 98),
+        ("zt: zstd too small", ztensor(encoding="zstd", shape=[131073]), "index[0].size", 98),
         ("primitiv: version 0.2", unhex("00 02 00"), "magic", 0),
         ("primitiv: data_type", primitiv(0x500, ""), "data_type", 10),
         ("primitiv: cut", primitiv(0x100, ""), "dims", 15),
@@ -2837,8 +2862,7 @@ def bad_files():
         ("primitiv: data a str", primitiv(0x100, "9001a40000803f"), "data", 17),
         ("primitiv: data short", primitiv(0x100, "910201c40400000000"), "data", 18),
         ("primitiv: dims wrap", primitiv(0x100, "92cefffffffecefffffffd01c418" + "00" * 24), "data",
-         27),
-        ("primitiv: N", primitiv(0x200, tensor_1 + "ceffffffff"), "N", 32),
+         27), ("primitiv: N", primitiv(0x200, tensor_1 + "ceffffffff"), "N", 32),
         ("primitiv: statistic twice", primitiv(0x200, tensor_1 + "02" + ("a16b" + tensor_1) * 2),
          "stats[1].key", 52),
         ("primitiv: empty key", primitiv(0x300, "0190" + tensor_1 + "00"), "params[0].key", 16),
@@ -2846,10 +2870,8 @@ def bad_files():
          "params[1].key", 37),
         ("primitiv: key a str", primitiv(0x300, "02 91a177" + tensor_1 + "ce00000000 a0"
                                          + "a161" * 16 + tensor_1 + "ce00000000"), "params[1].key",
-         41),
-        ("primitiv: config over", primitiv(0x400, "81a161cf0000000100000000 80"),
-         "uint_configs[0].value", 18),
-        ("bpk: BURN", b"BURN" + tiny[4:], "magic", 0),
+         41), ("primitiv: config over", primitiv(0x400, "81a161cf0000000100000000 80"),
+         "uint_configs[0].value", 18), ("bpk: BURN", b"BURN" + tiny[4:], "magic", 0),
         ("bpk: header cut", tiny[:9], "metadata_size", 6),
         ("bpk: metadata_size", patched(tiny, (6, "ffff")), "metadata_size", 6),
         ("bpk: the last byte", tiny[:-1], "metadata_size", 6),
@@ -2858,8 +2880,7 @@ def bad_files():
         ("bpk: tensors a list", burnpack({"tensors": []}), "tensors", 11),
         ("bpk: name a number", burnpack({"tensors": {5: {}}}), "tensors[5]", 20),
         ("bpk: metadata a number", burnpack(Map([("tensors", {}), ("metadata", {"k": 1})])),
-         "metadata.k", 30),
-        ("bpk: lacks dtype", one_burnpack(dtype=MISSING), "tensors.a", 20),
+         "metadata.k", 30), ("bpk: lacks dtype", one_burnpack(dtype=MISSING), "tensors.a", 20),
         ("bpk: dtype a number", one_burnpack(dtype=5), "tensors.a.dtype", 23),
         ("bpk: shape", one_burnpack(shape=[1.0]), "tensors.a.shape", 33),
         ("bpk: offsets", one_burnpack(data_offsets=[0, 4, 8]), "tensors.a.data_offsets", 41),
@@ -2889,8 +2910,7 @@ def bad_files():
         ("mag: version 100", spec_mag((4, "64000000")), "version", 4),
         ("mag: snapshot 100", spec_mag((4, "64000000"), (32, "53525021")), "version", 4),
         ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40")),
-         "tensors[0].data_offset", 71),
-        ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
+         "tensors[0].data_offset", 71), ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
         ("mag: metadata type", spec_mag((24, "03000000")), "metadata[0].type", 24),
         ("mag: dtype 4", spec_mag((112, "04")), "tensors[0].dtype", 112),
         ("mag 0.1.2: dtype 9", real_mag((59, "09")), "tensors[0].aux", 59),
@@ -2898,11 +2918,9 @@ def bad_files():
         ("zt: another", b"ZTEN0002" + bytes(20), "magic", 0),
         ("primitiv: version 0.2, ce",
          primitiv(0, "90ce00000001")[:9] + b"\2" + primitiv(0, "90ce00000001")[10:], "ver_minor",
-         5),
-        ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34), "dims", 15),
+         5), ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34), "dims", 15),
         ("primitiv: config in both", primitiv(0x400, "81a16101 81a16101"), "float_configs[0].key",
-         20),
-        ("bpk: version 2", patched(tiny, (4, "02")), "version", 4),
+         20), ("bpk: version 2", patched(tiny, (4, "02")), "version", 4),
         ("tbs: 65 dimensions", patched(wide, (shape_at, "41")), "tensors[1].shape", shape_at))
     return [row[:2] + (FormatError,) + row[2:] for row in bad] + [
         row[:2] + (Unsupported,) + row[2:] for row in unsupported]
@@ -2969,8 +2987,7 @@ def wrong_files():
     """Return more rows: bytes that a reader may believe too soon, error, words of the message."""
     beyond = (b"a", (1,), 9, 4, 256)  # Unsupported, but broken rules come first
     start, empty = b"\xa1\x67tensors\xa1\x61a", b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
-    return [
-        (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k", b""), FormatError, "left"),
+    return [(burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k", b""), FormatError, "left"),
         (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65", b""), FormatError, "left"),
         (small_mag(beyond), Unsupported, "dtype 9"), (small_mag(beyond, beyond), FormatError, "a"),
         (small_mag(beyond, (b"b", (2,), 0, 4, 256)), FormatError, "b"),
@@ -3056,11 +3073,10 @@ class BadFileTest(TestCase):
         data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
                         + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
         self.assertIs(load(data)["a"].dtype, None)
-        for made, word in [
-                (ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
+        for made, word in [(ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
                 (ztensor(layout="strided"), "strided"), (one_burnpack(dtype="F8"), "F8"),
                 (flat_file((91, "0b")), "11"), (data, "128 bits")] + [
-                (ztensor(encoding="zstd"), "zstd")] * ZSTD:
+                (ztensor(encoding="zstd", shape=[131072]), "zstd")] * ZSTD:
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
                 item = list(load(made).values())[0]
@@ -3260,8 +3276,7 @@ def bombs(n):
         ("faulty entries", ztensor_raw(head(4, 5 * n) + b"\xa0" * (5 * n))),
         ("many dimensions", burnpack(
             b"\xa1\x67tensors\xa1" + head(3, n) + b"n" * n + b"\xa3\x65dtype\x62U8\x65shape" + shape
-            + b"\x6cdata_offsets\x82\x00\x01", b"\0")),
-        ("statistics", many_statistics(key, 2 * n))]
+            + b"\x6cdata_offsets\x82\x00\x01", b"\0")), ("statistics", many_statistics(key, 2 * n))]
 
 
 class HostileTest(TestCase):
@@ -3308,19 +3323,10 @@ class HostileTest(TestCase):
                 [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
         for text in (keys(range(10000)), b"\x82" + keys(range(7, 70, 7)) * 2):
             tensorfmt.cbor_loads(text)
-        packed = b"\xde\x00\xb4" + b"".join(
-            [b"\xcd" + struct.pack(">H", 7 * n) + b"\0" for n in range(180)])
-        self.assertEqual(len(tensorfmt.msgpack_loads(packed)), 180)
         hashes = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
                            for k in range(1 << 24, (1 << 24) + 250)])
         error = error_of(Unsupported, tensorfmt.cbor_loads, b"\xb8\xfa" + hashes)
         self.assertIn("MAX_HARD_KEYS", error.what)
-        with Changed(tensorfmt, "MAX_HARD_KEYS", 100):
-            tensorfmt.cbor_loads(keys(range(7, 7 * 160, 7)))
-            for call, text in ((tensorfmt.cbor_loads, keys(range(7, 7 * 180, 7))),
-                               (tensorfmt.cbor_loads, keys(range(600, 0, -1))),
-                               (tensorfmt.msgpack_loads, packed)):
-                self.assertIn("MAX_HARD_KEYS", str(error_of(Unsupported, call, text)))
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
@@ -3483,6 +3489,10 @@ class ExplainTest(TestCase):
                     name for name in wanted if 0 not in wanted[name][1]]))
 
     def test_field_is_a_tuple_with_names(self):
+        data = golden("m012_mixed.mag")
+        with Changed(tensorfmt, "MAX_FIELDS", 3 - len(data) // 12):  # then they are joined
+            fields = [f for f in tensorfmt.explain(data) if f.kind == "structure"]
+        self.assertEqual((len(fields), fields[-1].nbytes), (4, 121))
         field = list(tensorfmt.explain(golden("sorted_one.tbs")))[1]
         offset, nbytes, name, value, doc = field
         self.assertEqual((offset, nbytes, name, value), (4, 8, "data w", "float32 [2]"))
@@ -3960,23 +3970,25 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
     convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed"""
 OUTPUTS = """
-    NzhSEw LO6qLA tJ43SA QkqWmA SlrXtA O2kwAQ T/gOtg cDQz8Q ReZ9Qw /TaCOQ lvesxQ oYttpQ EsxMbA
-    wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ KMtnLw 3g/gig O3hppg HQtGsA ffBbWw 8KzOkw
-    Kzf8fA RwPCQg jglbhA YOKCdw cnHLlQ y23V5w sdFrEg v4C7vw 3YPFbg bYpkcw YzFwHg rtbSKQ 54DoLg
-    VTWGug hZ3D9g SFkzWA KHizKA B1NhUg miD1eA YA2kkg nnWM2Q XGTaCg W620lg FxZ0jw pDcRrg 8tVBYQ
-    kWymIQ i3cP/w l4C4lg N2Spfw DrJX1Q 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A
+    XGqWsQ JVaqnA n8K/RQ cvMfsw 0ne16g fWZ9gw T/gOtg g5WA+A jNu3pA Vd9NCA Tyx3Hg rhapQg G3Lk/g
+    wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ G7zHWw 51LUsA O3hppg HQtGsA ffBbWw 8KzOkw
+    xn/xHg RwPCQg jglbhA p8gelw nX6j6g y23V5w sdFrEg v4C7vw 3YPFbg bYpkcw YzFwHg rtbSKQ 54DoLg
+    VTWGug hZ3D9g SFkzWA KHizKA B1NhUg cgR4rw crHCgA cJz8GA kcbx7Q +ku8VQ 5wQlaw HbWUAQ OL9lJA
+    kWymIQ G6VeNw 3Mxu/w wWWf0A 98xXHA 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A
     Vh49OA 3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA
-    H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A
+    H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ j8wcjg shIYeA BYUlEA /VkAlQ PZYgJw fEa5fQ
     i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
     EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
     0/rs6g Rbf2jg eg5cBw dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA
-    pr/Hww qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
-    AmETag 5vobwQ UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
-    EgZiig UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
-    vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw v7VQmQ bD75Yg WMhIbA
-    yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg
-    P+pAEg uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA scCVzA 72FgXg FYcg9A 0SGtnA uFcigA
-    GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA"""
+    pr/Hww qeM5Hw KIiDrg aCYXvQ KMgvwQ lySm/w boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
+    K5U4fA z3ooGA pxmR2g UpeGAA WaWibg zbSmaA S2K9Mg ZKKbCA GjhGhQ LHkTKg fFGLww zXL8MA FM/a+Q
+    OoTzhw xdazJQ 2pymwA iCokPw P8QG7Q sjnjvg tsm23g YiORHg GOh01w DIa5JA k8XKWw E9FXFA qyj0xA
+    x7EMQA v4quug x5egDg uVQO/Q WxcTqA Is1czA QoUc2A belMqw gOUb3g j7Eawg BDgceg HpK6xg wvCo1g
+    hz3ubg nA4I4A lHRBVg EgZiig UJY81w ZJ1rMg sj3Ldw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
+    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw
+    v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
+    FKrhCg 5IQkOA EalQbg wDbNjw uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA scCVzA 72FgXg
+    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA"""
 
 
 @full
@@ -4075,6 +4087,8 @@ class CommandTest(TestCase):
             code, _, err = run(*line.split())
             self.assertEqual((code, err[:7]), (1, "error: "), line)
             self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
+        with Changed(tensorfmt, "run", lambda argv: (_ for _ in ()).throw(KeyboardInterrupt())):
+            self.assertEqual(run("ls"), (130, "", ""))  # Ctrl-C
 
     def test_standard_input_and_home(self):
         from shutil import copy
@@ -4136,7 +4150,8 @@ class CommandTest(TestCase):
                 groups.append([line + title for line in (
                     "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
                     "explain --html page.html ", "verify ")])
-        for name, data in [row[:2] for row in bad_files()] + odd_files():
+        rows = [("upstream%d" % i, row[0]) for i, row in enumerate(upstream_files())]
+        for name, data in [row[:2] for row in bad_files()] + odd_files() + rows:
             if "zstd" not in name:
                 write_file(name, data)
                 groups.append([line + name for line in (
@@ -4150,7 +4165,6 @@ class CommandTest(TestCase):
                 code, out, err = run(*line.split("|" if "|" in line else " "))
                 page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
                 page = page[page.find("<h1>"):page.find("<script>")]
-                out = "".join([row for row in out.splitlines(True) if " upstream " not in row])
                 text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
             texts.append(text)
         self.assertSeen(texts, "OUTPUTS", OUTPUTS)
@@ -4298,7 +4312,8 @@ class PeerTest(TestCase):
                 struct.unpack("<I", struct.pack("<f", x))[0] for x in item.flat])
 
     def check_array(self, numpy, array, item, data):
-        self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
+        self.assertEqual((array.shape, array.flags.writeable, item.__array_interface__["version"]),
+                         (item.shape, False, 3))
         little = array
         if item.dtype == "bfloat16":
             self.assertEqual(array.dtype.str, "|V2")
