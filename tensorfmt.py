@@ -20,7 +20,8 @@
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 """Read, write and explain five tensor file formats: one file, standard library only.
 
-.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
+.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact; and
+safetensors, as a bridge to what everybody else reads.
 
     from tensorfmt import load, save, tensor
     save("model.bpk", {"w": [[1.0, 2.0], [3.0, 4.0]], "steps": tensor(7, "int64")})
@@ -51,6 +52,7 @@ Contents (the banners of the rooms below; search for a number)
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
+    [7f] safetensors       the bridge: JSON header + data
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
     [9b] verify            checksums, padding, canonical form
@@ -2055,8 +2057,8 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     At most `depth` arrays and objects are open at once; a key twice is an error. Numbers are as in
     serde_json: -0 and integers of over 20 digits are floats, what float64 cannot hold is an error;
     or with `python` as in its json: any integer, NaN, Infinity. keep(containers around, key), if
-    given, tells which values of objects are wanted; others are checked, and None. Errors have the
-    field `name`; offsets and `token` are as in cbor_read, but a token ends where the next begins.
+    given, tells which arrays and objects in an object are wanted; others are checked, and None.
+    Errors have the field `name`. `token` is as in cbor_read; a token ends where the next begins.
     """
     import re
     scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
@@ -2131,7 +2133,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                     raise FormatError(f"key {show(value)} twice", start)
                 key, allowed = value, b":"
                 continue
-            hide = skip or keyed and keep is not None and not keep(len(stack), key)
+            hide = skip or keyed and kind == 1 and keep is not None and not keep(len(stack), key)
             if keyed:
                 box[key] = None if hide else value
             else:
@@ -3243,6 +3245,7 @@ class Format:
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
     MARKED = True  # every file begins with one of the MAGICS
+    BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: Any = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -5190,6 +5193,229 @@ class TensorBuffers(Format):
                            (3, "offset", flat.scalars("Q", inputs), None), (1, "b", code, 0)))
 
 
+# -- [7f] safetensors ----------------------------------------------------------------------------
+
+ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
+    "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8: F8_E4M3FNUZ:8: "
+    "F8_E8M0:8: F8_E4M3:8: F8_E5M2:8: I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: "
+    "BOOL:8:bool").split()]
+
+
+class Safetensors(Format):
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
+
+    0      header_size u64 = n, little-endian; there is no magic
+    8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
+           data_offsets [start, end)}; behind it spaces, to a multiple of 8
+    8 + n  the data, without gap or overlap, nothing behind them; data_offsets count from here
+
+    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
+    errors here, as in every official reader. Tensors of a type without a name here are listed.
+    """
+
+    NAME = TITLE = "safetensors"
+    HOLDS = "metadata: text to text"
+    SUFFIXES = (".safetensors",)
+    MARKED = BOARDS = False
+    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    OPTIONS = {"sort": "True: by type, then name; False: as given",
+               "empty_metadata": "True: an empty __metadata__ is written, too"}
+    FILE_ATTRS = ("empty_metadata",)
+    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    CHECKS = ("index", "sizes", "bounds")
+    MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
+    MAX_OPEN = 127  # arrays and objects
+    HEADER = Record(("header_size", "Q", "bytes of JSON"))
+    ENTRY = MapRows(
+        ("dtype", "text", True, "type of the elements"), ("shape", "numbers", True, "dimensions"),
+        ("data_offsets", "range", True, "bytes behind the header, [start, end)"),
+        other="unknown, ignored")
+    MEANING = ("metadata, tensors by name", {
+        "__metadata__": ("of the user", {"*": ("of the user", None)}),
+        "*": ("entry of a tensor", ENTRY.meanings)})
+    USUAL = (rb'"([^"\\\x00-\x1f]*)":\{"dtype":("\w+","shape":\[[\d,]*\]),'
+             rb'"data_offsets":\[(0|[1-9]\d{0,18}),(0|[1-9]\d{0,18})\]\}([,}])')
+
+    def detect(self, head: bytes) -> bool:
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
+
+    def read(self, cursor: Cursor) -> Any:
+        nbytes, = cursor.record(self.HEADER)
+        base = 8 + nbytes
+        if base > cursor.end:
+            raise cursor.error("header_size %d runs past the end of the file, %d bytes left" % (
+                nbytes, cursor.end - 8), "header_size", 0)
+        if nbytes > self.MAX_HEADER_BYTES:
+            raise cursor.error("header_size %d is over MAX_HEADER_BYTES = %d" % (
+                nbytes, self.MAX_HEADER_BYTES), "header_size", 0, kind=Unsupported)
+        data = cursor.source.read(8, nbytes)
+        if data[:1] != b"{":
+            raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", "header", 8)
+        top, rows = None, None  # type: Any, Any
+        if FAST and cursor.trace is None:
+            top, rows = self._usual_rows(cursor, data, base)
+        if top is None:
+            top, end = cursor.read_json(data, 8, "header", self.MEANING, 1, depth=self.MAX_OPEN,
+                                        keep=lambda n, key: n < 2 or key in self.ENTRY.keys)
+            if cursor.trace is not None and end < base:
+                odd = "not all 20" if data[end - 8:].strip(b" ") else None
+                cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
+        attrs, metadata = Map(), Map()  # type: Any, Any
+        if "__metadata__" in top:
+            metadata = self._metadata(cursor, top.pop("__metadata__"), attrs)
+        rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
+        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "data_offsets", "data_offsets"))
+        if not cursor.faults:  # else those that are left have holes between them
+            self._check_places(cursor, base, list(tensors.values()))
+        return attrs, metadata, tensors
+
+    def _metadata(self, cursor: Cursor, given: Any, attrs: Facts) -> Facts:
+        if given is None:
+            cursor.remark("__metadata__ is null, read as absent", 8)
+            return Map()
+        if type(given) is not Map:
+            what = f"it is {show(given)}, expected an object of texts"
+            raise cursor.error(what, "__metadata__")
+        for key, value in given.items():
+            if type(value) is not str:
+                raise cursor.error(f"the value of {show(key)} is not text",
+                                   join_path("__metadata__", key))
+        attrs.update({} if given else {"empty_metadata": True})
+        return given
+
+    def _row(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
+        """Return the row for admit(); None if verify notes a fault."""
+        if cursor.trace is not None:
+            cursor.prefix = cursor.owner = join_path("", name) + "."
+        wrong = self.ENTRY.check(entry)
+        if wrong is None:
+            code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
+            _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+            size, most = 1, 1
+            for n in shape:
+                size *= n if most >> 64 == 0 else 1
+                most = max(most, size)
+            need = "%s %s needs %d bits" % (code, show(shape), size * bits)
+            wrong = ([(field, why) for field, why, broken in (
+                ("data_offsets", f"they end before they start: {start} to {end}", end < start),
+                ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
+                 max(most, size * bits) >> 64),
+                ("shape", need + ", not whole bytes", size * bits % 8),
+                ("data_offsets", f"{end - start} bytes stored, {need}",
+                 bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
+        if wrong is not None:
+            cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
+            return None
+        if cursor.trace is not None and len(entry) > 3:
+            key = [key for key in entry if key not in self.ENTRY.keys][0]
+            cursor.remark(f"every reader ignores the key {show(key)} of an entry",
+                          cursor.trace.find(join_path(cursor.prefix[:-1], key)))
+        entry.clear()  # of many entries, only the dict is left
+        why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
+        stored = Storage(cursor.source, end - start, None, "<", "raw", why, "st_dtype")
+        attrs = () if dtype else code
+        return name, dtype or None, tuple(shape), stored, base + start, attrs, Tensor
+
+    def _usual_rows(self, cursor: Cursor, data: bytes, base: int) -> Any:
+        """Return (top, rows) of a header as the official library writes it, else Nones.
+
+        USUAL is one entry. Every byte behind __metadata__ is in a match, or none is used.
+        """
+        import re
+        usual, known, rows = re.compile(self.USUAL), {}, []  # type: Any, Any, Any
+        found, end = usual.findall(data), len(data.rstrip(b" "))
+        at = end - sum([sum([len(part) for part in parts[:4]]) + 33 for parts in found])
+        ends = b"".join([parts[4] for parts in found])
+        if (not found or usual.search(data).start() != at or b'"__metadata__":{"dtype"' in data
+                or ends != b"," * (len(ends) - 1) + b"}"):
+            return None, None
+        try:
+            top = json_read(data[:at - 1] + b"}")[0] if at > 1 else Map()
+            if list(top) != ["__metadata__"][:at - 1] or data[at - 1:at] not in (b"{", b","):
+                return None, None
+            for name, fields, start, end, _ in found:
+                nbytes = int(end) - int(start)
+                row = known.get((fields, nbytes))
+                if row is None:
+                    entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
+                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], 0)
+                rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
+                if len(known) > 100 + len(rows) // 8:  # nearly all differ
+                    return None, None
+        except ValueError:  # the usual reader says what is wrong
+            return None, None
+        return top, rows
+
+    def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
+        """Raise unless the data lie one behind the other, up to the end of the file."""
+        at = base
+        for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
+                                      for i, item in enumerate(tensors)]):
+            if start != at or stop > cursor.end:
+                cursor.prefix = join_path("", tensors[i].name) + "."
+                what = (f"its data begin at {start}, those before end at {at}" if start != at else
+                        f"its data end at {stop}, the file at {cursor.end}")
+                raise cursor.error(what, "data_offsets", None, tensors[i].name, "bounds")
+            at = stop
+        if at < cursor.end:
+            what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
+            raise cursor.error(what, "trailing", at, check="bounds")
+
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        unknown = [item.attrs["st_dtype"] for item in tensors if item.dtype is None]
+        unknown = [code for code in unknown if code not in self.TYPES]
+        if unknown:
+            yield f"safetensors 0.8.0 refuses the whole file: dtype {show(unknown[0])}"
+        odd = [item.name for item in tensors if item.size and item.start % (item.itemsize or 1)]
+        if odd:
+            yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
+
+    def passes(self, tensor: Tensor) -> bool:
+        return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
+
+    # <save>
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
+        return [(key, "safetensors holds text to text") for key, value in metadata.items()
+                if not is_text(key) or not is_text(value)]
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+        problems = self.check_items(items, metadata, options)
+        sort = self.choose("sort", True, options, {})
+        empty = self.choose("empty_metadata", False, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(empty, bool):
+            raise ValueError("sort and empty_metadata are bools")
+        rows = []
+        for name, item in items:
+            code = self.DTYPES.get(str(item.dtype))
+            given = self.own_attrs(item).get("st_dtype", code)
+            if name == "__metadata__":
+                problems.append((name, "the name is that of the metadata"))
+            elif code not in (None, given):
+                problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
+            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
+        self.refuse(problems)
+        if sort:
+            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
+        top: Facts = Map([("__metadata__", metadata)] if metadata or empty else [])
+        at, starts = 0, []
+        for _, name, code, item in rows:
+            starts.append(at)
+            at += item.nbytes
+            top[name] = Map([("dtype", code), ("shape", item.shape),
+                             ("data_offsets", (starts[-1], at))])
+        data = json_text(top).encode()
+        data += b" " * (-len(data) % 8)
+        base = 8 + len(data)
+        if len(data) > self.MAX_HEADER_BYTES:
+            raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
+                len(data), self.MAX_HEADER_BYTES))
+        return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
+                            [base + start for start in starts], base + at)
+    # </save>
+
+
 # -- [8] load and save ---------------------------------------------------------------------------
 
 FORMATS: "Tuple[Format, ...]" = (
@@ -5198,6 +5424,7 @@ FORMATS: "Tuple[Format, ...]" = (
     Primitiv(),
     Burnpack(),
     TensorBuffers(),
+    Safetensors(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
 
@@ -5215,7 +5442,7 @@ def kind_of(source: Any, name: Any) -> "Format":
         return find_format(name)
     head = source.read(0, min(64, source.nbytes))
     for marked in (True, False):  # those whose files need not begin with a mark come last
-        for kind in FORMATS:
+        for kind in reversed(FORMATS):  # 00 01 00 of a header's size is a version elsewhere
             if kind.MARKED == marked and kind.detect(head):
                 return kind
     first = " ".join(["%02x" % byte for byte in head[:8]])
@@ -6779,7 +7006,8 @@ def show_vendor(args: Any) -> None:
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    kept = [kind for kind in FORMATS if kind.NAME in names or not names]
+    kept = [kind for kind in FORMATS if kind.NAME in names or not names and (
+        kind.BOARDS or not args.board)]
     for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL):
         if set(given).difference(known):
             raise TypeError(f"--{key} takes some of {','.join(known)}")
