@@ -18,10 +18,9 @@
 # NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
 # DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-"""Read, write and explain five tensor file formats: one file, standard library only.
+"""Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
 
-.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact; and
-safetensors, as a bridge to what everybody else reads.
+.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
 
     from tensorfmt import load, save, tensor
     save("model.bpk", {"w": [[1.0, 2.0], [3.0, 4.0]], "steps": tensor(7, "int64")})
@@ -470,6 +469,10 @@ def cast_is_exact(old: str, new: str) -> bool:
 
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    # <quantized>
+    if dtype == "qfloat":
+        return DEQUANTIZE
+    # </quantized>
     if dtype not in ITEMSIZE:
         return ""
     exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
@@ -830,10 +833,8 @@ class Cursor(Reader):
     def read_json(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
-        token = None
-        if self.trace is not None:
-            token = CborFields(self.trace, offset, "", meaning, level)
-            token.root = name
+        token = None if self.trace is None else CborFields(
+            self.trace, offset, "", meaning, level, name)
         value, end = json_read(data, offset, name, token=token, **rules)
         return value, offset + end
 
@@ -1185,13 +1186,11 @@ def cbor_short_text(data: bytes) -> str:
 
 
 class CborFields:
-    """Makes fields of the tokens of cbor_read, json_read: a key and its value are one, as is a
-    plain list."""
+    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
-    root = "item"  # the name of what has no path
-
-    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
-        self.trace, self.base, self.level = trace, base, level
+    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int,
+                 root: str = "item") -> None:
+        self.trace, self.base, self.level, self.root = trace, base, level, root
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
         self.rows: Any = []  # an open plain list: itself, its items from the .first on
@@ -2058,14 +2057,15 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     serde_json: -0 and integers of over 20 digits are floats, what float64 cannot hold is an error;
     or with `python` as in its json: any integer, NaN, Infinity. keep(containers around, key), if
     given, tells which arrays and objects in an object are wanted; others are checked, and None.
-    Errors have the field `name`. `token` is as in cbor_read; a token ends where the next begins.
+    `name` is the field of errors. `token` is as in cbor_read; one ends where the next begins.
     """
+    if BOARD:
+        raise Unsupported("JSON is not read on boards", base, name)
     import re
     scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
     values = b'{["-0123456789tfn' + (b"NI" if python else b"")  # how a value begins
     box, stack, keyed, skip = [], [], False, False  # type: Any, Any, bool, bool
     allowed, pos, start, key, value = values, 0, 0, MISSING, None  # type: bytes, int, int, Any, Any
-    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
     late: Any = []  # arguments for token(), without the stop
     room = MAX_BOXES + 10 * len(data)  # bytes of memory for arrays and objects
 
@@ -2080,14 +2080,13 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
             kind = found.lastindex or 0  # 1 bracket, colon or comma, 2 text, 3 number, 4 word
             end, (start, pos) = pos, found.span(kind)
             start = start if kind else pos
+            if start == len(data) and not allowed:
+                send(end)
+                return box[0], end
             if not kind or data[start] not in allowed:
-                if start == len(data) and not allowed:
-                    send(end)
-                    return box[0], end
+                wanted = "a value" if len(allowed) > 3 else allowed.decode() or "nothing"
                 here = show(data[start:start + 9]) if start < len(data) else "the end"
-                wanted = [repr(chr(byte)) for byte in allowed[:3]] if len(allowed) < 3 else [
-                    "a value"] + [repr(chr(byte)) for byte in allowed[len(values):]]
-                raise FormatError(f"{here}, expected {' or '.join(wanted) or 'the end'}", start)
+                raise FormatError(f"{here}, expected {wanted}", start)
             mark = data[start]
             if kind == 1 and mark in b":,":
                 allowed = b'"' if keyed and mark == 44 else values
@@ -2108,19 +2107,11 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                 if len(stack) >= depth:
                     raise FormatError(f"nested deeper than {depth}", start)
                 if room < 0:
-                    raise Unsupported("arrays and objects that would take more memory than "
-                                      f"MAX_BOXES = {MAX_BOXES}", start)
+                    raise Unsupported(f"more memory is needed than MAX_BOXES = {MAX_BOXES}", start)
             elif kind == 2:
-                what, raw = "text", value
-                value = texts.get(raw)
-                if value is None:
-                    value, pos = json_string(data, start, pos)
-                    if len(raw) < 24 and len(texts) < 1 << 12 and pos == start + len(raw):
-                        texts[raw] = value
-            elif kind == 3:
-                value = json_number(value, python, start)
+                what, (value, pos) = "text", json_string(data, start, pos)
             else:
-                value = JSON_WORDS[value] if value in JSON_WORDS else float(value)
+                value = json_number(value, python, start)
             if token is not None:
                 send(start)
                 if naming:
@@ -2172,12 +2163,13 @@ def json_string(data: bytes, start: int, pos: int) -> "Tuple[str, int]":
     return text, pos + 1
 
 
-def json_number(text: bytes, python: bool, start: int) -> "float":
-    digits = text.lstrip(b"-")
-    if digits.isdigit() and (python or len(text) <= 20 and text != b"-0"):
-        if len(digits) > MAX_DIGITS:
-            raise FormatError(f"an integer of {len(digits)} digits; MAX_DIGITS = {MAX_DIGITS}",
-                              start)
+def json_number(text: bytes, python: bool, start: int) -> Any:
+    """Return the value of a number or a word."""
+    if text in JSON_WORDS:
+        return JSON_WORDS[text]
+    if text.lstrip(b"-").isdigit() and (python or len(text) <= 20 and text != b"-0"):
+        if len(text) > MAX_DIGITS:
+            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}", start)
         return int(text)
     value = float(text)
     if not python and value in (INFINITY, -INFINITY):
@@ -3100,11 +3092,17 @@ class Plan:
         self.nbytes = self.scales_at + count * ITEMSIZE.get(scale, 1)
 
 
+DEQUANTIZE = '; .dequantize() or convert(cast="float32"), --cast float32'
+
+
 class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
     SCHEMES: Facts = {}  # by the attr: what has scheme_of(attr) -> dict or None, plan(tensor, dict)
+
+    def check(self) -> int:
+        raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
     def _found(self) -> "Tuple[Any, Facts]":
         """Return (what its format registered, the scheme)."""
@@ -5236,7 +5234,7 @@ class Safetensors(Format):
         "__metadata__": ("of the user", {"*": ("of the user", None)}),
         "*": ("entry of a tensor", ENTRY.meanings)})
     USUAL = (rb'"([^"\\\x00-\x1f]*)":\{"dtype":("\w+","shape":\[[\d,]*\]),'
-             rb'"data_offsets":\[(0|[1-9]\d{0,18}),(0|[1-9]\d{0,18})\]\}([,}])')
+             rb'"data_offsets":\[(0|[1-9]\d{0,18}),(0|[1-9]\d{0,18})\]\},?')
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
@@ -5244,12 +5242,12 @@ class Safetensors(Format):
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
         base = 8 + nbytes
-        if base > cursor.end:
-            raise cursor.error("header_size %d runs past the end of the file, %d bytes left" % (
-                nbytes, cursor.end - 8), "header_size", 0)
-        if nbytes > self.MAX_HEADER_BYTES:
-            raise cursor.error("header_size %d is over MAX_HEADER_BYTES = %d" % (
-                nbytes, self.MAX_HEADER_BYTES), "header_size", 0, kind=Unsupported)
+        for most, what, error in (
+                (cursor.end - 8, "runs past the end of the file, bytes left:", FormatError),
+                (self.MAX_HEADER_BYTES, "is over MAX_HEADER_BYTES =", Unsupported)):
+            if nbytes > most:
+                raise cursor.error(f"header_size {nbytes} {what} {most}", "header_size", 0,
+                                   kind=error)
         data = cursor.source.read(8, nbytes)
         if data[:1] != b"{":
             raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", "header", 8)
@@ -5262,28 +5260,24 @@ class Safetensors(Format):
             if cursor.trace is not None and end < base:
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
-        attrs, metadata = Map(), Map()  # type: Any, Any
-        if "__metadata__" in top:
-            metadata = self._metadata(cursor, top.pop("__metadata__"), attrs)
+        given = top.pop("__metadata__", MISSING)
+        attrs = Map([("empty_metadata", True)] if given == {} else [])
+        metadata = self._metadata(cursor, given)
         rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
         tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
             self._check_places(cursor, base, list(tensors.values()))
         return attrs, metadata, tensors
 
-    def _metadata(self, cursor: Cursor, given: Any, attrs: Facts) -> Facts:
+    def _metadata(self, cursor: Cursor, given: Any) -> Facts:
         if given is None:
             cursor.remark("__metadata__ is null, read as absent", 8)
-            return Map()
-        if type(given) is not Map:
-            what = f"it is {show(given)}, expected an object of texts"
-            raise cursor.error(what, "__metadata__")
-        for key, value in given.items():
-            if type(value) is not str:
-                raise cursor.error(f"the value of {show(key)} is not text",
-                                   join_path("__metadata__", key))
-        attrs.update({} if given else {"empty_metadata": True})
-        return given
+        elif given is not MISSING and type(given) is not Map:
+            raise cursor.error(f"it is {show(given)}, not an object of texts", "__metadata__")
+        metadata: Facts = given if type(given) is Map else Map()
+        for key in [key for key, value in metadata.items() if type(value) is not str]:
+            raise cursor.error(f"{show(key)} is not text", join_path("__metadata__", key))
+        return metadata
 
     def _row(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
         """Return the row for admit(); None if verify notes a fault."""
@@ -5293,15 +5287,14 @@ class Safetensors(Format):
         if wrong is None:
             code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
             _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-            size, most = 1, 1
+            size = 1
             for n in shape:
-                size *= n if most >> 64 == 0 else 1
-                most = max(most, size)
+                size *= 1 if size >> 64 else n  # what is too large stays so
             need = "%s %s needs %d bits" % (code, show(shape), size * bits)
             wrong = ([(field, why) for field, why, broken in (
                 ("data_offsets", f"they end before they start: {start} to {end}", end < start),
                 ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
-                 max(most, size * bits) >> 64),
+                 max(size, size * bits) >> 64),
                 ("shape", need + ", not whole bytes", size * bits % 8),
                 ("data_offsets", f"{end - start} bytes stored, {need}",
                  bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
@@ -5315,38 +5308,37 @@ class Safetensors(Format):
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
         stored = Storage(cursor.source, end - start, None, "<", "raw", why, "st_dtype")
-        attrs = () if dtype else code
-        return name, dtype or None, tuple(shape), stored, base + start, attrs, Tensor
+        return (name, dtype or None, tuple(shape), stored, base + start, () if dtype else code,
+                Tensor)
 
     def _usual_rows(self, cursor: Cursor, data: bytes, base: int) -> Any:
         """Return (top, rows) of a header as the official library writes it, else Nones.
 
-        USUAL is one entry. Every byte behind __metadata__ is in a match, or none is used.
+        USUAL is one entry. One must follow the other, from __metadata__ to the last bracket.
         """
         import re
         usual, known, rows = re.compile(self.USUAL), {}, []  # type: Any, Any, Any
-        found, end = usual.findall(data), len(data.rstrip(b" "))
-        at = end - sum([sum([len(part) for part in parts[:4]]) + 33 for parts in found])
-        ends = b"".join([parts[4] for parts in found])
-        if (not found or usual.search(data).start() != at or b'"__metadata__":{"dtype"' in data
-                or ends != b"," * (len(ends) - 1) + b"}"):
-            return None, None
+        first = usual.search(data)
         try:
+            at = first.start() if first else 0
             top = json_read(data[:at - 1] + b"}")[0] if at > 1 else Map()
-            if list(top) != ["__metadata__"][:at - 1] or data[at - 1:at] not in (b"{", b","):
-                return None, None
-            for name, fields, start, end, _ in found:
-                nbytes = int(end) - int(start)
+            for found in usual.finditer(data, at):
+                if found.start() != at or data[at - 1] not in b"{,":
+                    return None, None
+                name, fields, start, end = found.groups()
+                nbytes, at = int(end) - int(start), found.end()
                 row = known.get((fields, nbytes))
                 if row is None:
                     entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
                     row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], 0)
                 rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
-                if len(known) > 100 + len(rows) // 8:  # nearly all differ
-                    return None, None
-        except ValueError:  # the usual reader says what is wrong
-            return None, None
-        return top, rows
+                if name == b"__metadata__" or len(known) > 100 + len(rows) // 8:
+                    return None, None  # or nearly all differ
+            if data[at - 1:].rstrip(b" ") == b"}}" and not set(top) - {"__metadata__"}:
+                return top, rows
+        except ValueError:
+            pass  # the usual reader says what is wrong
+        return None, None
 
     def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -5427,6 +5419,20 @@ FORMATS: "Tuple[Format, ...]" = (
     Safetensors(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
+# <tools>
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+# </tools>
 
 
 def find_format(name: str) -> "Format":
@@ -5447,8 +5453,11 @@ def kind_of(source: Any, name: Any) -> "Format":
                 return kind
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
-    if head[:8] == b"version ":
-        what += "; a Git LFS pointer, fetch the file itself"
+    # <tools>
+    found = [text for start, word, text in NOT_OURS
+             if head[:len(start)] == start and word in head.lower()]
+    what += "; it looks like " + found[0] if found else ""
+    # </tools>
     left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
         what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
@@ -6190,6 +6199,7 @@ class Summary:
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
+        self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.renamed: Any = []  # (old, new)
         self.nbytes = 0  # of the target
 
@@ -6199,30 +6209,35 @@ class Summary:
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
         lines += [f"left behind: {', '.join(self.left_behind)}"] * bool(self.left_behind)
+        lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
 def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False, **options: Any) -> Summary:
+            only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
+            **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    `options` and memory: as in save().
+    metadata="text": numbers in metadata as text where the target holds text only. `options` and
+    memory: as in save().
     """
     if isinstance(source, File):
         kind = target_format(format, target, None)
-        return _convert(source, target, kind, cast, only, dense, drop, options)
+        return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
     with load(source) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
-                       **options)
+                       metadata=metadata, **options)
 
 
 def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
-             drop: bool, options: Facts, watch: Any = None) -> Summary:
+             drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
+    if numbers not in (None, "text"):
+        raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
     cast = {} if cast is None else cast
     for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
@@ -6237,6 +6252,13 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     attrs = file.attrs if kind is origin else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
     for key, why in kind.misfit_metadata(metadata, facts):
+        text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
+        if text is not None and not kind.misfit_metadata({key: text}, facts):
+            if numbers:
+                metadata[key] = text
+                summary.as_text.append(key)
+                continue
+            why += "; metadata='text' (--metadata text) writes it as text"
         summary.dropped.append(f"metadata {show(key)} ({why})")
         del metadata[key]
     if kind is not origin:  # content must not get lost; what is mechanics may
@@ -6381,10 +6403,14 @@ def print_listing(file: File, path: str, args: Any) -> None:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].start}[args.sort])
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
-    rows += [(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
-              show(item.shape), plain(name)) for name, item in items[:args.limit]]
-    if len(rows) <= len(items):
-        rows.append(("", "", "", "", f"{len(items) + 1 - len(rows)} more", ""))
+    shown = items[:args.limit]
+    for name, item in shown:
+        rows.append((item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
+                     show(item.shape), plain(name)))
+        if item.scheme is not None:
+            rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
+    if len(shown) < len(items):
+        rows.append(("", "", "", "", f"{len(items) - len(shown)} more", ""))
     nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
     rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
     print()
@@ -6682,8 +6708,9 @@ def show_convert(args: Any) -> None:
         old, name, target = find_format(file.format), plain(args.source), plain(args.target)
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                               options, progress if sys.stderr.isatty() else None)
+            summary = _convert(
+                file, args.target, kind, cast, args.only, args.dense, args.drop, args.metadata,
+                options, progress if sys.stderr.isatty() else None)
         except (ValueError, TypeError) as error:
             hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
             raise ValueError(f"{error}\n  {hint}\nnothing written")
@@ -6805,6 +6832,7 @@ def make_parser(wanted: str) -> Any:
             option("--only", "name or shell pattern", action="append", metavar="NAME"),
             option("--dense", "write sparse tensors with their zeros"),
             option("--drop", "leave out what has no place"),
+            option("--metadata", "text: numbers as text where only that fits", choices=["text"]),
             option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
     command(show_formats)
     command(show_demo, option("folder", nargs="?"))
@@ -7036,7 +7064,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
     for kind in without:
         text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
-    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without])
+    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
     text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
