@@ -2159,7 +2159,7 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
 
 class SaveTest(TestCase):
     def test_refusals(self):
-        for kind, tensors, options, words in REFUSED:
+        for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
                 text = self.refuses(words, tensorfmt.save, stream, tensors, format=kind, **options)
@@ -2206,6 +2206,8 @@ class SaveTest(TestCase):
                 ("tensorbuffers", [("int8", ((1 << 32) - 5,)), ("int8", (1,))], [
                     ("int8", ((1 << 32) - 4,)), ("int8", (1,))]),
                 ("primitiv", [("float32", ((1 << 30) - 1,))], [("float32", (1 << 30,))])):
+            if kind not in FORMATS:
+                continue
             write = tensorfmt.find_format(kind).write
             write(huge(*fine), {}, {}, {})
             self.refuses(["t%d" % (len(wrong) - 1)], write, huge(*wrong), {}, {}, {})
@@ -2271,6 +2273,8 @@ class SaveTest(TestCase):
                 ("safetensors", {"a": "", "\u00e9": "x\0\u2028\"\\\n"}, {}),
                 ("tensorbuffers", {"model": ""}, {}), ("tensorbuffers", {"model": "m"}, {}),
                 ("primitiv", {"n": (1 << 32) - 1, "x": 0.25, "y": -INF}, {"kind": "optimizer"})):
+            if kind not in FORMATS:
+                continue
             pairs = tensorfmt.Map(sorted(metadata.items()))
             file = load(dumps({}, format=kind, metadata=pairs, **options))
             self.assertSame(file.metadata, metadata, kind)
@@ -3622,7 +3626,7 @@ class VerifyTest(TestCase):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
         between = spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
-        for data, row, count in (
+        for data, row, count in ((
                 (shared + b"x", ("note", "padding"), 1), (between, ("note", "padding"), 1),
                 (dumps({"a": [1.0]}, format="ztensor").replace(bytes(56), b"x" * 56),
                  ("note", "padding"), 1),
@@ -3633,11 +3637,11 @@ class VerifyTest(TestCase):
                  ("note", "upstream"), 1),
                 (spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
                 (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
-                (golden("v028_plain.safetensors"), ("note", "canonical"), 1),
-                (safetensors("{}\n", b""), ("note", "padding"), 1),
                 (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
                 (golden("custom_fields.zt"), ("-", "checksums"), 1),
-                (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1)):
+                (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1))
+                + (((golden("v028_plain.safetensors"), ("note", "canonical"), 1),
+                    (safetensors("{}\n", b""), ("note", "padding"), 1)) if CPYTHON else ())):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
