@@ -18,7 +18,7 @@
 # NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
 # DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-"""Read, write and explain five tensor file formats: one file, standard library only.
+"""Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
 
 .mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
 
@@ -41,6 +41,7 @@ Contents (the banners of the rooms below; search for a number)
     [5c] MessagePack       msgpack_loads, msgpack_dumps
     [5d] FlatBuffers       FlatTable, FlatBuilder
     [5e] zstd              through whichever module is there
+    [5f] JSON              RFC 8259, with the offset of every token
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] sparse            stored elements and where they are
     [6c] quantized         few bits for each value, times a scale
@@ -50,6 +51,7 @@ Contents (the banners of the rooms below; search for a number)
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
+    [7f] safetensors       the bridge: JSON header + data
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
     [9b] verify            checksums, padding, canonical form
@@ -469,6 +471,10 @@ def cast_is_exact(old: str, new: str) -> bool:
 
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    # <quantized>
+    if dtype == "qfloat":
+        return DEQUANTIZE
+    # </quantized>
     if dtype not in ITEMSIZE:
         return ""
     exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
@@ -868,6 +874,14 @@ class Cursor(Reader):
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
+    def read_json(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
+                  **rules: Any) -> Any:
+        """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
+        token = None if self.trace is None else CborFields(
+            self.trace, offset, "", meaning, level, name)
+        value, end = json_read(data, offset, name, token=token, **rules)
+        return value, offset + end
+
 
 # -- [5a] checksums ------------------------------------------------------------------------------
 
@@ -1218,8 +1232,9 @@ def cbor_short_text(data: bytes) -> str:
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
-    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
-        self.trace, self.base, self.level = trace, base, level
+    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int,
+                 root: str = "item") -> None:
+        self.trace, self.base, self.level, self.root = trace, base, level, root
         self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
         self.rows: Any = []  # an open plain list: itself, its items from the .first on
@@ -1232,7 +1247,7 @@ class CborFields:
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
         self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
-        return self.join(depth, key) or "item"
+        return self.join(depth, key) or self.root
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
         self.starts.append(start)
@@ -1254,7 +1269,8 @@ class CborFields:
         self.flush()
         if kind == "break":
             owner = self.owner(depth - 1, path)
-            self.trace.end(self.base + start, stop - start, path or "item", depth - 1, owner)
+            if start < stop:
+                self.trace.end(self.base + start, stop - start, path or self.root, depth - 1, owner)
             return
         path = self.join(depth, key)
         if items is not None:  # else an item has the meaning of its container
@@ -1277,7 +1293,7 @@ class CborFields:
         for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows, self.first - 1):
             path = join_path(rows[0][3], i) if path is None else path
             if begin < end:  # else the head was shown
-                self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
+                self.trace.add(self.base + begin, end - begin, path or self.root, value, doc, depth,
                                "structure", lead, self.owner(depth, path))
 
     def owner(self, depth: int, path: str) -> "Optional[str]":
@@ -2066,6 +2082,151 @@ class Zstd:
 
 
 ENCODINGS["zstd"] = Zstd()
+
+
+# -- [5f] JSON -----------------------------------------------------------------------------------
+
+JSON_TOKEN = (rb'[ \t\r\n]*(?:([{}\[\]:,])|("[^"\\\x00-\x1f]*"?)|'
+              rb"(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null%s))?")
+JSON_ESCAPES = rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*){1,99}'  # more: much memory
+JSON_WORDS = {b"true": True, b"false": False, b"null": None}
+MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
+
+
+def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
+              python: bool = False, keep: Any = None, token: Any = None) -> Any:
+    """Return (value, position behind it) of JSON in UTF-8 (RFC 8259); only blanks may follow.
+
+    At most `depth` arrays and objects are open at once; a key twice is an error. Numbers are as in
+    serde_json: -0 and integers of over 20 digits are floats, what float64 cannot hold is an error;
+    or with `python` as in its json: any integer, NaN, Infinity. keep(containers around, key), if
+    given, tells which arrays and objects in an object are wanted; others are checked, and None.
+    `name` is the field of errors. `token` is as in cbor_read; one ends where the next begins.
+    """
+    if BOARD:
+        raise Unsupported("JSON is not read on boards", base, name)
+    import re
+    scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
+    values = b'{["-0123456789tfn' + (b"NI" if python else b"")  # how a value begins
+    box, stack, keyed, skip = [], [], False, False  # type: Any, Any, bool, bool
+    allowed, pos, start, key, value = values, 0, 0, MISSING, None  # type: bytes, int, int, Any, Any
+    late: Any = []  # arguments for token(), without the stop
+    room = MAX_BOXES + 10 * len(data)  # bytes of memory for arrays and objects
+
+    def send(stop: int) -> None:
+        while late:
+            first, *args = late.pop(0)
+            token(stop if args[1] == "break" else first, stop, *args)
+    try:
+        data.decode()
+        while True:
+            found: Any = scan(data, pos)
+            kind = found.lastindex or 0  # 1 bracket, colon or comma, 2 text, 3 number, 4 word
+            end, (start, pos) = pos, found.span(kind)
+            start = start if kind else pos
+            if start == len(data) and not allowed:
+                send(end)
+                return box[0], end
+            if not kind or data[start] not in allowed:
+                wanted = "a value" if len(allowed) > 3 else allowed.decode() or "nothing"
+                here = show(data[start:start + 9]) if start < len(data) else "the end"
+                raise FormatError(f"{here}, expected {wanted}", start)
+            mark = data[start]
+            if kind == 1 and mark in b":,":
+                allowed = b'"' if keyed and mark == 44 else values
+                continue
+            if kind == 1 and mark in b"]}":
+                if late and not box:
+                    late[0][3] = 0  # so many items
+                if token is not None and not keyed:
+                    late.append((start, len(stack), "break", None, None))
+                box, keyed, skip = stack.pop()
+                allowed = (b",}" if keyed else b",]") if stack else b""
+                continue
+            naming = keyed and 34 in allowed and len(allowed) < 3  # a key comes
+            what, value = "number", data[start:pos]
+            if kind == 1:
+                what, value = ("map", Map()) if mark == 123 else ("array", [])
+                room -= 0 if skip else 280 if mark == 123 else 120  # what CPython takes, in bytes
+                if len(stack) >= depth:
+                    raise FormatError(f"nested deeper than {depth}", start)
+                if room < 0:
+                    raise Unsupported(f"more memory is needed than MAX_BOXES = {MAX_BOXES}", start)
+            elif kind == 2:
+                what, (value, pos) = "text", json_string(data, start, pos)
+            else:
+                value = json_number(value, python, start)
+            if token is not None:
+                send(start)
+                if naming:
+                    token(start, pos, len(stack), "key", value, None)
+                else:
+                    late.append([start, len(stack), what, -1 if kind == 1 else value,
+                                 key if keyed else len(box)])
+            if naming:
+                if value in box:
+                    raise FormatError(f"key {show(value)} twice", start)
+                key, allowed = value, b":"
+                continue
+            hide = skip or keyed and kind == 1 and keep is not None and not keep(len(stack), key)
+            if keyed:
+                box[key] = None if hide else value
+            else:
+                box.append(None if hide else value)
+            if kind == 1:
+                stack.append((box, keyed, skip))
+                box, keyed, skip = value, mark == 123, hide
+                allowed = b'"}' if keyed else values + b"]"
+            else:
+                allowed = (b",}" if keyed else b",]") if stack else b""
+    except UnicodeDecodeError as error:
+        what, at, broken = "text is not UTF-8", error.start, FormatError
+    except FormatError as caught:
+        what, at, broken = caught.what, caught.offset or 0, type(caught)
+    if token is not None:
+        send(at)
+        token.path(len(stack), MISSING)
+    raise broken("JSON: " + what, base + at, name)
+
+
+def json_string(data: bytes, start: int, pos: int) -> "Tuple[str, int]":
+    """Return (text, position behind it) of a string; its bytes up to pos have no escape."""
+    if pos - start > 1 and data[pos - 1] == 34:
+        return data[start + 1:pos - 1].decode(), pos
+    import json
+    import re
+    found: Any = True
+    while found:
+        found = re.compile(JSON_ESCAPES).match(data, pos)
+        pos = found.end() if found else pos
+    if data[pos:pos + 1] != b'"':
+        raise FormatError("a string that does not end, or holds what must be escaped", start)
+    text = json.loads(data[start:pos + 1].decode())
+    if not is_text(text):
+        raise FormatError(f"{show(text)} is not Unicode text (a lone surrogate)", start)
+    return text, pos + 1
+
+
+def json_number(text: bytes, python: bool, start: int) -> Any:
+    """Return the value of a number or a word."""
+    if text in JSON_WORDS:
+        return JSON_WORDS[text]
+    if text.lstrip(b"-").isdigit() and (python or len(text) <= 20 and text != b"-0"):
+        if len(text) > MAX_DIGITS:
+            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}", start)
+        return int(text)
+    value = float(text)
+    if not python and value in (INFINITY, -INFINITY):
+        raise FormatError("a number beyond float64", start)
+    return value
+
+
+# <save>
+def json_text(value: Any) -> str:
+    """Return a value as JSON without blanks, in the order of its dicts."""
+    from json import dumps
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))
+# </save>
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -2973,11 +3134,17 @@ class Plan:
         self.nbytes = self.scales_at + count * ITEMSIZE.get(scale, 1)
 
 
+DEQUANTIZE = '; .dequantize() or convert(cast="float32"), --cast float32'
+
+
 class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
     SCHEMES: Facts = {}  # by the attr: what has scheme_of(attr) -> dict or None, plan(tensor, dict)
+
+    def check(self) -> int:
+        raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
     def _found(self) -> "Tuple[Any, Facts]":
         """Return (what its format registered, the scheme)."""
@@ -3119,6 +3286,7 @@ class Format:
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
     MARKED = True  # every file begins with one of the MAGICS
+    BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: Any = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -5065,6 +5233,223 @@ class TensorBuffers(Format):
                            (3, "offset", flat.scalars("Q", inputs), None), (1, "b", code, 0)))
 
 
+# -- [7f] safetensors ----------------------------------------------------------------------------
+
+ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
+    "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8: F8_E4M3FNUZ:8: "
+    "F8_E8M0:8: F8_E4M3:8: F8_E5M2:8: I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: "
+    "BOOL:8:bool").split()]
+
+
+class Safetensors(Format):
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
+
+    0      header_size u64 = n, little-endian; there is no magic
+    8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
+           data_offsets [start, end)}; behind it spaces, to a multiple of 8
+    8 + n  the data, without gap or overlap, nothing behind them; data_offsets count from here
+
+    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
+    errors here, as in every official reader. Tensors of a type without a name here are listed.
+    """
+
+    NAME = FAMILY = TITLE = "safetensors"
+    HOLDS = "metadata: text to text"
+    SUFFIXES = (".safetensors",)
+    MARKED = BOARDS = False
+    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    OPTIONS = {"sort": "True: by type, then name; False: as given",
+               "empty_metadata": "True: an empty __metadata__ is written, too"}
+    FILE_ATTRS = ("empty_metadata",)
+    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    CHECKS = ("index", "sizes", "bounds")
+    MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
+    MAX_OPEN = 127  # arrays and objects
+    HEADER = Record(("header_size", "Q", "bytes of JSON"))
+    ENTRY = MapRows(
+        ("dtype", "text", True, "type of the elements"), ("shape", "numbers", True, "dimensions"),
+        ("data_offsets", "range", True, "bytes behind the header, [start, end)"),
+        other="unknown, ignored")
+    MEANING = ("metadata, tensors by name", {
+        "__metadata__": ("of the user", {"*": ("of the user", None)}),
+        "*": ("entry of a tensor", ENTRY.meanings)})
+    USUAL = (rb'"([^"\\\x00-\x1f]*)":\{"dtype":("\w+","shape":\[[\d,]*\]),'
+             rb'"data_offsets":\[(0|[1-9]\d{0,18}),(0|[1-9]\d{0,18})\]\},?')
+
+    def detect(self, head: bytes) -> bool:
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
+
+    def read(self, cursor: Cursor) -> Any:
+        nbytes, = cursor.record(self.HEADER)
+        base = 8 + nbytes
+        for most, what, error in (
+                (cursor.end - 8, "runs past the end of the file, bytes left:", FormatError),
+                (self.MAX_HEADER_BYTES, "is over MAX_HEADER_BYTES =", Unsupported)):
+            if nbytes > most:
+                raise cursor.error(f"header_size {nbytes} {what} {most}", "header_size", 0,
+                                   kind=error)
+        data = cursor.source.read(8, nbytes)
+        if data[:1] != b"{":
+            raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", "header", 8)
+        top, rows = None, None  # type: Any, Any
+        if FAST and cursor.trace is None:
+            top, rows = self._usual_rows(cursor, data, base)
+        if top is None:
+            top, end = cursor.read_json(data, 8, "header", self.MEANING, 1, depth=self.MAX_OPEN,
+                                        keep=lambda n, key: n < 2 or key in self.ENTRY.keys)
+            if cursor.trace is not None and end < base:
+                odd = "not all 20" if data[end - 8:].strip(b" ") else None
+                cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
+        given = top.pop("__metadata__", MISSING)
+        attrs = Map([("empty_metadata", True)] if given == {} else [])
+        metadata = self._metadata(cursor, given)
+        rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
+        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "data_offsets", "data_offsets"))
+        if not cursor.faults:  # else those that are left have holes between them
+            self._check_places(cursor, base, list(tensors.values()))
+        return attrs, metadata, tensors
+
+    def _metadata(self, cursor: Cursor, given: Any) -> Facts:
+        if given is None:
+            cursor.remark("__metadata__ is null, read as absent", 8)
+        elif given is not MISSING and type(given) is not Map:
+            raise cursor.error(f"it is {show(given)}, not an object of texts", "__metadata__")
+        metadata: Facts = given if type(given) is Map else Map()
+        for key in [key for key, value in metadata.items() if type(value) is not str]:
+            raise cursor.error(f"{show(key)} is not text", join_path("__metadata__", key))
+        return metadata
+
+    def _row(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
+        """Return the row for admit(); None if verify notes a fault."""
+        if cursor.trace is not None:
+            cursor.prefix = cursor.owner = join_path("", name) + "."
+        wrong = self.ENTRY.check(entry)
+        if wrong is None:
+            code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
+            _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+            size = 1
+            for n in shape:
+                size *= 1 if size >> 64 else n  # what is too large stays so
+            need = "%s %s needs %d bits" % (code, show(shape), size * bits)
+            wrong = ([(field, why) for field, why, broken in (
+                ("data_offsets", f"they end before they start: {start} to {end}", end < start),
+                ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
+                 max(size, size * bits) >> 64),
+                ("shape", need + ", not whole bytes", size * bits % 8),
+                ("data_offsets", f"{end - start} bytes stored, {need}",
+                 bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
+        if wrong is not None:
+            cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
+            return None
+        if cursor.trace is not None and len(entry) > 3:
+            key = [key for key in entry if key not in self.ENTRY.keys][0]
+            cursor.remark(f"every reader ignores the key {show(key)} of an entry",
+                          cursor.trace.find(join_path(cursor.prefix[:-1], key)))
+        entry.clear()  # of many entries, only the dict is left
+        why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
+        stored = Storage(cursor.source, end - start, None, "<", "raw", why, "st_dtype")
+        return (name, dtype or None, tuple(shape), stored, base + start, () if dtype else code,
+                Tensor)
+
+    def _usual_rows(self, cursor: Cursor, data: bytes, base: int) -> Any:
+        """Return (top, rows) of a header as the official library writes it, else Nones.
+
+        USUAL is one entry. One must follow the other, from __metadata__ to the last bracket.
+        """
+        import re
+        usual, known, rows = re.compile(self.USUAL), {}, []  # type: Any, Any, Any
+        first = usual.search(data)
+        try:
+            at = first.start() if first else 0
+            top = json_read(data[:at - 1] + b"}")[0] if at > 1 else Map()
+            for found in usual.finditer(data, at):
+                if found.start() != at or data[at - 1] not in b"{,":
+                    return None, None
+                name, fields, start, end = found.groups()
+                nbytes, at = int(end) - int(start), found.end()
+                row = known.get((fields, nbytes))
+                if row is None:
+                    entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
+                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], 0)
+                rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
+                if name == b"__metadata__" or len(known) > 100 + len(rows) // 8:
+                    return None, None  # or nearly all differ
+            if data[at - 1:].rstrip(b" ") == b"}}" and not set(top) - {"__metadata__"}:
+                return top, rows
+        except ValueError:
+            pass  # the usual reader says what is wrong
+        return None, None
+
+    def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
+        """Raise unless the data lie one behind the other, up to the end of the file."""
+        at = base
+        for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
+                                      for i, item in enumerate(tensors)]):
+            if start != at or stop > cursor.end:
+                cursor.prefix = join_path("", tensors[i].name) + "."
+                what = (f"its data begin at {start}, those before end at {at}" if start != at else
+                        f"its data end at {stop}, the file at {cursor.end}")
+                raise cursor.error(what, "data_offsets", None, tensors[i].name, "bounds")
+            at = stop
+        if at < cursor.end:
+            what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
+            raise cursor.error(what, "trailing", at, check="bounds")
+
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        unknown = [item.attrs["st_dtype"] for item in tensors if item.dtype is None]
+        unknown = [code for code in unknown if code not in self.TYPES]
+        if unknown:
+            yield f"safetensors 0.8.0 refuses the whole file: dtype {show(unknown[0])}"
+        odd = [item.name for item in tensors if item.size and item.start % (item.itemsize or 1)]
+        if odd:
+            yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
+
+    def passes(self, tensor: Tensor) -> bool:
+        return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
+
+    # <save>
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
+        return [(key, "safetensors holds text to text") for key, value in metadata.items()
+                if not is_text(key) or not is_text(value)]
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+        problems = self.check_items(items, metadata, options)
+        sort = self.choose("sort", True, options, {})
+        empty = self.choose("empty_metadata", False, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(empty, bool):
+            raise ValueError("sort and empty_metadata are bools")
+        rows = []
+        for name, item in items:
+            code = self.DTYPES.get(str(item.dtype))
+            given = self.own_attrs(item).get("st_dtype", code)
+            if name == "__metadata__":
+                problems.append((name, "the name is that of the metadata"))
+            elif code not in (None, given):
+                problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
+            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
+        self.refuse(problems)
+        if sort:
+            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
+        top: Facts = Map([("__metadata__", metadata)] if metadata or empty else [])
+        at, starts = 0, []
+        for _, name, code, item in rows:
+            starts.append(at)
+            at += item.nbytes
+            top[name] = Map([("dtype", code), ("shape", item.shape),
+                             ("data_offsets", (starts[-1], at))])
+        data = json_text(top).encode()
+        data += b" " * (-len(data) % 8)
+        base = 8 + len(data)
+        if len(data) > self.MAX_HEADER_BYTES:
+            raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
+                len(data), self.MAX_HEADER_BYTES))
+        return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
+                            [base + start for start in starts], base + at)
+    # </save>
+
+
 # -- [8] load and save ---------------------------------------------------------------------------
 
 FORMATS: "Tuple[Format, ...]" = (
@@ -5073,8 +5458,23 @@ FORMATS: "Tuple[Format, ...]" = (
     Primitiv(),
     Burnpack(),
     TensorBuffers(),
+    Safetensors(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
+# <tools>
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+# </tools>
 
 
 def find_format(name: str) -> "Format":
@@ -5133,13 +5533,16 @@ def kind_of(source: Any, name: Any) -> "Format":
     if name is not None:
         return find_format(name)
     for marked in (True, False):  # those whose files need not begin with a mark come last
-        for kind in FORMATS:
+        for kind in reversed(FORMATS):  # 00 01 00 of a header's size is a version elsewhere
             if kind.MARKED == marked and kind.detect(head):
                 return kind
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
-    if not BOARD and head[:8] == b"version ":
-        what += "; a Git LFS pointer, fetch the file itself"
+    # <tools>
+    found = [text for start, word, text in NOT_OURS
+             if head[:len(start)] == start and word in head.lower()]
+    what += "; it looks like " + found[0] if found else ""
+    # </tools>
     left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
         what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
@@ -5896,6 +6299,7 @@ class Summary:
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
+        self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.renamed: Any = []  # (old, new)
         self.nbytes = 0  # of the target
 
@@ -5905,30 +6309,35 @@ class Summary:
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
         lines += [f"left behind: {', '.join(self.left_behind)}"] * bool(self.left_behind)
+        lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
 def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False, **options: Any) -> Summary:
+            only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
+            **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    `options` and memory: as in save().
+    metadata="text": numbers in metadata as text where the target holds text only. `options` and
+    memory: as in save().
     """
     if isinstance(source, File):
         kind = target_format(format, target, None)
-        return _convert(source, target, kind, cast, only, dense, drop, options)
+        return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
     with load(source) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
-                       **options)
+                       metadata=metadata, **options)
 
 
 def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
-             drop: bool, options: Facts, watch: Any = None) -> Summary:
+             drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
+    if numbers not in (None, "text"):
+        raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
     cast = {} if cast is None else cast
     for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
         if dtype not in ITEMSIZE and dtype != "qfloat":
@@ -5944,6 +6353,13 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     attrs = file.attrs if kind is origin else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
     for key, why in kind.misfit_metadata(metadata, facts):
+        text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
+        if text is not None and not kind.misfit_metadata({key: text}, facts):
+            if numbers:
+                metadata[key] = text
+                summary.as_text.append(key)
+                continue
+            why += "; metadata='text' (--metadata text) writes it as text"
         summary.dropped.append(f"metadata {show(key)} ({why})")
         del metadata[key]
     if kind is not origin:  # content must not get lost; what is mechanics may
@@ -6100,10 +6516,14 @@ def print_listing(file: File, path: str, args: Any) -> None:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].start}[args.sort])
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
-    rows += [(item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
-              show(item.shape), plain(name)) for name, item in items[:args.limit]]
-    if len(rows) <= len(items):
-        rows.append(("", "", "", "", f"{len(items) + 1 - len(rows)} more", ""))
+    shown = items[:args.limit]
+    for name, item in shown:
+        rows.append((item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
+                     show(item.shape), plain(name)))
+        if item.scheme is not None:
+            rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
+    if len(shown) < len(items):
+        rows.append(("", "", "", "", f"{len(items) - len(shown)} more", ""))
     nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
     rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
     print()
@@ -6404,8 +6824,9 @@ def show_convert(args: Any) -> None:
         old, name, target = file.kind, plain(args.source), plain(args.target)
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                               options, progress if sys.stderr.isatty() else None)
+            summary = _convert(
+                file, args.target, kind, cast, args.only, args.dense, args.drop, args.metadata,
+                options, progress if sys.stderr.isatty() else None)
         except (ValueError, TypeError) as error:
             hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
             raise ValueError(f"{error}\n  {hint}\nnothing written")
@@ -6529,6 +6950,7 @@ def make_parser(wanted: str) -> Any:
             option("--only", "name or shell pattern", action="append", metavar="NAME"),
             option("--dense", "write sparse tensors with their zeros"),
             option("--drop", "leave out what has no place"),
+            option("--metadata", "text: numbers as text where only that fits", choices=["text"]),
             option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
     command(show_formats)
     command(show_demo, option("folder", nargs="?"))
@@ -6730,7 +7152,8 @@ def show_vendor(args: Any) -> None:
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    kept = [kind for kind in FORMATS if kind.NAME in names or not names]
+    kept = [kind for kind in FORMATS if kind.NAME in names or not names and (
+        kind.BOARDS or not args.board)]
     later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
     optional = list(OPTIONAL) + later
     for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
@@ -6764,7 +7187,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
     for kind in without:
         text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
-    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without])
+    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
     text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)

@@ -14,10 +14,11 @@ sys.path.insert(0, os.path.dirname(HERE))
 import tensorfmt
 
 FORMATS = [kind.NAME for kind in tensorfmt.FORMATS]
+BOARDS = [kind.NAME for kind in tensorfmt.FORMATS if kind.BOARDS]
 ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
     ("one format, load only", ["--load-only"], FORMATS, (2000, 32, None)),
     ("one format, load and save", ["--no-tools"], FORMATS, (2700, None, None)),
-    ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, None, 70)),
+    ("one format, load only, for boards", ["--load-only", "--board"], BOARDS, (None, None, 70)),
     ("all formats, load and save, for boards", ["--no-tools", "--board"], [None],
      (None, 64, None)))
 READ = """import sys
