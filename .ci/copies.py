@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import tensorfmt
 
-FORMATS = [kind.NAME for kind in tensorfmt.FORMATS]
+FORMATS = [kind.NAME for kind in tensorfmt.FORMATS if kind.BOARDS]
 ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
     ("one format, load only", ["--load-only"], FORMATS, (2000, 32, None)),
     ("one format, load and save", ["--no-tools"], FORMATS, (2700, None, None)),
