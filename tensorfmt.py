@@ -52,6 +52,7 @@ Contents (the banners of the rooms below; search for a number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
+    [7g] burnrecord        one MessagePack map, read only
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
     [9b] verify            checksums, padding, canonical form
@@ -123,7 +124,7 @@ else:
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
-LEFT_OUT: Any = ()  # (name, magics) of formats that are not in a copy
+LEFT_OUT: Any = ()  # formats left out: name, magics
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -2247,6 +2248,8 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
         elif n != 1:
             dims.append(n)
             steps.append(stride)
+    if [1 for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
     nbytes = itemsize * count_elements(dims)
     if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
         yield from pieces(view[first:first + nbytes], BLOCK)
@@ -2336,6 +2339,7 @@ class Tensor:
     components: Any = None  # of a sparse tensor, see [6b]
     own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
+    GAP = 0  # bytes in front of each element that are not of the tensor
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -3304,6 +3308,9 @@ class Format:
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
+    CODED = "zstd blob"  # what verify() decodes
+    WRITES = True  # save() writes it
+    NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
     def __repr__(self) -> str:
         return f"<format {self.NAME}>"
@@ -3364,6 +3371,9 @@ class Format:
         return name
 
     # <save>
+    def check_options(self, options: Any) -> None:
+        check_options(options, self.OPTIONS, f"saving {self.NAME}")
+
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         """Check everything, then return an iterator over the bytes of the file."""
         raise NotImplementedError
@@ -4637,11 +4647,11 @@ class Burnpack(Format):
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
     MAGICS = (b"NRUB", b"BURN")
-    DTYPES = {  # name here -> in the CBOR; others: _dtype()
+    DTYPES = {  # name here -> in the CBOR; others: dtype_of()
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    KNOWN: Facts = dict([(code, (name, (), None, None))  # what _dtype() returns
+    KNOWN: Facts = dict([(code, (name, (), None, None))  # what dtype_of() returns
                            for name, code in DTYPES.items() if isinstance(code, str)])
     KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19 and 0.20
     KNOWN["Flex32"] = "float32", ("burn_dtype", "Flex32"), None, None
@@ -4740,7 +4750,7 @@ class Burnpack(Format):
             cursor.prefix = cursor.owner = join_path("tensors", name) + "."
         wrong = self.ENTRY.check(entry)
         if wrong is None:
-            dtype, attrs, why, wrong = self._dtype(entry["dtype"])
+            dtype, attrs, why, wrong = self.dtype_of(entry["dtype"])
             start, end = entry["data_offsets"]
             if wrong is None and end < start:
                 wrong = "data_offsets", f"data_offsets end before they start: {start} to {end}"
@@ -4798,15 +4808,16 @@ class Burnpack(Format):
             raise ValueError("the dtype is a map, which tensors must not share")
         return dtype, shape, stored, attrs
 
-    def _dtype(self, code: Any) -> Any:
+    @classmethod
+    def dtype_of(cls, code: Any) -> Any:
         """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
-        if type(code) is str and code in self.KNOWN:
-            return self.KNOWN[code]
+        if type(code) is str and code in cls.KNOWN:
+            return cls.KNOWN[code]
         attrs = ("burn_dtype", code)
         one = isinstance(code, dict) and len(code) == 1
         kind, value = list(code.items())[0] if one else (None, None)
-        if kind == "Bool" and type(value) is str and value in self.BOOLS:
-            return self.BOOLS[value], () if value == "Native" else attrs, None, None
+        if kind == "Bool" and type(value) is str and value in cls.BOOLS:
+            return cls.BOOLS[value], () if value == "Native" else attrs, None, None
         if kind == "QFloat":
             return "qfloat", attrs, None, None if isinstance(value, dict) else (
                 "dtype", "dtype: the scheme of QFloat is not a map")
@@ -4870,8 +4881,12 @@ class Burnpack(Format):
     # </tools>
 
     def passes(self, tensor: Tensor) -> bool:
-        return (tensor.format in (None, self.NAME) and tensor.dtype in (None, "qfloat")
-                and "burn_dtype" in tensor.attrs)
+        return tensor.dtype in (None, "qfloat") and "burn_dtype" in self.own_attrs(tensor)
+
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
+            return tensor.attrs_without(("id",))
+        return super().own_attrs(tensor)
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         return [(key, "Burnpack holds text to text") for key, value in metadata.items()
@@ -4892,7 +4907,7 @@ class Burnpack(Format):
             code, param_id = own.get("burn_dtype"), own.get("param_id")
             if code is None:
                 code = self.DTYPES.get(str(item.dtype))
-            elif item.dtype not in (None, self._dtype(code)[0]):
+            elif item.dtype not in (None, self.dtype_of(code)[0]):
                 problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
             if param_id is not None and not all_u64([param_id]):
                 problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
@@ -5447,6 +5462,354 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
+# -- [7g] burnrecord -----------------------------------------------------------------------------
+
+
+class Spaced(Tensor):
+    """The floats of a MessagePack array: each big-endian, behind a head of one byte."""
+
+    __slots__ = ()
+    GAP = 1
+
+    def ranges(self) -> Any:
+        return [(self.start - 1, self.size * ((self.itemsize or 0) + 1), self.name)]
+
+
+class Integers:
+    """The codec of a MessagePack array of integers or bools; of floats they are the bits."""
+
+    def __init__(self, dtype: str) -> None:
+        self.code = "H" if "float" in dtype else STRUCT_CODE[dtype]
+
+    def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
+        values = [row[2] for row in each_head(source, offset, offset + nbytes)]
+        for part in pieces(values, PART):
+            yield pack(f"<{len(part)}{self.code}", *part)
+
+
+ENCODINGS.update([(f"[{dtype}]", Integers(dtype)) for dtype in (
+    "bool", "float16", "bfloat16", "int64", "int32", "int16")])
+
+
+def each_head(source: Any, start: int, stop: int) -> Chunks:
+    """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
+    data, at = source.read(start, stop - start), 0
+    while at < len(data):
+        kind, value, end = msgpack_head(data, at, len(data))
+        if kind == "float":
+            kind = "float32" if end - at == 5 else "float64"
+        yield start + at, kind, value, start + end
+        at = end
+
+
+class RecordReader(Cursor):
+    """Reads a record as maps, lists and values.
+
+    Bytes become (offset, nbytes), lists of numbers in `shape` and `value` become
+    (kind, start, stop, count, least, most): none of them is kept.
+    """
+
+    MAX_TREE = 4 << 20  # bytes of memory for all that, besides 8 for each of the file
+    COSTS = {"map": 200, "array": 100, "bin": 100, "ext": 100}
+    DOCS = {"id": "Burn's own id of it", "param": "the tensor", "bytes": "the elements",
+            "shape": "dimensions", "dtype": "type of the elements", "value": "the elements"}
+    SAME = dict([(key, key) for key in DOCS])
+    scalars: Any = ()
+    metadata: Facts = {}
+
+    def spend(self, nbytes: int) -> None:
+        self.room -= nbytes
+        if self.room < 0:
+            raise Unsupported("its index needs more memory than MAX_TREE = %d and 8 times the file"
+                              % self.MAX_TREE, self.pos)
+
+    def next_item(self) -> "Tuple[str, Any]":
+        """Return (kind, value) of what comes next; of an array or a map, its length."""
+        at, start = self.peek(9), self.pos
+        try:
+            kind, value, end = msgpack_head(self.data, at, len(self.data))
+        except FormatError as error:
+            raise FormatError(error.what, start)
+        self.pos += end - at
+        size = 0
+        if kind in ("str", "bin", "ext", "array", "map"):
+            size = value * (2 if kind == "map" else 1) + (kind == "ext")
+        if size > self.end - self.pos:
+            left = count_of(self.end - self.pos, "byte")
+            raise FormatError(f"{kind} of {value}, {left} left", start)
+        self.spend(self.COSTS.get(kind, 0))
+        if kind == "str":
+            value = decode_text(self.next_bytes(size, ""))
+            if value is None:
+                raise FormatError("text is not UTF-8", start)
+            if value in self.SAME:
+                return kind, self.SAME[value]
+            self.spend(60)
+        elif kind in ("bin", "ext"):
+            value = (self.pos, value) if kind == "bin" else (self.pos,)
+            self.pos += size
+        return kind, value
+
+    def tree(self) -> Any:
+        """Return the map that the file is; an error is named by all keys around it."""
+        box, left, stack, keys, path = [], 1, [], [0], ""  # type: Any, int, Any, Any, str
+        self.room = self.MAX_TREE + 8 * self.end
+        self.odd: Any = {}  # by id of a list: the first item that is not a number as the others
+        try:
+            while left:
+                start, keys[-1] = self.pos, len(box)
+                if type(box) is Map:
+                    keys[-1] = MISSING
+                    kind, key = self.next_item()
+                    if kind != "str" or key in box:
+                        what = f"{show(key)} twice" if kind == "str" else f"of the type {kind}"
+                        raise FormatError("key " + what, start)
+                    keys[-1] = key
+                at = self.pos
+                kind, value = self.next_item()
+                size, behind = 0, value[0] if type(value) is tuple else self.pos
+                shown = None if type(value) is tuple else value
+                if kind == "map" or kind == "array":
+                    if len(stack) >= MAX_DEPTH:
+                        raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", at)
+                    size, value = value, Map() if kind == "map" else []
+                    if kind == "array" and keys[-1] in ("shape", "value"):
+                        found = self.scan(size)
+                        if type(found) is tuple:
+                            size, value = 0, found
+                        self.odd[id(value)] = found
+                    if keys[-1] == "shape" and type(value) is tuple:
+                        behind, shown = self.pos, self.numbers(value)
+                name = ""
+                if self.trace is not None:
+                    name = join_path(path, keys[-1]) if stack else ""
+                    self.trace.add(start, behind - start, name or "magic", shown, self.DOCS.get(
+                        keys[-1], kind), max(0, len(stack) - 1), lead=at - start, owner=path + ".")
+                if type(box) is Map:
+                    box[keys[-1]] = value
+                else:
+                    box.append(value)
+                left -= 1
+                if size:
+                    stack.append((box, left, path))
+                    keys.append(MISSING)
+                    box, left, path = value, size, name
+                while not left and stack:
+                    box, left, path = stack.pop()
+                    keys.pop()
+        except FormatError as error:
+            path = ".".join([join_path("", key) for key in keys[1:] if key is not MISSING])
+            path = path.replace(".[", "[")
+            raise type(error)(error.what, error.offset, path or "magic", None, self.path)
+        return box[0]
+
+    def numbers(self, found: Any) -> "List[Any]":
+        return [row[2] for row in each_head(self.source, found[1], found[2])]
+
+    def scan(self, count: int) -> Any:
+        """Return what stands for a list of numbers, and move behind it.
+
+        If they are not of one kind: the index of the first other item.
+        """
+        start, head = self.pos, self.head(1)
+        kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
+        n, stop, low, high = 0, start, 0, 0
+        if FAST and 0 < step * count <= self.end - start and self.source.read(
+                start, step * count)[::step].count(head) == count:  # floats: all at once
+            n, stop = count, start + step * count
+        try:
+            for _, one, value, end in each_head(
+                    self.source, stop, min(self.end, stop + 9 * (count - n))):
+                kind = kind or one
+                if n == count or one != kind or one not in ("int", "bool", "float32", "float64"):
+                    break
+                if one == "int":
+                    low, high = min(low, value), max(high, value)
+                n, stop = n + 1, end
+        except FormatError:  # cut off, or what is behind the list is wrong
+            pass
+        self.pos = stop if n == count else start
+        return (kind, start, stop, count, low, high) if n == count else n
+
+    def tensors(self, item: Any) -> Chunks:
+        """Yield the rows for admit(), each with the reader inside; numbers go into .scalars."""
+        stack: Any = [("", "", iter([("item", item)]))]
+        self.scalars = []
+        while stack:
+            name, path, items = stack[-1]
+            key, value = next(items, (MISSING, None))
+            if key is MISSING:
+                stack.pop()
+                continue
+            name = name + str(key) if len(stack) > 1 else ""
+            path = join_path(path, key) if self.trace is not None else ""
+            self.spend(2 * len(name.encode()))
+            pair: Any = value if type(value) is Map and len(value) == 2 else {}
+            inner, text = pair.get("param"), pair.get("id")
+            if self.is_tensor(inner) and type(text) is str:
+                number = BurnRecord.param_id(text)
+                yield self.row(name or "item", join_path(path, "param"), inner, (
+                    ("id", text) if number is None else ("param_id", number)))
+            elif self.is_tensor(value):
+                yield self.row(name or "item", path, value, ())
+            elif type(value) is Map or type(value) is list or (type(value) is tuple and value[3:]):
+                if type(value) is tuple and self.trace is not None and key == "value":
+                    self.trace.add(value[1], value[2] - value[1], path, None, "numbers", len(stack))
+                items = value.items() if type(value) is Map else enumerate(
+                    value if type(value) is list else self.numbers(value))
+                stack.append((name + "." if len(stack) > 1 else "", path, iter(items)))
+            elif type(value) is tuple:
+                self.remark("bytes that are not a tensor's are ignored", value[0])
+            elif value is not None:
+                self.spend(160)
+                self.scalars.append((name or "item", value))
+
+    def is_tensor(self, value: Any) -> bool:
+        if type(value) is not Map or "shape" not in value:
+            return False
+        if len(value) == 2 and "value" in value:
+            return id(value["value"]) in self.odd and id(value["shape"]) in self.odd
+        return "bytes" in value and "dtype" in value and (len(value) == 3 or (
+            type(value["bytes"]) is tuple and len(value["bytes"]) == 2))
+
+    def row(self, name: str, path: str, entry: Any, attrs: Any) -> Any:
+        """Return the row of a tensor for admit(); None if verify notes a fault."""
+        self.spend(160)
+        self.tensor = name
+        if self.trace is not None:
+            self.prefix = self.owner = path + "."
+        raw, dims, make = entry.get("bytes"), entry["shape"], Tensor  # type: Any, Any, Any
+        if type(dims) is not tuple or dims[0] not in ("", "int") or dims[4] < 0:
+            wrong: Any = ("shape", "shape is not an array of integers " + U64)
+        elif raw is None and len(entry) == 2:
+            shape = tuple(self.numbers(dims))
+            dtype, args, start, wrong = self.listed(entry["value"], shape)
+            make = Spaced if args[2] == ">" else Tensor
+        elif type(raw) is not tuple or len(raw) != 2:
+            wrong = "bytes", "bytes is not a bin"
+        else:
+            shape, start = tuple(self.numbers(dims)), raw[0]
+            dtype, more, why, wrong = Burnpack.dtype_of(entry["dtype"])
+            args, attrs = (raw[1], None, "<", "raw", why), attrs + more
+            make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+            if entry["dtype"] == "Bool":
+                self.remark('Burn 0.21 refuses it: the text dtype "Bool"', start)
+        if wrong is not None:
+            self.fault(wrong[1], wrong[0])
+            return None
+        entry.clear()  # of many entries, only the dict is left
+        return name, dtype, shape, Storage(self.source, *args), start, attrs, make
+
+    def listed(self, found: Any, shape: Shape) -> Any:
+        """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
+        if type(found) is list:
+            return "", (0, None, ""), 0, (f"value[{self.odd[id(found)]}]", "not as those before it")
+        kind, start, stop, count, low, high = found
+        told, ints, wrong, why = self.metadata["float"], self.metadata["int"], None, None
+        if count != count_elements(shape):
+            wrong = "value", f"{count} numbers do not have the shape {show(shape)}"
+        if kind in ("float32", "float64"):
+            size = ITEMSIZE[kind]
+            return kind, (count * size, row_major(shape, size + 1), ">"), start + 1, wrong
+        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
+        dtype = kind or half or {"f64": "float64"}.get(told, "float32")
+        if kind == "int":
+            dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
+            why = None if f"[{dtype}]" in ENCODINGS else f"{ints} is not known"
+            least, most = INT_RANGE.get(dtype, (low, high))
+            rows = enumerate(each_head(self.source, start, stop))
+            for i, row in rows if low < least or most < high else ():
+                if not least <= row[2] <= most:
+                    wrong = wrong or (f"value[{i}]", f"{show(row[2])} does not fit {dtype}")
+                    self.add(row[0], row[3] - row[0], f"value[{i}]", row[2], "does not fit")
+                    break
+        encoding = "raw" if why or not count else f"[{dtype}]"
+        return None if why else dtype, (stop - start, None, "<", encoding, why), start, wrong
+
+
+class BurnRecord(Format):
+    """The named MessagePack record of Burn (.mpk), its default file from 0.12 to 0.21.
+
+    one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
+                "item": the module: maps and arrays around parameters,
+                "_b": [] (from Burn 0.12 on)
+    parameter = {"id": text, "param": TENSOR}
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major;
+                before Burn 0.14 {"value": [number ...], "shape": [unsigned ...]}
+
+    Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
+    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: the same with
+    "item" first or without names, Burn's recorders for .bin and .json.
+    """
+
+    NAME = FAMILY = "burnrecord"
+    TITLE = "Burn's record"
+    HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
+    SUFFIXES = (".mpk",)
+    MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
+    WRITES = BOARDS = False
+    NEEDS = ("burnpack",)
+    READER = RecordReader
+    DTYPES = Burnpack.DTYPES
+    FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
+    TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
+    DTYPE_ATTRS = ("burn_dtype",)
+    CONTENT = ("param_id", "scalars")
+    USES = ("quantized",)
+    CODED = "list"
+    BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
+
+    def detect(self, head: bytes) -> bool:
+        return head[1:10] == self.MAGICS[0][1:] and 0x82 <= head[0] < 0x90
+
+    def read(self, cursor: RecordReader) -> Any:
+        if not self.detect(cursor.head(10)):
+            self.check_magic(cursor, self.MAGICS[1])
+        top = cursor.tree()
+        metadata = cursor.metadata = top["metadata"]
+        if type(metadata) is not Map or [1 for key in self.FILE_ATTRS[:5] if key not in metadata]:
+            what = "metadata is not a map with " + ", ".join(self.FILE_ATTRS[:5])
+            raise cursor.error(what, "metadata", 1)
+        for key, value in metadata.items():
+            if type(value) is not str:
+                raise cursor.error(f"{show(key)} is not text", join_path("metadata", key))
+        if "item" not in top:
+            raise cursor.error("the map has no item", "item", 0)
+        if "_b" not in top:
+            cursor.remark("Burn 0.12 and later refuse it: it has no _b", 0)
+        rows = cursor.tensors(top["item"])
+        tensors = admit(cursor, rows, self, 0, cursor.end, ("", "bytes", "bytes"))
+        if cursor.scalars:
+            metadata["scalars"] = Map(cursor.scalars)
+        return metadata, Map(), tensors
+
+    @staticmethod
+    def param_id(text: str) -> "Optional[int]":
+        """Return the number that an id of Burn is: base 32 of 8 or 6 little-endian bytes."""
+        spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
+        if nbytes not in (6, 8) or [c for c in text if c not in BurnRecord.BASE32]:
+            return None
+        number = int(text, 32)
+        return None if number & (1 << spare) - 1 else int.from_bytes(
+            (number >> spare).to_bytes(nbytes, "big"), "little")
+
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        yield "Burn 0.22 and later read no .mpk; convert to .bpk"
+        numbers = attrs["version"].split(".")
+        if numbers[0] == "0" and numbers[1:] and numbers[1].isdigit() and int(numbers[1]) < 14:
+            yield ("Burn 0.14 to 0.16 read it with the feature record-backward-compat only, later "
+                   "ones not")
+        for item in tensors:
+            if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
+                yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
+
+    # <save>
+    def check_options(self, options: Any) -> None:
+        raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+        self.check_options(options)
+        return iter(())
     # </save>
 
 
@@ -5459,6 +5822,7 @@ FORMATS: "Tuple[Format, ...]" = (
     Burnpack(),
     TensorBuffers(),
     Safetensors(),
+    BurnRecord(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
 # <tools>
@@ -5546,7 +5910,8 @@ def kind_of(source: Any, name: Any) -> "Format":
     left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
     if left_out:
         what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
-    raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
+    raise (Unsupported if left_out or head[:2] == b"\x1f\x8b" else FormatError)(
+        what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Any) -> "Optional[str]":
@@ -5695,7 +6060,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     # <later>
     kind = written_kind(kind, origins_of(tensors, found.values()), options)
     # </later>
-    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
+    kind.check_options(options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
@@ -5724,7 +6089,9 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and isinstance(tensors, File):
         return find_format(tensors.format)
-    names, ends = ", ".join(NAMES), ", ".join([kind.SUFFIXES[0] for kind in FORMATS])
+    kinds = [kind for kind in FORMATS if kind.WRITES]
+    names = ", ".join([kind.NAME for kind in kinds])
+    ends = ", ".join([kind.SUFFIXES[0] for kind in kinds])
     raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
 
 
@@ -6000,10 +6367,11 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
         return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
-    doc = "column-major, " if stored.strides is not None else ""
+    doc = "column-major, " if stored.strides is not None and not item.GAP else ""
     if itemsize > 1:
         doc += "LE: " if stored.order == "<" else "BE: "
-    head = stored.source.view(item.start, min(stored.nbytes, 3 * itemsize))
+    head = b"".join([stored.source.view(item.start + i * (itemsize + item.GAP), itemsize)
+                     for i in range(min(3, stored.nbytes // itemsize))])
     values = [repr(value) for value in unpack_values(str(item.dtype), head, stored.order)]
     return text, doc + " ".join(values + ["..."] * (item.size > 3))
 
@@ -6253,7 +6621,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
     if decoded:
-        report.add("ok", "contents", f"{count_of(decoded, 'zstd blob')} decoded in full")
+        report.add("ok", "contents", f"{count_of(decoded, kind.CODED)} decoded in full")
     if skipped:
         report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
             count_of(skipped, "tensor"), MAX_COPIES))
@@ -6343,7 +6711,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         if dtype not in ITEMSIZE and dtype != "qfloat":
             raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
     kind = written_kind(kind, [file.kind], options)
-    check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
+    kind.check_options(options)
     summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
     check_copies(kind, chosen, file.nbytes)
@@ -6366,7 +6734,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
                  for key, value in file.attrs.items()]
         found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-                  for name, item in items for key in item.attrs]
+                  for name, item in items for key in item.attrs
+                  if key not in kind.own_attrs(item)]
         summary.dropped += [where + show(key) for where, key, content in found if content]
         summary.left_behind = sorted(set([key for _, key, content in found if not content]))
     if summary.dropped and not drop:
@@ -6820,7 +7189,7 @@ def show_convert(args: Any) -> None:
             kind = written_kind(target_format(args.format, args.target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
-        check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
+        kind.check_options(options)
         old, name, target = file.kind, plain(args.source), plain(args.target)
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
@@ -6877,17 +7246,17 @@ def show_formats(args: Any) -> None:
 
 def show_demo(args: Any) -> None:
     from tempfile import TemporaryDirectory
-    here = os.getcwd()
+    here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
     with TemporaryDirectory() as temporary:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
         try:
-            for kind in FORMATS:
+            for kind in kinds:
                 demo_one(kind, "demo" + kind.SUFFIXES[0])
         finally:
             os.chdir(here)
-    print(f"all {len(FORMATS)} formats written, listed, verified, explained and read back")
+    print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
 
@@ -7152,8 +7521,9 @@ def show_vendor(args: Any) -> None:
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    kept = [kind for kind in FORMATS if kind.NAME in names or not names and (
-        kind.BOARDS or not args.board)]
+    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
+    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
+                                         kind.BOARDS or not args.board)]
     later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
     optional = list(OPTIONAL) + later
     for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):

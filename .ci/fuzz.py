@@ -48,7 +48,7 @@ def find_tests(module):
 def mutants(tests, seed, count=SIZE):
     """Yield the mutants of a seed; small files come more often."""
     draw, made = Random(seed), [Mutants(tests, data) for data in tests.fuzz_files()]
-    kinds = {kind: [one for one in made if one.kind == kind] for kind in tests.FORMATS}
+    kinds = {kind: [one for one in made if one.kind == kind] for kind in tests.READ}
     for one in draw.choices(made, [1 / (500 + len(one.data)) for one in made], k=count):
         yield one.make(draw, kinds[one.kind])
 
