@@ -465,6 +465,22 @@ def cast_is_exact(old: str, new: str) -> bool:
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
+def as_dtype(dtype: Any) -> str:
+    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    name: Any = dtype
+    # <full>
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
+        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1].lower()
+        kind = name.rstrip("_0123456789")
+        bits = name[len(kind):].rstrip("_")
+        full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+        name = (kind if bits == "8" else full.get(kind, kind)) + bits
+    # </full>
+    if name not in ITEMSIZE:  # "i8" has 64 bits in numpy, 8 in Rust
+        raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+    return str(name)
+
+
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
     if dtype not in ITEMSIZE:
@@ -618,14 +634,26 @@ class Path(Stream):
             with self._lock:
                 number = self._open().fileno()
                 if self._map is None and self.nbytes:
-                    try:
-                        from mmap import ACCESS_READ, mmap
-                        self._map = memoryview(mmap(number, self.nbytes, access=ACCESS_READ))
-                    except (ImportError, OSError):  # a device that cannot map (ENODEV)
-                        self._map = False
-                    except ValueError:  # "mmap length is greater than file size"
-                        raise FormatError("the file has shrunk since it was opened", path=self.path)
+                    self._map = self._make_map(number)
         return self._map
+
+    def _make_map(self, number: int) -> Any:
+        """Return a private mapping, copy on write: torch writes whatever the flags of an array say.
+
+        That changes pages in memory, neither the file nor the process. Where the system does not
+        promise memory for all of them (ENOMEM): without the promise, else for reading only.
+        """
+        private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+        for key, value in ("access", 3), ("flags", private), ("access", 1):  # ACCESS_COPY, _READ
+            try:
+                from mmap import mmap
+                way: Any = {key: value}
+                return Memory(mmap(number, self.nbytes, **way))._view
+            except ValueError:  # "mmap length is greater than file size"
+                raise FormatError("the file has shrunk since it was opened", path=self.path)
+            except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
+                pass
+        return False
 
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
@@ -2393,8 +2421,7 @@ class Tensor:
 
     def cast(self, dtype: str) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
-        if dtype not in ITEMSIZE:
-            raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+        dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
 
@@ -2468,15 +2495,52 @@ class Tensor:
     # <full>
     @property
     def __array_interface__(self) -> Facts:
-        """What numpy.asarray asks for: zero-copy, read-only."""
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        if self.dtype == "bfloat16":
+            raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
         base, order = self, self.stored.order
-        if self.stored.encoding != "raw" or (self.dtype == "bfloat16" and order != NATIVE):
-            base, order = self.in_memory(self.contiguous().data.cast("B")), NATIVE
-        kind = "V" if self.dtype == "bfloat16" else str(self.dtype)[0]  # f, i, u or b
-        order = "|" if kind == "V" or itemsize == 1 else order
-        return {"version": 3, "shape": self.shape, "typestr": f"{order}{kind}{itemsize}",
-                "data": base.raw, "strides": base.stored.strides, "offset": -base._span()[0]}
+        if self.stored.encoding != "raw":
+            base, order = self.contiguous(), "<"
+        code = ("|" if itemsize == 1 else order) + str(self.dtype)[0] + str(itemsize)
+        return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
+                "strides": base.stored.strides, "offset": -base._span()[0]}
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; of bfloat16 with ml_dtypes' dtype where that is loaded, or "V2"."""
+        import numpy
+        array, known = self, sys.modules.get("ml_dtypes")  # type: Any, Any
+        if self.dtype == "bfloat16" and (known or dtype is None):
+            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            array = bits.view(getattr(known, "bfloat16", "V2"))
+            array.flags.writeable = False
+        elif self.dtype == "bfloat16":
+            array = self.astype("float32")
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+
+    def __jax_array__(self) -> Any:
+        array = self.__array__()
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if self.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(self, self.dtype)  # native
+        if min(array.strides, default=0) < 0 or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
 
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
@@ -2600,6 +2664,10 @@ class File:
     # </full>
 
 
+if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
+
+
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
                name: str = "", format: Any = None) -> Tensor:
     source = Memory(raw)
@@ -2650,8 +2718,10 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     if dtype == "qfloat":
         quantized: Tensor = feature("quantized").make(data, shape, attrs)
         return quantized
-    if dtype is not None and dtype not in ITEMSIZE:
-        raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+    dtype = None if dtype is None else as_dtype(dtype)
+    # <full>
+    data = adopt(data)
+    # </full>
     if isinstance(data, Tensor):
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
@@ -2672,6 +2742,26 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     return made
 
 
+# <full>
+def adopt(item: Any) -> Any:
+    """Return a Tensor or a File of another copy of this module as one of this copy."""
+    if isinstance(item, (Tensor, File)):
+        return item
+    if hasattr(item, "say_missing"):
+        tensors = {name: adopt(value) for name, value in item.items()}
+        return File(item.format, item._source, item.attrs, item.metadata, tensors, item._options)
+    if not hasattr(item, "own_attrs"):
+        return item
+    format = item.format if item.format in NAMES else None
+    attrs = Map(item.attrs.items() if item.format == format else ())
+    args: Any = (item.name, item.dtype, item.shape, item.stored, item.start, attrs, format)
+    if item.components is not None:
+        args += ({key: adopt(part) for key, part in item.components.items()}, None, (),
+                 item.own_attrs)
+    return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
+# </full>
+
+
 def as_shape(shape: Any) -> Shape:
     """Return a shape, given as one dimension or several, as a tuple."""
     if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
@@ -2690,7 +2780,7 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
     for kind in kinds - {int, float, bool}:
-        raise ValueError(f"{kind.__name__} among the numbers (ragged lists?)")
+        raise ValueError(f"{kind.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if kinds == {bool} else "float64"
         if int in kinds and float not in kinds:
@@ -2716,16 +2806,19 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
             return _from_bytes(bytes(data), dtype or "uint8")
         return _from_lists(list(data), dtype)
     given = str(getattr(data, "dtype", "")).split(".")[-1]
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: not a buffer
-        try:
-            data = data.view("uint16")
-        except TypeError:
-            given = ""
-    elif view_of(data) is None and hasattr(data, "__array__"):
+    if given.startswith("complex"):
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg()
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
+    if view_of(data) is None and hasattr(data, "__array__"):
         data = data.__array__()
     view = view_of(data)
     if view is None:
-        raise TypeError(f"cannot make a tensor of {type(data).__name__}")
+        raise TypeError(f"cannot make a tensor of {type(data).__name__} {given}".rstrip())
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
     array = hasattr(data, "dtype") or hasattr(data, "typecode")
@@ -2735,6 +2828,9 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
         given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}".replace("bool8", "bool")
     if given not in ITEMSIZE:
         raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
+    if given == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
+                         f'bits, tensor(x).astype("{dtype}") if they are the values')
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
@@ -5033,13 +5129,15 @@ FORMATS: "Tuple[Format, ...]" = (
     TensorBuffers(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
+BY_NAME: "Dict[Any, Format]" = dict([(name, kind) for kind in FORMATS for end in kind.SUFFIXES
+                                     for name in (kind.NAME, end, end[1:])])
 
 
 def find_format(name: str) -> "Format":
-    """Return the entry of FORMATS with this name."""
-    if name not in NAMES:
+    """Return the entry of FORMATS with this name, or this suffix."""
+    if name not in BY_NAME:
         raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
-    return FORMATS[NAMES.index(name)]
+    return BY_NAME[name]
 
 
 def kind_of(source: Any, name: Any) -> "Format":
@@ -5148,6 +5246,16 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
+def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
+    """Iterate over (name, value) pairs; TypeError for values without names."""
+    bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
+    for pair in [tensors] if bare else tensors:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
+                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+        yield pair[0], pair[1]
+
+
 def named_again(tensors: "List[Tensor]") -> Any:
     """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
     again, reach = set(), 0
@@ -5190,6 +5298,9 @@ def check_stored(items: Items) -> None:
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
+    # <full>
+    tensors = adopt(tensors)
+    # </full>
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
@@ -5201,15 +5312,16 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     found: "Dict[str, Tensor]" = Map()
-    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
+    for name, value in in_order(tensors) if hasattr(tensors, "items") else in_pairs(tensors):
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
             raise ValueError(f"two tensors are called {show(name)}")
         try:
             found[name] = value if isinstance(value, Tensor) else tensor(value)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"tensor {quote(name)}: {error}")
+        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
+            wrong = TypeError if isinstance(error, TypeError) else ValueError
+            raise wrong(f"tensor {quote(name)}: {error}")
     items = list(found.items())
     if not BOARD and isinstance(tensors, File):
         check_copies(kind, items, tensors.nbytes)
@@ -5226,7 +5338,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     for kind in FORMATS:
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
-    if path and isinstance(tensors, File):
+    if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
     names, ends = ", ".join(NAMES), ", ".join([kind.SUFFIXES[0] for kind in FORMATS])
     raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
@@ -5819,6 +5931,9 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
     `options` and memory: as in save().
     """
+    # <full>
+    source = adopt(source)
+    # </full>
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, options)
@@ -5829,10 +5944,10 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
 
 def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
              drop: bool, options: Facts, watch: Any = None) -> Summary:
-    cast = {} if cast is None else cast
-    for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
-        if dtype not in ITEMSIZE and dtype != "qfloat":
-            raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
+    cast = {} if cast is None else cast if hasattr(cast, "items") else as_dtype(cast)
+    if not isinstance(cast, str):
+        cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                for old, new in cast.items()}
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     summary, origin = Summary(), find_format(file.format)
     chosen = _select(in_order(file), only)
