@@ -18,6 +18,8 @@
 # NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
 # DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+# mypy: disable-error-code="var-annotated,no-any-return"
+# pyright: reportPossiblyUnboundVariable=false
 """Read, write and explain five tensor file formats: one file, standard library only.
 
 .mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
@@ -86,17 +88,19 @@ from struct import pack, unpack_from
 try:
     import os
 except ImportError:  # a board without files
-    os = None  # type: ignore[assignment]
+    globals()["os"] = None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
+                        Tuple, Type, ValuesView)
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks in order
+    TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
-    Any = Shape = Facts = Items = Chunks = object
+    Any = Shape = Facts = Items = Chunks = TensorMap = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
@@ -107,7 +111,8 @@ except NameError:
     quote = repr
 
 if BOARD:  # its dict has no order
-    from collections import OrderedDict as Map
+    import collections
+    Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
 
     class RLock:  # nor are there threads
         def __enter__(self, *error: Any) -> None:
@@ -116,7 +121,7 @@ if BOARD:  # its dict has no order
 else:
     from _thread import RLock  # type: ignore[assignment]
     from io import BytesIO
-    Map = dict  # type: ignore[assignment,misc]
+    Map = dict
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
@@ -257,7 +262,7 @@ _DTYPES = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has n
     "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
     "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:?").split()]
 ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in _DTYPES])
-STRUCT_CODE = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
+STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
 WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
@@ -473,7 +478,7 @@ def as_dtype(dtype: Any) -> str:
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1].lower()
         kind = name.rstrip("_0123456789")
         bits = name[len(kind):].rstrip("_")
-        full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+        full: Any = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
         name = (kind if bits == "8" else full.get(kind, kind)) + bits
     # </full>
     if name not in ITEMSIZE:  # "i8" has 64 bits in numpy, 8 in Rust
@@ -542,6 +547,7 @@ class Stream:
     path: Any = None
     of_file = True
     zero_copy = False
+    _file: Any = None  # None: not opened yet; False: closed
 
     def __init__(self, stream: Any) -> None:
         self._file, self._lock = stream, RLock()
@@ -582,7 +588,6 @@ class Stream:
 class Path(Stream):
     """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
 
-    _file: Any = None  # None: not opened yet; False: closed
     _map: Any = None  # None: not made yet; False: it cannot be
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
@@ -929,7 +934,8 @@ class Digest:
     """A running checksum: kind "crc32c" or "sha256"."""
 
     def __init__(self, kind: str) -> None:
-        self._crc, self._sha = 0, None  # type: int, Any
+        self._crc = 0
+        self._sha: Any = None
         if kind == "sha256":
             try:
                 from hashlib import sha256
@@ -1001,7 +1007,9 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     """
     pos, end = 0, len(data)
     texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value, stack, box = None, [], []  # type: Any, Any, Any
+    value: Any = None
+    box: Any = []
+    stack: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
     tag, hard_keys, key = -1, 0, MISSING
@@ -1175,7 +1183,7 @@ def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
 
     see(kind, value, path of keys, first byte, tags in front, containers and tags around).
     """
-    found, path, levels, tags = Map(), [], [0], 0  # type: Any, Any, Any, int
+    found, path, levels, tags = Map(), [], [0], 0
     if reader is not None and reader.faults is None:  # load or explain: nobody asks
         return []
 
@@ -1403,7 +1411,8 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
     byte = data[pos]
-    kind, value, code, width = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    row: Any = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    kind, value, code, width = row
     if width:
         if pos + width >= end:
             raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
@@ -1598,7 +1607,8 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     kind = "array" if isinstance(value, (list, tuple)) else "map"
     if kind == "map" and not hasattr(value, "items"):
         raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
-    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    items = value if kind == "array" else [
+        item for pair in value.items() for item in pair]  # pyright: ignore
     return msgpack_size(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
 
@@ -1833,7 +1843,7 @@ class FlatTable:
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        places, found, room = self._targets(slot), {}, self._reader.end  # type: Any, Any, int
+        places, found, room = self._targets(slot), {}, self._reader.end
         for at in places:
             if at not in found:
                 found[at] = self._reader.string(at, f"slot {slot}")
@@ -1863,7 +1873,7 @@ class FlatBuilder:
     def __init__(self) -> None:
         self._parts: "List[bytes]" = []  # last part first
         self._used, self._align_max = 0, 4
-        self._vtables, self._plans, self._vectors = {}, {}, {}  # type: Any, Any, Any
+        self._vtables, self._plans, self._vectors = {}, {}, {}
 
     def _put(self, data: bytes, size: int = 1) -> int:
         """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
@@ -1896,7 +1906,8 @@ class FlatBuilder:
 
         The code is a struct code or "offset"; a default or an offset of None is left out.
         """
-        stored, values = [self._used & 7], []  # type: Any, Any
+        stored: Any = [self._used & 7]
+        values: Any = []
         for slot, code, value, default in fields:
             if value != default and value is not None:
                 stored.append((slot, code))
@@ -2062,7 +2073,7 @@ def pieces(view: Any, nbytes: int) -> Chunks:
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims, steps = [], []  # type: List[int], List[int]
+    dims, steps = [], []
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
             dims[-1] *= n
@@ -2254,7 +2265,7 @@ class Tensor:
         return low, sum(ends) - low + (self.itemsize or 1)
 
     @property
-    def raw(self) -> Any:
+    def raw(self) -> memoryview:
         """The stored bytes, read-only; of a sub-tensor from its first to its last."""
         low, high = self._span()
         return self.stored.source.view(self.start + low, high - low)
@@ -2272,7 +2283,7 @@ class Tensor:
                 and self._gap_free() and bool(stored.source.zero_copy))
 
     @property
-    def data(self) -> Any:
+    def data(self) -> memoryview:
         """The elements as a flat typed memoryview in storage order and native byte order.
 
         A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
@@ -2390,7 +2401,7 @@ class Tensor:
         self.check()
         return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
-    def tolist(self) -> Any:
+    def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
         values = list(self.flat)
         if not self.shape:
@@ -2509,7 +2520,8 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return a numpy array; of bfloat16 with ml_dtypes' dtype where that is loaded, or "V2"."""
         import numpy
-        array, known = self, sys.modules.get("ml_dtypes")  # type: Any, Any
+        array: Any = self
+        known = sys.modules.get("ml_dtypes")
         if self.dtype == "bfloat16" and (known or dtype is None):
             bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
             array = bits.view(getattr(known, "bfloat16", "V2"))
@@ -2585,7 +2597,7 @@ def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
     return ends[0], ends[1], step
 
 
-class File:
+class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
@@ -2626,17 +2638,18 @@ class File:
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
 
-    def keys(self) -> Any:
+    def keys(self) -> "KeysView[str]":
         return self._tensors.keys()
 
-    def values(self) -> Any:
+    def values(self) -> "ValuesView[Tensor]":
         return self._tensors.values()
 
-    def items(self) -> Any:
+    def items(self) -> "ItemsView[str, Tensor]":
         return self._tensors.items()
 
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._tensors.get(name, default)
+    if not TYPE_CHECKING:  # that of Mapping has more precise types
+        def get(self, name: str, default: Any = None) -> Any:
+            return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
         names = [quote(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
@@ -2770,7 +2783,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
-    shape, level = [], [data]  # type: List[int], Any
+    shape, level = [], [data]
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
         if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
@@ -3272,7 +3285,7 @@ class Format:
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        problems, fine = [], {}  # type: Any, Any  # fine: classes, dtypes, shapes
+        problems, fine = [], {}  # fine: classes, dtypes, shapes
         for name, item in items:
             key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
             if key not in fine or item.stored.why:
@@ -3335,7 +3348,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
     shape need, all lie from `low` to `high`. `fields` are named by an error: of name, size, place.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    numbers, fitting = {}, set()  # type: Any, Any  # of rows by name; Storages of the right size
+    numbers, fitting = {}, set()  # of rows by name; Storages of the right size
     format, traced, i = kind.NAME, reader.trace is not None, -1
     rows = filter(None, rows)
     for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
@@ -3480,7 +3493,7 @@ class Mag(Format):
             if need > left:
                 raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field, offset)
         cursor.seek(24)
-        meta, records, kinds = [], [], {}  # type: Any, Any, Any
+        meta, records, kinds = [], [], {}
         for i in range(header[4]):
             cursor.enter("metadata", i)
             kind, payload, nbytes = cursor.record(self.META)
@@ -3782,8 +3795,9 @@ class ZTensor(Format):
         An entry begins with name and offset, and may end with a checksum. What is between comes
         again and again: it is read once. Every byte is read or compared, nothing is assumed.
         """
-        parts, none = data.split(b"\xff\xbf\x64name"), ()  # type: Any, Any
-        known, rows = {}, []  # type: Any, Any
+        parts = data.split(b"\xff\xbf\x64name")
+        none: Any = ()
+        known, rows = {}, []
         try:
             count, at = cbor_argument(data, 1, len(data), data[0])
             if (data[0] >> 5, count, data[at:at + 6]) != (4, len(parts), b"\xbf\x64name"):
@@ -3899,8 +3913,8 @@ class ZTensor(Format):
         flat: Any = (item._attrs if item.format in (None, self.NAME) else ()) or ()
         alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
         if type(flat) is tuple and alike in known:
-            return known[alike]  # type: ignore[no-any-return]
-        attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []  # type: Any, bool, Any
+            return known[alike]
+        attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
         plan: Facts = {"level": self.choose("level", 3, options, {})}
         for key, words in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, words[0], options, attrs)
@@ -3945,9 +3959,9 @@ class ZTensor(Format):
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
-        at, index, known = 8, [cbor_head(4, len(items))], {}  # type: int, Any, Any
+        at, index, known = 8, [cbor_head(4, len(items))], {}
         for (name, item), plan in zip(items, plans):
-            custom, entry = plan["custom"], {}  # type: Facts, Facts
+            custom, entry = plan["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
             # <sparse>
             if isinstance(item, Sparse):
@@ -4209,7 +4223,7 @@ class Primitiv(Format):
                                % number, "data_type")
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
-        metadata, tensors = Map(), Map()  # type: Facts, Any
+        metadata, tensors = Map(), Map()
         if kind == "shape":
             dims, attrs["batch"] = self._shape(cursor)
             attrs["dims"] = list(dims)
@@ -4435,7 +4449,7 @@ class Primitiv(Format):
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
-        groups, known = {}, {}  # type: Any, Any  # known: misfits, by what decides them
+        groups, known = {}, {}  # known: misfits, by what decides them
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
         for name, item in items:
             try:
@@ -4582,7 +4596,8 @@ class Burnpack(Format):
             raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
-        top, rows = None, ()  # type: Any, Any
+        top: Any = None
+        rows: Any = ()
         if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
         if top is None:
@@ -4633,15 +4648,16 @@ class Burnpack(Format):
             cursor.fault(wrong[1], wrong[0] or "", name)
             return None
         if entry.get("param_id") is not None:
-            attrs += ("param_id", entry["param_id"])
-        stored, shape = Storage(cursor.source, end - start, None, "<", "raw", why), entry["shape"]
+            attrs += ("param_id", entry["param_id"])  # pyright: ignore
+        stored = Storage(cursor.source, end - start, None, "<", "raw", why)  # pyright: ignore
+        shape = entry["shape"]
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
         entry.clear()  # of many entries, only the dict is left
         return name, dtype, tuple(shape), stored, start, attrs, make
 
     def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
         """Return (top, rows) of the metadata as Burn writes them, else Nones; as in zTensor."""
-        parts, known, rows = data.split(b"\x65dtype"), {}, []  # type: Any, Any, Any
+        parts, known, rows = data.split(b"\x65dtype"), {}, []
         try:
             pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
             if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
@@ -4689,7 +4705,7 @@ class Burnpack(Format):
             return self.KNOWN[code]
         attrs = ("burn_dtype", code)
         one = isinstance(code, dict) and len(code) == 1
-        kind, value = list(code.items())[0] if one else (None, None)
+        kind, value = list(code.items())[0] if one else (None, None)  # pyright: ignore
         if kind == "Bool" and type(value) is str and value in self.BOOLS:
             return self.BOOLS[value], () if value == "Native" else attrs, None, None
         if kind == "QFloat":
@@ -4972,7 +4988,7 @@ class TensorBuffers(Format):
 
     def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
         data, traced = flat.data, flat.trace is not None
-        known, text = {}, ""  # type: Any, str  # known: types and shapes come again
+        known, text = {}, ""  # known: types and shapes come again
         left = budget[0]  # for names, shapes
         if FAST and not traced and places:
             vtable, text, slots = flat.plan(places[0], self.ENTRY, self.USUAL) or (-1, "", [])
@@ -5011,7 +5027,7 @@ class TensorBuffers(Format):
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= 2 * len(shape)
             dtype, shape, stored = kind
-            left -= stop - name_at
+            left -= stop - name_at  # pyright: ignore
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", flat.base + name_at, name, kind=Unsupported)
@@ -5059,7 +5075,7 @@ class TensorBuffers(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
-        entries, at, ids, hashes = [], 4, {}, {}  # type: Any, int, Any, Any
+        entries, at, ids, hashes = [], 4, {}, {}
         for name, item in items:
             nbytes = item.nbytes
             if at >= 1 << 32 or nbytes >= 1 << 32:
@@ -5485,7 +5501,7 @@ class FieldTrace(Trace):
     def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire, self.owners = wire, {}
-        self.fields, self._most = [], MAX_FIELDS + nbytes // 12  # type: Any, int
+        self.fields, self._most = [], MAX_FIELDS + nbytes // 12
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
         self._known = 0
 
@@ -5685,7 +5701,7 @@ class Report:
 
     def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
         self.path, self.format = path, format
-        self.rows, self.errors = [], []  # type: Any, Any
+        self.rows, self.errors = [], []
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -5739,7 +5755,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 
 
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
-    report, faults = Report(source.path, kind.TITLE), []  # type: Report, Any
+    report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, odd = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
@@ -5764,8 +5780,8 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         for text in list(odd) + list(kind.remarks(odd, attrs, tensors)):
             report.add("note", "upstream", text, None, odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
-                   ("-", "canonical", "not saved again"))
+        report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed or ()))
+                   if complete else ("-", "canonical", "not saved again"))
     return report
 
 
@@ -5818,7 +5834,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)  # type: Any, Any
+    shared, owner = [], (0, 0, -1)
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
@@ -5834,7 +5850,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
     statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
-    again, done = named_again(tensors), {}  # type: Any, Any
+    again, done = named_again(tensors), {}
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
@@ -5983,7 +5999,7 @@ def _select(items: Items, only: Any) -> Items:
     if only is None:
         return items
     from fnmatch import fnmatchcase
-    names, chosen = [name for name, _ in items], set()  # type: Any, Any
+    names, chosen = [name for name, _ in items], set()
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
@@ -6097,7 +6113,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
         print(count_of(len(attrs["operations"]), "operation"))
     if not len(file):
         return
-    items = list(file.items())
+    items: Any = list(file.items())
     if args.sort:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].start}[args.sort])
@@ -6200,7 +6216,7 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths, parts = [1], []  # type: Any, List[str]  # elements in a list, of the innermost first
+    widths, parts = [1], []  # elements in a list, of the innermost first
     for n in reversed(item.shape):
         widths.append(widths[-1] * n)
     for i, value in enumerate(item.flat):  # how many lists begin here:
