@@ -5262,6 +5262,7 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
+# <full>
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
     """Iterate over (name, value) pairs; TypeError for values without names."""
     bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
@@ -5270,6 +5271,7 @@ def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
                             "state_dict()) or pairs of both, not " + type(pair).__name__)
         yield pair[0], pair[1]
+# </full>
 
 
 def named_again(tensors: "List[Tensor]") -> Any:
@@ -5316,6 +5318,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     check_options(options, kind.OPTIONS, f"saving {kind.NAME}")
     # <full>
     tensors = adopt(tensors)
+    tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
     # </full>
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -5328,7 +5331,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     found: "Dict[str, Tensor]" = Map()
-    for name, value in in_order(tensors) if hasattr(tensors, "items") else in_pairs(tensors):
+    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
@@ -6784,7 +6787,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", text)
     if "fast" in drop:
         text = re.sub(r"(?m)^FAST = .*", "FAST = False", text)
-        text = decide(text, {"FAST": False, "BOARD": True} if "full" in drop else {"FAST": False})
+        board = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
+        text = decide(text, dict(board, FAST=False))
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = drop_unnamed(text, roots)
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
