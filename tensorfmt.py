@@ -18,6 +18,8 @@
 # NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
 # DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+# mypy: disable-error-code="var-annotated,no-any-return"
+# pyright: reportPossiblyUnboundVariable=false
 """Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
 
 .mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
@@ -89,17 +91,19 @@ from struct import pack, unpack_from
 try:
     import os
 except ImportError:  # a board without files
-    os = None  # type: ignore[assignment]
+    globals()["os"] = None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
+                        Tuple, Type, ValuesView)
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks in order
+    TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
-    Any = Shape = Facts = Items = Chunks = object
+    Any = Shape = Facts = Items = Chunks = TensorMap = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
@@ -110,7 +114,8 @@ except NameError:
     quote = repr
 
 if BOARD:  # its dict has no order
-    from collections import OrderedDict as Map
+    import collections
+    Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
 
     class RLock:  # nor are there threads
         def __enter__(self, *error: Any) -> None:
@@ -119,7 +124,7 @@ if BOARD:  # its dict has no order
 else:
     from _thread import RLock  # type: ignore[assignment]
     from io import BytesIO
-    Map = dict  # type: ignore[assignment,misc]
+    Map = dict
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
@@ -262,7 +267,7 @@ _DTYPES = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has n
     "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
     "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:?").split()]
 ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in _DTYPES])
-STRUCT_CODE = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
+STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
 WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
@@ -470,6 +475,22 @@ def cast_is_exact(old: str, new: str) -> bool:
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
+def as_dtype(dtype: Any) -> str:
+    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    name: Any = dtype
+    # <full>
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
+        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1].lower()
+        kind = name.rstrip("_0123456789")
+        bits = name[len(kind):].rstrip("_")
+        full: Any = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+        name = (kind if bits == "8" else full.get(kind, kind)) + bits
+    # </full>
+    if name not in ITEMSIZE:  # "i8" has 64 bits in numpy, 8 in Rust
+        raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+    return str(name)
+
+
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
     # <quantized>
@@ -535,6 +556,7 @@ class Stream:
     path: Any = None
     of_file = True
     zero_copy = False
+    _file: Any = None  # None: not opened yet; False: closed
 
     def __init__(self, stream: Any) -> None:
         self._file, self._lock = stream, RLock()
@@ -602,7 +624,6 @@ class Remote(Stream):
 class Path(Stream):
     """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
 
-    _file: Any = None  # None: not opened yet; False: closed
     _map: Any = None  # None: not made yet; False: it cannot be
     shared: Any = None  # of shared_path()
 
@@ -657,14 +678,26 @@ class Path(Stream):
             with self._lock:
                 number = self._open().fileno()
                 if self._map is None and self.nbytes:
-                    try:
-                        from mmap import ACCESS_READ, mmap
-                        self._map = memoryview(mmap(number, self.nbytes, access=ACCESS_READ))
-                    except (ImportError, OSError):  # a device that cannot map (ENODEV)
-                        self._map = False
-                    except ValueError:  # "mmap length is greater than file size"
-                        raise FormatError("the file has shrunk since it was opened", path=self.path)
+                    self._map = self._make_map(number)
         return self._map
+
+    def _make_map(self, number: int) -> Any:
+        """Return a private mapping, copy on write: torch writes whatever the flags of an array say.
+
+        That changes pages in memory, neither the file nor the process. Where the system does not
+        promise memory for all of them (ENOMEM): without the promise, else for reading only.
+        """
+        private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+        for key, value in ("access", 3), ("flags", private), ("access", 1):  # ACCESS_COPY, _READ
+            try:
+                from mmap import mmap
+                way: Any = {key: value}
+                return Memory(mmap(number, self.nbytes, **way))._view
+            except ValueError:  # "mmap length is greater than file size"
+                raise FormatError("the file has shrunk since it was opened", path=self.path)
+            except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
+                pass
+        return False
 
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
@@ -960,7 +993,8 @@ class Digest:
     """A running checksum: kind "crc32c" or "sha256"."""
 
     def __init__(self, kind: str) -> None:
-        self._crc, self._sha = 0, None  # type: int, Any
+        self._crc = 0
+        self._sha: Any = None
         if kind == "sha256":
             try:
                 from hashlib import sha256
@@ -1032,7 +1066,9 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     """
     pos, end = 0, len(data)
     texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value, stack, box = None, [], []  # type: Any, Any, Any
+    value: Any = None
+    box: Any = []
+    stack: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
     tag, hard_keys, key = -1, 0, MISSING
@@ -1206,7 +1242,7 @@ def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
 
     see(kind, value, path of keys, first byte, tags in front, containers and tags around).
     """
-    found, path, levels, tags = Map(), [], [0], 0  # type: Any, Any, Any, int
+    found, path, levels, tags = Map(), [], [0], 0
     if reader is not None and reader.faults is None:  # load or explain: nobody asks
         return []
 
@@ -1436,7 +1472,8 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
     byte = data[pos]
-    kind, value, code, width = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    row: Any = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    kind, value, code, width = row
     if width:
         if pos + width >= end:
             raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
@@ -1631,7 +1668,8 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     kind = "array" if isinstance(value, (list, tuple)) else "map"
     if kind == "map" and not hasattr(value, "items"):
         raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
-    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    items = value if kind == "array" else [
+        item for pair in value.items() for item in pair]  # pyright: ignore
     return msgpack_size(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
 
@@ -1866,7 +1904,7 @@ class FlatTable:
         return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
     def strings(self, slot: int) -> "List[str]":
-        places, found, room = self._targets(slot), {}, self._reader.end  # type: Any, Any, int
+        places, found, room = self._targets(slot), {}, self._reader.end
         for at in places:
             if at not in found:
                 found[at] = self._reader.string(at, f"slot {slot}")
@@ -1896,7 +1934,7 @@ class FlatBuilder:
     def __init__(self) -> None:
         self._parts: "List[bytes]" = []  # last part first
         self._used, self._align_max = 0, 4
-        self._vtables, self._plans, self._vectors = {}, {}, {}  # type: Any, Any, Any
+        self._vtables, self._plans, self._vectors = {}, {}, {}
 
     def _put(self, data: bytes, size: int = 1) -> int:
         """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
@@ -1929,7 +1967,8 @@ class FlatBuilder:
 
         The code is a struct code or "offset"; a default or an offset of None is left out.
         """
-        stored, values = [self._used & 7], []  # type: Any, Any
+        stored: Any = [self._used & 7]
+        values: Any = []
         for slot, code, value, default in fields:
             if value != default and value is not None:
                 stored.append((slot, code))
@@ -2109,8 +2148,10 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     import re
     scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
     values = b'{["-0123456789tfn' + (b"NI" if python else b"")  # how a value begins
-    box, stack, keyed, skip = [], [], False, False  # type: Any, Any, bool, bool
-    allowed, pos, start, key, value = values, 0, 0, MISSING, None  # type: bytes, int, int, Any, Any
+    box, stack, keyed, skip = [], [], False, False
+    allowed, pos, start = values, 0, 0
+    key: Any = MISSING
+    value: Any = None
     late: Any = []  # arguments for token(), without the stop
     room = MAX_BOXES + 10 * len(data)  # bytes of memory for arrays and objects
 
@@ -2240,7 +2281,7 @@ def pieces(view: Any, nbytes: int) -> Chunks:
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims, steps = [], []  # type: List[int], List[int]
+    dims, steps = [], []
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
             dims[-1] *= n
@@ -2435,7 +2476,7 @@ class Tensor:
         return low, sum(ends) - low + (self.itemsize or 1)
 
     @property
-    def raw(self) -> Any:
+    def raw(self) -> memoryview:
         """The stored bytes, read-only; of a sub-tensor from its first to its last."""
         low, high = self._span()
         return self.stored.source.view(self.start + low, high - low)
@@ -2453,7 +2494,7 @@ class Tensor:
                 and self._gap_free() and bool(stored.source.zero_copy))
 
     @property
-    def data(self) -> Any:
+    def data(self) -> memoryview:
         """The elements as a flat typed memoryview in storage order and native byte order.
 
         A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
@@ -2571,7 +2612,7 @@ class Tensor:
         self.check()
         return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
-    def tolist(self) -> Any:
+    def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
         values = list(self.flat)
         if not self.shape:
@@ -2602,8 +2643,7 @@ class Tensor:
 
     def cast(self, dtype: str) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
-        if dtype not in ITEMSIZE:
-            raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+        dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
 
@@ -2677,15 +2717,53 @@ class Tensor:
     # <full>
     @property
     def __array_interface__(self) -> Facts:
-        """What numpy.asarray asks for: zero-copy, read-only."""
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        if self.dtype == "bfloat16":
+            raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
         base, order = self, self.stored.order
-        if self.stored.encoding != "raw" or (self.dtype == "bfloat16" and order != NATIVE):
-            base, order = self.in_memory(self.contiguous().data.cast("B")), NATIVE
-        kind = "V" if self.dtype == "bfloat16" else str(self.dtype)[0]  # f, i, u or b
-        order = "|" if kind == "V" or itemsize == 1 else order
-        return {"version": 3, "shape": self.shape, "typestr": f"{order}{kind}{itemsize}",
-                "data": base.raw, "strides": base.stored.strides, "offset": -base._span()[0]}
+        if self.stored.encoding != "raw":
+            base, order = self.contiguous(), "<"
+        code = ("|" if itemsize == 1 else order) + str(self.dtype)[0] + str(itemsize)
+        return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
+                "strides": base.stored.strides, "offset": -base._span()[0]}
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; of bfloat16 with ml_dtypes' dtype where that is loaded, or "V2"."""
+        import numpy
+        array: Any = self
+        known = sys.modules.get("ml_dtypes")
+        if self.dtype == "bfloat16" and (known or dtype is None):
+            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            array = bits.view(getattr(known, "bfloat16", "V2"))
+            array.flags.writeable = False
+        elif self.dtype == "bfloat16":
+            array = self.astype("float32")
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+
+    def __jax_array__(self) -> Any:
+        array = self.__array__()
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if self.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(self, self.dtype)  # native
+        if min(array.strides, default=0) < 0 or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
 
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
@@ -2730,7 +2808,7 @@ def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
     return ends[0], ends[1], step
 
 
-class File:
+class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
@@ -2771,17 +2849,18 @@ class File:
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
 
-    def keys(self) -> Any:
+    def keys(self) -> "KeysView[str]":
         return self._tensors.keys()
 
-    def values(self) -> Any:
+    def values(self) -> "ValuesView[Tensor]":
         return self._tensors.values()
 
-    def items(self) -> Any:
+    def items(self) -> "ItemsView[str, Tensor]":
         return self._tensors.items()
 
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._tensors.get(name, default)
+    if not TYPE_CHECKING:  # that of Mapping has more precise types
+        def get(self, name: str, default: Any = None) -> Any:
+            return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
         names = [quote(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
@@ -2805,6 +2884,10 @@ class File:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
         return load_again, (self.format, self._source.__reduce__()[1], self._options)
     # </full>
+
+
+if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2857,8 +2940,10 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     if dtype == "qfloat":
         quantized: Tensor = feature("quantized").make(data, shape, attrs)
         return quantized
-    if dtype is not None and dtype not in ITEMSIZE:
-        raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
+    dtype = None if dtype is None else as_dtype(dtype)
+    # <full>
+    data = adopt(data)
+    # </full>
     if isinstance(data, Tensor):
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
@@ -2879,6 +2964,27 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     return made
 
 
+# <full>
+def adopt(item: Any) -> Any:
+    """Return a Tensor or a File of another copy of this module as one of this copy."""
+    if isinstance(item, (Tensor, File)):
+        return item
+    if hasattr(item, "say_missing"):
+        tensors = {name: adopt(value) for name, value in item.items()}
+        kind = find_format(getattr(getattr(item, "kind", item), "NAME", item.format))
+        return File(kind, item._source, item.attrs, item.metadata, tensors, item._options)
+    if not hasattr(item, "own_attrs"):
+        return item
+    format = item.format if item.format in NAMES else None
+    attrs = Map(item.attrs.items() if item.format == format else ())
+    args: Any = (item.name, item.dtype, item.shape, item.stored, item.start, attrs, format)
+    if item.components is not None:
+        args += ({key: adopt(part) for key, part in item.components.items()}, None, (),
+                 item.own_attrs)
+    return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
+# </full>
+
+
 def as_shape(shape: Any) -> Shape:
     """Return a shape, given as one dimension or several, as a tuple."""
     if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
@@ -2887,7 +2993,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
-    shape, level = [], [data]  # type: List[int], Any
+    shape, level = [], [data]
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
         if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
@@ -2897,7 +3003,7 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
     for kind in kinds - {int, float, bool}:
-        raise ValueError(f"{kind.__name__} among the numbers (ragged lists?)")
+        raise ValueError(f"{kind.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if kinds == {bool} else "float64"
         if int in kinds and float not in kinds:
@@ -2923,16 +3029,19 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
             return _from_bytes(bytes(data), dtype or "uint8")
         return _from_lists(list(data), dtype)
     given = str(getattr(data, "dtype", "")).split(".")[-1]
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes: not a buffer
-        try:
-            data = data.view("uint16")
-        except TypeError:
-            given = ""
-    elif view_of(data) is None and hasattr(data, "__array__"):
+    if given.startswith("complex"):
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg()
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
+    if view_of(data) is None and hasattr(data, "__array__"):
         data = data.__array__()
     view = view_of(data)
     if view is None:
-        raise TypeError(f"cannot make a tensor of {type(data).__name__}")
+        raise TypeError(f"cannot make a tensor of {type(data).__name__} {given}".rstrip())
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
     array = hasattr(data, "dtype") or hasattr(data, "typecode")
@@ -2942,6 +3051,9 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
         given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}".replace("bool8", "bool")
     if given not in ITEMSIZE:
         raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
+    if given == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
+                         f'bits, tensor(x).astype("{dtype}") if they are the values')
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
@@ -3397,7 +3509,7 @@ class Format:
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        problems, fine = [], {}  # type: Any, Any  # fine: classes, dtypes, shapes
+        problems, fine = [], {}  # fine: classes, dtypes, shapes
         for name, item in items:
             key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
             if key not in fine or item.stored.why:
@@ -3460,7 +3572,7 @@ def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: 
     shape need, all lie from `low` to `high`. `fields` are named by an error: of name, size, place.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    numbers, fitting = {}, set()  # type: Any, Any  # of rows by name; Storages of the right size
+    numbers, fitting = {}, set()  # of rows by name; Storages of the right size
     format, traced, i = kind.NAME, reader.trace is not None, -1
     rows = filter(None, rows)
     for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
@@ -3605,7 +3717,7 @@ class Mag(Format):
             if need > left:
                 raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field, offset)
         cursor.seek(24)
-        meta, records, kinds = [], [], {}  # type: Any, Any, Any
+        meta, records, kinds = [], [], {}
         for i in range(header[4]):
             cursor.enter("metadata", i)
             kind, payload, nbytes = cursor.record(self.META)
@@ -3907,8 +4019,9 @@ class ZTensor(Format):
         An entry begins with name and offset, and may end with a checksum. What is between comes
         again and again: it is read once. Every byte is read or compared, nothing is assumed.
         """
-        parts, none = data.split(b"\xff\xbf\x64name"), ()  # type: Any, Any
-        known, rows = {}, []  # type: Any, Any
+        parts = data.split(b"\xff\xbf\x64name")
+        none: Any = ()
+        known, rows = {}, []
         try:
             count, at = cbor_argument(data, 1, len(data), data[0])
             if (data[0] >> 5, count, data[at:at + 6]) != (4, len(parts), b"\xbf\x64name"):
@@ -4024,8 +4137,8 @@ class ZTensor(Format):
         flat: Any = (item._attrs if item.format in (None, self.NAME) else ()) or ()
         alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
         if type(flat) is tuple and alike in known:
-            return known[alike]  # type: ignore[no-any-return]
-        attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []  # type: Any, bool, Any
+            return known[alike]
+        attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
         plan: Facts = {"level": self.choose("level", 3, options, {})}
         for key, words in self.CHOICES[:2]:
             plan[key] = value = self.choose(key, words[0], options, attrs)
@@ -4070,9 +4183,9 @@ class ZTensor(Format):
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
-        at, index, known = 8, [cbor_head(4, len(items))], {}  # type: int, Any, Any
+        at, index, known = 8, [cbor_head(4, len(items))], {}
         for (name, item), plan in zip(items, plans):
-            custom, entry = plan["custom"], {}  # type: Facts, Facts
+            custom, entry = plan["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
             # <sparse>
             if isinstance(item, Sparse):
@@ -4334,7 +4447,7 @@ class Primitiv(Format):
                                % number, "data_type")
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
-        metadata, tensors = Map(), Map()  # type: Facts, Any
+        metadata, tensors = Map(), Map()
         if kind == "shape":
             dims, attrs["batch"] = self._shape(cursor)
             attrs["dims"] = list(dims)
@@ -4560,7 +4673,7 @@ class Primitiv(Format):
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
-        groups, known = {}, {}  # type: Any, Any  # known: misfits, by what decides them
+        groups, known = {}, {}  # known: misfits, by what decides them
         only = {"tensor": "tensor", "parameter": "value"}.get(kind)
         for name, item in items:
             try:
@@ -4707,7 +4820,8 @@ class Burnpack(Format):
             raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
                 nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
         data = cursor.source.read(10, nbytes)
-        top, rows = None, ()  # type: Any, Any
+        top: Any = None
+        rows: Any = ()
         if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data)
         if top is None:
@@ -4758,15 +4872,16 @@ class Burnpack(Format):
             cursor.fault(wrong[1], wrong[0] or "", name)
             return None
         if entry.get("param_id") is not None:
-            attrs += ("param_id", entry["param_id"])
-        stored, shape = Storage(cursor.source, end - start, None, "<", "raw", why), entry["shape"]
+            attrs += ("param_id", entry["param_id"])  # pyright: ignore
+        stored = Storage(cursor.source, end - start, None, "<", "raw", why)  # pyright: ignore
+        shape = entry["shape"]
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
         entry.clear()  # of many entries, only the dict is left
         return name, dtype, tuple(shape), stored, start, attrs, make
 
     def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
         """Return (top, rows) of the metadata as Burn writes them, else Nones; as in zTensor."""
-        parts, known, rows = data.split(b"\x65dtype"), {}, []  # type: Any, Any, Any
+        parts, known, rows = data.split(b"\x65dtype"), {}, []
         try:
             pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
             if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
@@ -4815,7 +4930,7 @@ class Burnpack(Format):
             return cls.KNOWN[code]
         attrs = ("burn_dtype", code)
         one = isinstance(code, dict) and len(code) == 1
-        kind, value = list(code.items())[0] if one else (None, None)
+        kind, value = list(code.items())[0] if one else (None, None)  # pyright: ignore
         if kind == "Bool" and type(value) is str and value in cls.BOOLS:
             return cls.BOOLS[value], () if value == "Native" else attrs, None, None
         if kind == "QFloat":
@@ -5101,7 +5216,7 @@ class TensorBuffers(Format):
 
     def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
         data, traced = flat.data, flat.trace is not None
-        known, text = {}, ""  # type: Any, str  # known: types and shapes come again
+        known, text = {}, ""  # known: types and shapes come again
         left = budget[0]  # for names, shapes
         if FAST and not traced and places:
             vtable, text, slots = flat.plan(places[0], self.ENTRY, self.USUAL) or (-1, "", [])
@@ -5140,7 +5255,7 @@ class TensorBuffers(Format):
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= 2 * len(shape)
             dtype, shape, stored = kind
-            left -= stop - name_at
+            left -= stop - name_at  # pyright: ignore
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", flat.base + name_at, name, kind=Unsupported)
@@ -5188,7 +5303,7 @@ class TensorBuffers(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
-        entries, at, ids, hashes = [], 4, {}, {}  # type: Any, int, Any, Any
+        entries, at, ids, hashes = [], 4, {}, {}
         for name, item in items:
             nbytes = item.nbytes
             if at >= 1 << 32 or nbytes >= 1 << 32:
@@ -5308,7 +5423,7 @@ class Safetensors(Format):
         data = cursor.source.read(8, nbytes)
         if data[:1] != b"{":
             raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", "header", 8)
-        top, rows = None, None  # type: Any, Any
+        top, rows = None, None
         if FAST and cursor.trace is None:
             top, rows = self._usual_rows(cursor, data, base)
         if top is None:
@@ -5374,7 +5489,7 @@ class Safetensors(Format):
         USUAL is one entry. One must follow the other, from __metadata__ to the last bracket.
         """
         import re
-        usual, known, rows = re.compile(self.USUAL), {}, []  # type: Any, Any, Any
+        usual, known, rows = re.compile(self.USUAL), {}, []
         first = usual.search(data)
         try:
             at = first.start() if first else 0
@@ -5552,7 +5667,9 @@ class RecordReader(Cursor):
 
     def tree(self) -> Any:
         """Return the map that the file is; an error is named by all keys around it."""
-        box, left, stack, keys, path = [], 1, [], [0], ""  # type: Any, int, Any, Any, str
+        left, stack, path = 1, [], ""
+        box: Any = []
+        keys: Any = [0]
         self.room = self.MAX_TREE + 8 * self.end
         self.odd: Any = {}  # by id of a list: the first item that is not a number as the others
         try:
@@ -5678,7 +5795,7 @@ class RecordReader(Cursor):
         self.tensor = name
         if self.trace is not None:
             self.prefix = self.owner = path + "."
-        raw, dims, make = entry.get("bytes"), entry["shape"], Tensor  # type: Any, Any, Any
+        raw, dims, make = entry.get("bytes"), entry["shape"], Tensor
         if type(dims) is not tuple or dims[0] not in ("", "int") or dims[4] < 0:
             wrong: Any = ("shape", "shape is not an array of integers " + U64)
         elif raw is None and len(entry) == 2:
@@ -5825,6 +5942,8 @@ FORMATS: "Tuple[Format, ...]" = (
     BurnRecord(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
+BY_NAME: "Dict[Any, Format]" = dict([(name, kind) for kind in FORMATS for end in kind.SUFFIXES
+                                     for name in (kind.NAME, end, end[1:])])
 # <tools>
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -5842,15 +5961,15 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 
 
 def find_format(name: str) -> "Format":
-    """Return the entry of FORMATS with this name."""
+    """Return the entry of FORMATS with this name, or this suffix."""
+    if name in BY_NAME:
+        return BY_NAME[name]
     # <later>
     for kind in LATER:
         if kind.NAME == name:
             return kind
     # </later>
-    if name not in NAMES:
-        raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
-    return FORMATS[NAMES.index(name)]
+    raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
 # <later>
 
 
@@ -5892,7 +6011,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     # <later>
     later: Any = later_kind(name, head)
     if later is not None:
-        return later  # type: ignore[no-any-return]
+        return later
     # </later>
     if name is not None:
         return find_format(name)
@@ -6006,6 +6125,18 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
+# <full>
+def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
+    """Iterate over (name, value) pairs; TypeError for values without names."""
+    bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
+    for pair in [tensors] if bare else tensors:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
+                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+        yield pair[0], pair[1]
+# </full>
+
+
 def named_again(tensors: "List[Tensor]") -> Any:
     """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
     again, reach = set(), 0
@@ -6047,6 +6178,10 @@ def check_stored(items: Items) -> None:
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
+    # <full>
+    tensors = adopt(tensors)
+    tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
+    # </full>
     found: "Dict[str, Tensor]" = Map()
     for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
         if not isinstance(name, str):
@@ -6055,8 +6190,9 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
             raise ValueError(f"two tensors are called {show(name)}")
         try:
             found[name] = value if isinstance(value, Tensor) else tensor(value)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"tensor {quote(name)}: {error}")
+        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
+            wrong = TypeError if isinstance(error, TypeError) else ValueError
+            raise wrong(f"tensor {quote(name)}: {error}")
     # <later>
     kind = written_kind(kind, origins_of(tensors, found.values()), options)
     # </later>
@@ -6087,7 +6223,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     for kind in FORMATS:
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
-    if path and isinstance(tensors, File):
+    if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
     kinds = [kind for kind in FORMATS if kind.WRITES]
     names = ", ".join([kind.NAME for kind in kinds])
@@ -6236,7 +6372,7 @@ class FieldTrace(Trace):
     def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
         super().__init__()
         self.wire, self.owners = wire, {}
-        self.fields, self._most = [], MAX_FIELDS + nbytes // 16  # type: Any, int
+        self.fields, self._most = [], MAX_FIELDS + nbytes // 16
         self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
         self._known, self.rest = 0, range(0)
 
@@ -6441,7 +6577,7 @@ class Report:
 
     def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
         self.path, self.format = path, format
-        self.rows, self.errors = [], []  # type: Any, Any
+        self.rows, self.errors = [], []
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -6495,7 +6631,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 
 
 def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
-    report, faults = Report(source.path, kind.TITLE), []  # type: Report, Any
+    report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
@@ -6523,8 +6659,8 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors)):
             report.add("note", "upstream", text, None, trace.odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed)) if complete else
-                   ("-", "canonical", "not saved again"))
+        report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
+                   if complete else ("-", "canonical", "not saved again"))
     return report
 
 
@@ -6577,7 +6713,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)  # type: Any, Any
+    shared, owner = [], (0, 0, -1)
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
@@ -6593,7 +6729,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
     statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
-    again, done = named_again(tensors), {}  # type: Any, Any
+    again, done = named_again(tensors), {}
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
@@ -6694,6 +6830,9 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     metadata="text": numbers in metadata as text where the target holds text only. `options` and
     memory: as in save().
     """
+    # <full>
+    source = adopt(source)
+    # </full>
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
@@ -6706,10 +6845,10 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
              drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
     if numbers not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
-    cast = {} if cast is None else cast
-    for dtype in [cast] if isinstance(cast, str) else list(cast) + list(cast.values()):
-        if dtype not in ITEMSIZE and dtype != "qfloat":
-            raise ValueError(f"cast: no dtype {show(dtype)}; there are {', '.join(ITEMSIZE)}")
+    cast = {} if cast is None else cast if hasattr(cast, "items") else as_dtype(cast)
+    if not isinstance(cast, str):
+        cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                for old, new in cast.items()}
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
     summary, origin = Summary(), file.kind
@@ -6754,7 +6893,7 @@ def _select(items: Items, only: Any) -> Items:
     if only is None:
         return items
     from fnmatch import fnmatchcase
-    names, chosen = [name for name, _ in items], set()  # type: Any, Any
+    names, chosen = [name for name, _ in items], set()
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
@@ -6880,7 +7019,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
         print(count_of(len(attrs["operations"]), "operation"))
     if not len(file):
         return
-    items = list(file.items())
+    items: Any = list(file.items())
     if args.sort:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].start}[args.sort])
@@ -6990,7 +7129,7 @@ def print_values(item: Tensor) -> None:
     if not item.size:
         print(item.tolist())
         return
-    widths, parts = [1], []  # type: Any, List[str]  # elements in a list, of the innermost first
+    widths, parts = [1], []  # elements in a list, of the innermost first
     for n in reversed(item.shape):
         widths.append(widths[-1] * n)
     for i, value in enumerate(item.flat):  # how many lists begin here:
@@ -7569,7 +7708,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", text)
     if "fast" in drop:
         text = re.sub(r"(?m)^FAST = .*", "FAST = False", text)
-        text = decide(text, {"FAST": False, "BOARD": True} if "full" in drop else {"FAST": False})
+        board = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
+        text = decide(text, dict(board, FAST=False))
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = drop_unnamed(text, roots)
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]

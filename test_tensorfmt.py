@@ -26,6 +26,7 @@ their absence is a failure).
     [15] README            every example is run
     [16] peers             other libraries, random data
     [17] workers, remote   joblib, Dask, Ray; fsspec and a web server
+    [18] at home           torch, jax and others that its users have
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -1136,6 +1137,11 @@ class GoldenTest(FolderCase):
         if CPYTHON:
             self.assertIn("nearest is 'x'", str(error))
 
+    @full
+    def test_mappings_are_known_as_such(self):
+        from collections.abc import Mapping
+        self.assertIsInstance(load(golden("seed_basic.mag")), Mapping)
+
     def test_closed(self):
         for title in ("seed_basic.mag", "v021_tiny.bpk"):
             write_file(self.path, golden(title))
@@ -1367,6 +1373,67 @@ class FileTest(FolderCase):
                         self.assertIn("shrunk", error_of(FormatError, file["w"].tobytes).what)
                         continue
                     self.assertEqual(file["w"].tobytes(), make_bytes(50000))
+
+    def test_a_write_into_a_view_stays_in_memory(self):
+        import mmap
+        usual, refused = mmap.mmap, []
+
+        def stubborn(number, nbytes, **way):  # as where there is not so much memory
+            if way in refused:
+                raise OSError(12, "Cannot allocate memory")
+            return usual(number, nbytes, **way)
+        tensorfmt.save(self.path, {"w": tensor(bytes(1 << 22), "uint8")})
+        data = read_file(self.path)
+        for way in {"access": 3}, {"flags": 0x4002}, {"access": 1}:
+            with Changed(mmap, "mmap", stubborn), load(self.path) as file, self.subTest(**way):
+                raw = file["w"].raw
+                self.assertTrue(file["w"].zero_copy and (raw.readonly or PYTHON < (3, 8)))
+                self.assertEqual(sum(raw[::4096]), 0)  # every page is looked at
+                if "access" in way or sys.platform == "linux":
+                    dirty = self.dirty_bytes()
+                    self.assertIn(dirty, (0, None))
+                try:
+                    memoryview(raw.obj)[100] = 7
+                except TypeError:
+                    self.assertEqual(way, {"access": 1})
+                else:
+                    at = 100 - file["w"].offset
+                    self.assertEqual((raw[at], file["w"][at]), (7, 7))
+                    self.assertTrue(dirty is None or 0 < self.dirty_bytes() <= 1 << 16)
+                self.assertEqual(read_file(self.path), data)
+            refused.append(way)
+        refused.append({"access": 1})  # a device that cannot map
+        with Changed(mmap, "mmap", stubborn), load(self.path) as file:
+            self.assertEqual((file["w"].zero_copy, file["w"][5]), (False, 0))
+
+    def dirty_bytes(self):
+        """Return how much of the mapping differs from the file, or None where no one says."""
+        try:
+            with open("/proc/self/smaps") as stream:
+                text = stream.read().split(self.path + "\n")[1]
+        except (OSError, IndexError):
+            return None
+        return 1024 * int(text.split("Private_Dirty:")[1].split()[0])
+
+    def test_another_copy_of_the_module(self):
+        other = module_of(text_of("tensorfmt.py"))
+        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
+        made = {"w": other.tensor([1.5, 2.0], "bfloat16", trainable=True),
+                "s": other.tensor(shape=(2, 2), components=parts)}
+        other.save(self.path, made, metadata={})
+        item = tensor(made["w"])
+        self.assertEqual((item.dtype, item.tolist(), item.attrs), (
+            "bfloat16", [1.5, 2.0], {"trainable": True}))
+        target = os.path.join(self.folder, "again")  # the format is that of the File
+        with other.load(self.path) as file:
+            self.assertEqual(tensor(file["s"]).tolist(), [[0.0, 1.0], [2.0, 0.0]])
+            tensorfmt.save(target, file)
+            self.assertEqual(read_file(target), read_file(self.path))
+            tensorfmt.convert(file, target, format="mag", drop=True, dense=True, cast="float32")
+            self.assertEqual(load(target)["w"].tolist(), [1.5, 2.0])
+        for title in AGAIN:
+            kind, data = tensorfmt.detect(golden(title)), golden(title)
+            self.assertEqual(dumps(other.load(data), format=kind, **AGAIN[title]), data)
 
     def test_missing_files_and_gzip_streams(self):
         import gzip
@@ -1733,6 +1800,56 @@ class TensorTest(TestCase):
             error_of(ValueError, tensor, *call)
         for wrong in (None, {1}, object()) + (("text",) if CPYTHON else ()):
             error_of(TypeError, tensor, wrong)
+
+    @full
+    def test_names_of_dtypes_as_people_type_them(self):
+        dtype = type("dtype", (), {"name": "float16", "__str__": lambda self: "<f2"})
+        Shown = type("Shown", (), {"__str__": lambda self: "torch.bfloat16"})
+        for given, wanted in (
+                ("bf16", "bfloat16"), ("F32", "float32"), ("f64", "float64"), ("i64", "int64"),
+                ("U16", "uint16"), ("BOOL", "bool"), (bool, "bool"), (dtype(), "float16"),
+                (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"),
+                (Shown(), "bfloat16"), ("torch.float32", "float32"), ("Float32", "float32")):
+            for got in (tensor([1], given), tensor([1]).astype(given)):
+                self.assertEqual((got.dtype, got.tolist()), (wanted, [1]))
+        data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
+        item = converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"]
+        self.assertEqual(item.dtype, "bfloat16")
+        for wrong in ("i8", "u8", "f8", float, int, "float", "", None, ["f32"], object()):
+            self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
+        for name in ("zt", ".zt", "ztensor"):
+            self.assertEqual(load(dumps({}, format=name), format=name).format, "ztensor")
+        self.refuses(["there are mag, ztensor"], dumps, {}, format="pt")
+
+    @full
+    def test_what_is_no_tensor_says_so(self):
+        from array import array
+        item = tensor([1.0, -2.5], "bfloat16")
+        for dtype in ("bfloat16", "float16"):
+            self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
+        self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
+        masked = type("Masked", (), {"mask": 0, "filled": 0})()
+        for value, text in ((masked, "masked"), (1j, "complex"),
+                            (type("Array", (), {"dtype": "complex64"})(), "complex64 is not")):
+            self.assertIn(text, str(error_of(TypeError, tensor, value)))
+            error = error_of(TypeError, dumps, {"w": value}, format="zt")
+            self.assertIn("tensor 'w': ", str(error))
+        self.refuses(["complex"], tensor, [1j])
+        for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
+                      type("Module", (), {"state_dict": 0})()):
+            error = error_of(TypeError, dumps, value, format="zt")
+            self.assertIn("a mapping of names to values", str(error))
+
+        def fail(self):
+            raise RuntimeError("cannot")  # as torch does
+        self.refuses(["tensor 'b': cannot"], dumps, {"b": type("B", (), {"__array__": fail})()},
+                     format="zt")
+
+    @full
+    def test_bytes_are_the_same_on_every_python(self):
+        for item in (tensor([1, 2, 3]), tensor([[1.0], [2.0]], "bfloat16"), tensor(True),
+                     tensor([[1, 2], [3, 4]], "int16")[:, ::-1]):
+            self.assertEqual(bytes(item), item.tobytes())
 
     @full
     def test_from_typed_memoryviews(self):
@@ -2839,7 +2956,7 @@ class ConvertTest(TestCase):
         self.refuses(["'decoder.steps'", "uint8", "-1"], converted, basic, "mag", drop=True,
                      cast={"int64": "uint8"})
         for cast in ("float8", {"flaot16": "float32"}):
-            self.refuses(["cast: no dtype"], converted, basic, "mag", drop=True, cast=cast)
+            self.refuses(["no dtype"], converted, basic, "mag", drop=True, cast=cast)
         error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
         for bits, exact in ((0x7FC00000, True), (0xFF800000, True), (0x7F7F0000, True), (1, False),
                             (0x3F800100, False), (0x7F800001, False), (0x7F810000, False)):
@@ -4577,8 +4694,7 @@ class ReadmeTest(TestCase):
 # -- [16] peers ----------------------------------------------------------------------------------
 
 
-@full
-class PeerTest(TestCase):
+class PeerCase(TestCase):
     def peer(self, name):
         """Return another library; without it skip, or fail where peers are promised."""
         from importlib import import_module
@@ -4589,6 +4705,9 @@ class PeerTest(TestCase):
                 raise
         return self.skipTest("no " + name)
 
+
+@full
+class PeerTest(PeerCase):
     def test_cbor2_and_msgpack(self):
         cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
         for text, value in CBOR:
@@ -4687,7 +4806,7 @@ class PeerTest(TestCase):
                          (item.shape, False, 3))
         little = array
         if item.dtype == "bfloat16":
-            self.assertEqual(array.dtype.str, "|V2")
+            self.assertIn(array.dtype.str[1:], "V2")  # ml_dtypes' if that is loaded
             little = array.view("u%d" % item.itemsize)
         else:
             self.assertEqual(array.dtype.newbyteorder("=").name, item.dtype)
@@ -5045,6 +5164,152 @@ class RemoteTest(TestCase):
         self.assertEqual(names["values"], [[1.0, 2.0]])
         self.assertEqual([file["layer.weight"].tolist() for file in names["files"]],
                          [[[1.0, 2.0]]] * 2)
+# -- [18] at home --------------------------------------------------------------------------------
+#
+# Beside the libraries of its users; `.ci/run home` installs what can be had of them.
+
+
+@full
+class AtHomeTest(PeerCase):
+    dirty_bytes = FileTest.dirty_bytes
+
+    def setUp(self):
+        self.path = os.path.join(folder_for(self), "m.zt")
+
+    def test_torch_writes_into_memory_only(self):
+        import warnings
+        torch, numpy = self.peer("torch"), self.peer("numpy")
+        names = {"weight": tensor([[1.0] * 1024] * 1024, "float32"),
+                 "bias": tensor([0.0] * 1024, "bfloat16")}
+        tensorfmt.save(self.path, names)
+        data = read_file(self.path)
+        model = torch.nn.Linear(1024, 1024)
+        with load(self.path) as file:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "not writable, and PyTorch does not support"
+                arrays = [torch.from_numpy(numpy.asarray(file["weight"]))]
+            arrays += [torch.from_dlpack(file["weight"]), torch.as_tensor(file["bias"])]
+            self.assertEqual([float(array.sum()) for array in arrays], [1 << 20, 1 << 20, 0.0])
+            self.assertEqual(self.dirty_bytes(), 0)
+            arrays[0][0].add_(1)
+            self.assertTrue(0 < self.dirty_bytes() <= 1 << 14)
+            arrays[2].add_(2)
+            self.assertEqual((file["weight"][0, 5], float(arrays[1][0, 5])), (2.0, 2.0))
+            state = {name: torch.from_dlpack(item).float() if name == "bias"
+                     else torch.from_dlpack(item) for name, item in file.items()}
+            model.load_state_dict(state, assign=True)
+            self.assertEqual(model.weight.data_ptr(), arrays[0].data_ptr())
+            model(torch.ones(1024)).sum().backward()
+            torch.optim.SGD(model.parameters(), 0.5).step()
+            self.assertEqual((file["weight"][1, 1], read_file(self.path)), (0.5, data))
+        model.load_state_dict({name: torch.from_dlpack(item)
+                               for name, item in load(self.path).items()})
+        self.assertEqual((model.weight[1, 1].item(), model.bias[0].item()), (1.0, 0.0))
+
+    def test_arrays_out(self):
+        import warnings
+        numpy, torch, jax = self.peer("numpy"), self.peer("torch"), self.peer("jax")
+        jax.config.update("jax_enable_x64", True)
+        calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
+                 jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
+        for kind, options in STORED:
+            made = {}
+            for dtype in HELD[kind]:
+                made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
+                made[dtype + "0"] = tensor(1, dtype)
+            for name, whole in load(dumps(made, format=kind, **options)).items():
+                parts = [whole] if not zstd_missing(whole) else []
+                parts += [whole[::-1, ::2], whole[1:], whole[:0]] if parts and whole.ndim else []
+                for item in parts:
+                    for call in calls:
+                        if item.dtype == "bfloat16" and call == numpy.from_dlpack:
+                            continue  # it knows none
+                        with self.subTest(format=kind, name=name, call=str(call), **options):
+                            with warnings.catch_warnings():
+                                warnings.simplefilter("error")
+                                got = call(item)
+                            self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
+                                             (item.dtype, item.shape))
+                            self.assertEqual(got.tolist(), item.tolist())
+                    bits = item.copy(dtype="int16") if item.dtype == "bfloat16" else item
+                    if item.zero_copy and item is whole and item.size:
+                        for call in calls[:3]:
+                            self.assertEqual(call(item).data_ptr(),
+                                             numpy.asarray(bits).ctypes.data)
+
+    def test_bfloat16_in_numpy(self):
+        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
+        item = tensor([[1.0, -2.5]], "bfloat16")
+        for known in (None, ml_dtypes):
+            with Changed(sys, "modules", dict(sys.modules, ml_dtypes=known)):
+                array = numpy.asarray(item)
+                self.assertEqual(array.dtype, known.bfloat16 if known else numpy.dtype("V2"))
+                self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+                for dtype in ("float32", numpy.float64, "float16"):
+                    for array in (numpy.asarray(item, dtype), numpy.array(item, dtype=dtype)):
+                        self.assertEqual((array.dtype, array.tolist()), (dtype, [[1.0, -2.5]]))
+                self.assertTrue(numpy.array(item, copy=True).flags.writeable)
+
+    def test_torch_tensors_come_in(self):
+        torch = self.peer("torch")
+        for dtype in DTYPES:
+            base = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype))
+            for given in (base, base.transpose(0, 2), base[:, 1:, ::2], base[1, 2, 3], base[:0]):
+                item = tensor(given)
+                self.assertEqual((item.dtype, item.shape), (dtype, tuple(given.shape)))
+                self.assertEqual(item.tolist(), given.tolist())
+                self.assertEqual(torch.from_dlpack(item).tolist(), given.tolist())
+                self.assertEqual(tensor([1], base.dtype).dtype, dtype)
+        weight = torch.nn.Parameter(torch.ones(2, 2, dtype=torch.bfloat16))
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        model[1].weight = model[0].weight  # tied
+        for given in ({"w": weight, "v": (weight * 2)[:, 0]}, model.state_dict(),
+                      dict(model.named_parameters())):
+            file = load(dumps(given, format="bpk"))
+            for name, value in given.items():
+                self.assertEqual(file[name].tolist(), value.tolist())
+        tensorfmt.save(self.path, model.state_dict())
+        again = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        with load(self.path) as file:
+            again.load_state_dict({name: torch.from_dlpack(item) for name, item in file.items()})
+        for name, value in model.state_dict().items():
+            self.assertTrue(torch.equal(value, again.state_dict()[name]))
+        conjugated = torch.ones(2, dtype=torch.complex64).conj()
+        self.assertEqual(tensor(conjugated.imag).tolist(), [0.0, 0.0])
+        for value, words in (
+                (conjugated, "complex64 is not"), (torch.ones(2, device="meta"), "meta"),
+                (torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn"),
+                (torch.ones(2, 2).to_sparse(), "parse")):
+            with self.assertRaisesRegex((TypeError, ValueError), "^tensor 'w': .*" + words):
+                dumps({"w": value}, format="zt")
+        for value in (model, model[0], torch.ones(2)):
+            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
+
+    def test_jax_and_numpy_arrays_come_in(self):
+        numpy, jax, ml_dtypes = self.peer("numpy"), self.peer("jax"), self.peer("ml_dtypes")
+        jax.config.update("jax_enable_x64", True)
+        for dtype in DTYPES:
+            for given in (jax.numpy.arange(6).reshape(2, 3).astype(dtype),
+                          numpy.arange(6).reshape(2, 3).astype(
+                              ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)):
+                for part in (given, given.T, given[1, ::2]):
+                    item = tensor(part)
+                    self.assertEqual((item.dtype, item.tolist()), (dtype, part.tolist()))
+                self.assertEqual(tensor([1], given.dtype).dtype, dtype)
+                self.assertEqual(tensor([1], given.dtype.type).dtype, dtype)
+            self.assertEqual(tensor([1], getattr(jax.numpy, dtype)).dtype, dtype)
+        masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
+        for value, words in ((masked, "masked"), (numpy.ones(2, "c8"), "complex64 is not"),
+                             (jax.numpy.ones(2, "complex128"), "complex128 is not"),
+                             (numpy.ones(2, ml_dtypes.float8_e4m3fn), "float8_e4m3fn"),
+                             (numpy.array(["a"]), "1w"), (numpy.array([None]), "code 'O'")):
+            error = error_of(TypeError, dumps, {"w": value}, format="zt")
+            self.assertTrue(str(error).startswith("tensor 'w': ") and words in str(error), error)
+        self.refuses(["bits", "values"], tensor, numpy.ones(2, "u2"), "bfloat16")
+        bits = numpy.asarray([0x3F80], "u2")
+        self.assertEqual(tensor(bits).copy(dtype="bfloat16").tolist(), [1.0])
+        for value in (numpy.ones((2, 2)), [numpy.ones(2), numpy.ones(2)], jax.numpy.ones(2)):
+            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""What users get as types: checked by mypy --strict and pyright (.ci/run types), and run there."""
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import tensorfmt
+from tensorfmt import File, FormatError, Tensor, dumps, load, tensor
+
+try:
+    from typing import assert_type
+except ImportError:  # before Python 3.11
+    def assert_type(value: Any, kind: Any) -> Any:  # type: ignore[misc]
+        return value
+
+
+def total(tensors: Mapping[str, Tensor]) -> int:
+    return sum(item.nbytes for item in tensors.values())
+
+
+made: Dict[str, Tensor] = {"w": tensor([[1.0, 2.0]], "float32"), "n": tensor(7)}
+data = assert_type(dumps(made, format="ztensor"), bytes)
+with load(data) as file:
+    assert_type(file, File)
+    print(total(file), total(made))
+    for name, item in file.items():
+        assert_type(name, str)
+        assert_type(item, Tensor)
+    assert_type(list(file), List[str])
+    assert_type(list(file.keys()), List[str])
+    assert_type(file.get("w"), Optional[Tensor])
+    w = assert_type(file["w"], Tensor)
+    assert_type(w.dtype, Optional[str])
+    assert_type(w.shape, Tuple[int, ...])
+    assert_type(w.nbytes, int)
+    assert_type(w.tobytes(), bytes)
+    assert_type(w.astype("float64"), Tensor)
+    raw: memoryview = w.raw
+    shown: memoryview = w.data
+    values: List[Any] = w.tolist()
+    number: float = w[0, 1]
+    wrong: int = w.raw  # type: ignore[assignment]  # raw is not Any
+try:
+    load(b"no tensors")
+except FormatError as error:
+    assert_type(error.offset, Optional[int])
+assert_type(tensorfmt.detect(data), Optional[str])
