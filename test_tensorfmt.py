@@ -2516,7 +2516,7 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_HARD_KEYS", 3, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
                     dict(list(keys.items())[:69]))),
                 (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
-                (tensorfmt, "MAX_BOXES", 218, tensorfmt.cbor_loads, b"\xa7" + bytes(
+                (tensorfmt, "MAX_BOXES", 522, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa7" + bytes(
                     [i // 2 for i in range(14)])),
                 (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
                 (safe, "MAX_OPEN", 4, load, safetensors({"w": {"x": [[1]]}})),
@@ -3409,7 +3409,7 @@ def odd_files():
         ("scalars.bpk", dumps({}, format="burnpack", scalars=dict(
             [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
         ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer",
-                                    metadata=dict(many, x=0.5)))]
+                                    metadata=dict(list(many.items())[:19], x=0.5)))]
 
 
 def wrong_files():
@@ -3903,11 +3903,19 @@ def check_copies(test, file, facts, crc):
             [renamed.get(row[0], row[0])] + row[1:4] for row in facts if row[0] in names]))
 
 
+def script(test, name):
+    """Return what a script in .ci defines; who took only the test file has none."""
+    import runpy
+    path = os.path.join(HERE, ".ci", name)
+    if not os.path.exists(path):
+        test.skipTest("no .ci/" + name)
+    return runpy.run_path(path)
+
+
 @full
 class FuzzTest(TestCase):
     def test_what_must_hold_for_changed_files(self):
-        import runpy
-        read, fuzz = [], runpy.run_path(os.path.join(HERE, ".ci", "fuzz.py"))
+        read, fuzz = [], script(self, "fuzz.py")
         for data in fuzz_files():
             self.assertTrue(check_mutant(data))
         count = 400 if PYPY or sys.byteorder == "big" else 1600
@@ -3921,9 +3929,8 @@ class FuzzTest(TestCase):
 class CorpusTest(TestCase):
     def test_manifest_is_what_load_says(self):
         import json
-        import runpy
         folder = folder_for(self)
-        runpy.run_path(os.path.join(HERE, ".ci", "corpus.py"))["write_corpus"](
+        script(self, "corpus.py")["write_corpus"](
             sys.modules[__name__], folder)
         rows = json.loads(read_file(folder + "/manifest.json").decode())
         names = [row["file"] for row in rows]
@@ -4469,7 +4476,7 @@ OUTPUTS = """
     v6AbIQ WTCFFg BpBWeQ R0p7ww u9akDg EVzWiQ 2se85A cHBALw RHeWgQ aNXlDg CbW5dA E8L6aA pr/Hww
     qeM5Hw KIiDrg aCYXvQ KMgvwQ lySm/w boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw tJNwqA jDPW4g
     wiLyRQ K5U4fA z3ooGA pxmR2g s1ZdvQ WaWibg zbSmaA qwnOXg b6Ojmg S2K9Mg ZKKbCA GjhGhQ LHkTKg
-    fFGLww zXL8MA FM/a+Q OoTzhw xdazJQ 2pymwA iCokPw P8QG7Q sjnjvg tsm23g YiORHg GOh01w DIa5JA
+    fFGLww zXL8MA pRU56Q OoTzhw xdazJQ 2pymwA iCokPw P8QG7Q sjnjvg tsm23g YiORHg GOh01w DIa5JA
     k8XKWw E9FXFA 1TwRdw x7EMQA v4quug x5egDg uVQO/Q WxcTqA Is1czA QoUc2A belMqw gOUb3g Qb/qqg
     77Yv4A WzZ9Pw rySnUw HB6Kyg TCJl4g L2HQog 4fsVQg WNiOKw lgE09A TBL1UQ sMBMwQ 9DoAtA mK9xEg
     UJY81w J1wZ8A N27rwQ BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg
