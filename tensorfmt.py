@@ -41,6 +41,7 @@ Contents (the banners of the rooms below; search for a number)
     [5c] MessagePack       msgpack_loads, msgpack_dumps
     [5d] FlatBuffers       FlatTable, FlatBuilder
     [5e] zstd              through whichever module is there
+    [5f] JSON              RFC 8259, with the offset of every token
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] sparse            stored elements and where they are
     [6c] quantized         few bits for each value, times a scale
@@ -825,6 +826,16 @@ class Cursor(Reader):
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
+    def read_json(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
+                  **rules: Any) -> Any:
+        """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
+        token = None
+        if self.trace is not None:
+            token = CborFields(self.trace, offset, "", meaning, level)
+            token.root = name
+        value, end = json_read(data, offset, name, token=token, **rules)
+        return value, offset + end
+
 
 # -- [5a] checksums ------------------------------------------------------------------------------
 
@@ -1173,7 +1184,10 @@ def cbor_short_text(data: bytes) -> str:
 
 
 class CborFields:
-    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
+    """Makes fields of the tokens of cbor_read, json_read: a key and its value are one, as is a
+    plain list."""
+
+    root = "item"  # the name of what has no path
 
     def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int) -> None:
         self.trace, self.base, self.level = trace, base, level
@@ -1189,7 +1203,7 @@ class CborFields:
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
         self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
-        return self.join(depth, key) or "item"
+        return self.join(depth, key) or self.root
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
         self.starts.append(start)
@@ -1211,7 +1225,8 @@ class CborFields:
         self.flush()
         if kind == "break":
             owner = self.owner(depth - 1, path)
-            self.trace.end(self.base + start, stop - start, path or "item", depth - 1, owner)
+            if start < stop:
+                self.trace.end(self.base + start, stop - start, path or self.root, depth - 1, owner)
             return
         path = self.join(depth, key)
         if items is not None:  # else an item has the meaning of its container
@@ -1234,7 +1249,7 @@ class CborFields:
         for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows, self.first - 1):
             path = join_path(rows[0][3], i) if path is None else path
             if begin < end:  # else the head was shown
-                self.trace.add(self.base + begin, end - begin, path or "item", value, doc, depth,
+                self.trace.add(self.base + begin, end - begin, path or self.root, value, doc, depth,
                                "structure", lead, self.owner(depth, path))
 
     def owner(self, depth: int, path: str) -> "Optional[str]":
@@ -2023,6 +2038,158 @@ class Zstd:
 
 
 ENCODINGS["zstd"] = Zstd()
+
+
+# -- [5f] JSON -----------------------------------------------------------------------------------
+
+JSON_TOKEN = (rb'[ \t\r\n]*(?:([{}\[\]:,])|("[^"\\\x00-\x1f]*"?)|'
+              rb"(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null%s))?")
+JSON_ESCAPES = rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*){1,99}'  # more: much memory
+JSON_WORDS = {b"true": True, b"false": False, b"null": None}
+MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
+
+
+def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
+              python: bool = False, keep: Any = None, token: Any = None) -> Any:
+    """Return (value, position behind it) of JSON in UTF-8 (RFC 8259); only blanks may follow.
+
+    At most `depth` arrays and objects are open at once; a key twice is an error. Numbers are as in
+    serde_json: -0 and integers of over 20 digits are floats, what float64 cannot hold is an error;
+    or with `python` as in its json: any integer, NaN, Infinity. keep(containers around, key), if
+    given, tells which values of objects are wanted; others are checked, and None. Errors have the
+    field `name`; offsets and `token` are as in cbor_read, but a token ends where the next begins.
+    """
+    import re
+    scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
+    values = b'{["-0123456789tfn' + (b"NI" if python else b"")  # how a value begins
+    box, stack, keyed, skip = [], [], False, False  # type: Any, Any, bool, bool
+    allowed, pos, start, key, value = values, 0, 0, MISSING, None  # type: bytes, int, int, Any, Any
+    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+    late: Any = []  # arguments for token(), without the stop
+    room = MAX_BOXES + 10 * len(data)  # bytes of memory for arrays and objects
+
+    def send(stop: int) -> None:
+        while late:
+            first, *args = late.pop(0)
+            token(stop if args[1] == "break" else first, stop, *args)
+    try:
+        data.decode()
+        while True:
+            found: Any = scan(data, pos)
+            kind = found.lastindex or 0  # 1 bracket, colon or comma, 2 text, 3 number, 4 word
+            end, (start, pos) = pos, found.span(kind)
+            start = start if kind else pos
+            if not kind or data[start] not in allowed:
+                if start == len(data) and not allowed:
+                    send(end)
+                    return box[0], end
+                here = show(data[start:start + 9]) if start < len(data) else "the end"
+                wanted = [repr(chr(byte)) for byte in allowed[:3]] if len(allowed) < 3 else [
+                    "a value"] + [repr(chr(byte)) for byte in allowed[len(values):]]
+                raise FormatError(f"{here}, expected {' or '.join(wanted) or 'the end'}", start)
+            mark = data[start]
+            if kind == 1 and mark in b":,":
+                allowed = b'"' if keyed and mark == 44 else values
+                continue
+            if kind == 1 and mark in b"]}":
+                if late and not box:
+                    late[0][3] = 0  # so many items
+                if token is not None and not keyed:
+                    late.append((start, len(stack), "break", None, None))
+                box, keyed, skip = stack.pop()
+                allowed = (b",}" if keyed else b",]") if stack else b""
+                continue
+            naming = keyed and 34 in allowed and len(allowed) < 3  # a key comes
+            what, value = "number", data[start:pos]
+            if kind == 1:
+                what, value = ("map", Map()) if mark == 123 else ("array", [])
+                room -= 0 if skip else 280 if mark == 123 else 120  # what CPython takes, in bytes
+                if len(stack) >= depth:
+                    raise FormatError(f"nested deeper than {depth}", start)
+                if room < 0:
+                    raise Unsupported("arrays and objects that would take more memory than "
+                                      f"MAX_BOXES = {MAX_BOXES}", start)
+            elif kind == 2:
+                what, raw = "text", value
+                value = texts.get(raw)
+                if value is None:
+                    value, pos = json_string(data, start, pos)
+                    if len(raw) < 24 and len(texts) < 1 << 12 and pos == start + len(raw):
+                        texts[raw] = value
+            elif kind == 3:
+                value = json_number(value, python, start)
+            else:
+                value = JSON_WORDS[value] if value in JSON_WORDS else float(value)
+            if token is not None:
+                send(start)
+                if naming:
+                    token(start, pos, len(stack), "key", value, None)
+                else:
+                    late.append([start, len(stack), what, -1 if kind == 1 else value,
+                                 key if keyed else len(box)])
+            if naming:
+                if value in box:
+                    raise FormatError(f"key {show(value)} twice", start)
+                key, allowed = value, b":"
+                continue
+            hide = skip or keyed and keep is not None and not keep(len(stack), key)
+            if keyed:
+                box[key] = None if hide else value
+            else:
+                box.append(None if hide else value)
+            if kind == 1:
+                stack.append((box, keyed, skip))
+                box, keyed, skip = value, mark == 123, hide
+                allowed = b'"}' if keyed else values + b"]"
+            else:
+                allowed = (b",}" if keyed else b",]") if stack else b""
+    except UnicodeDecodeError as error:
+        what, at, broken = "text is not UTF-8", error.start, FormatError
+    except FormatError as caught:
+        what, at, broken = caught.what, caught.offset or 0, type(caught)
+    if token is not None:
+        send(at)
+        token.path(len(stack), MISSING)
+    raise broken("JSON: " + what, base + at, name)
+
+
+def json_string(data: bytes, start: int, pos: int) -> "Tuple[str, int]":
+    """Return (text, position behind it) of a string; its bytes up to pos have no escape."""
+    if pos - start > 1 and data[pos - 1] == 34:
+        return data[start + 1:pos - 1].decode(), pos
+    import json
+    import re
+    found: Any = True
+    while found:
+        found = re.compile(JSON_ESCAPES).match(data, pos)
+        pos = found.end() if found else pos
+    if data[pos:pos + 1] != b'"':
+        raise FormatError("a string that does not end, or holds what must be escaped", start)
+    text = json.loads(data[start:pos + 1].decode())
+    if not is_text(text):
+        raise FormatError(f"{show(text)} is not Unicode text (a lone surrogate)", start)
+    return text, pos + 1
+
+
+def json_number(text: bytes, python: bool, start: int) -> "float":
+    digits = text.lstrip(b"-")
+    if digits.isdigit() and (python or len(text) <= 20 and text != b"-0"):
+        if len(digits) > MAX_DIGITS:
+            raise FormatError(f"an integer of {len(digits)} digits; MAX_DIGITS = {MAX_DIGITS}",
+                              start)
+        return int(text)
+    value = float(text)
+    if not python and value in (INFINITY, -INFINITY):
+        raise FormatError("a number beyond float64", start)
+    return value
+
+
+# <save>
+def json_text(value: Any) -> str:
+    """Return a value as JSON without blanks, in the order of its dicts."""
+    from json import dumps
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))
+# </save>
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
