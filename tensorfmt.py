@@ -69,8 +69,8 @@ What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only lo
 writing names, and the lines between `# <save>` and `# </save>`; [11] explains all such marks.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
-3720 (CRC-32C); files of the real writers (magnetron 0.1.2, ztensor 0.1.0-0.1.4, primitiv 0.3.1 and
-0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
+3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
+0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
 __version__ = "0.1.0"
 __all__ = [
@@ -6198,7 +6198,8 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
                     return "note", "canonical", "saved again, it differs from here on", None, at
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
+        text = str(error).split("\n")[0] or "its version is only read"
+        return "-", "canonical", "it cannot be saved again: " + text
     if at < source.nbytes:
         return "note", "canonical", "saved again, it ends here", None, at
     return "ok", "canonical", "saved again, it has the same bytes"
