@@ -3854,11 +3854,11 @@ class Mag100(Format):
                     name, "sizes", Unsupported if wrong == "dtype" else FormatError)
             dtype = kinds[number]
             nbytes = numel * ITEMSIZE.get(dtype, 1)
-            if (dtype, nbytes) not in known:
-                why = None if dtype else "float8_e4m3fn is not known here"
-                known[dtype, nbytes] = Storage(cursor.source, nbytes, why=why)
+            why = None if dtype else "float8_e4m3fn is not known here"
+            stored = known.get((why, nbytes)) or keep(
+                known, (why, nbytes), Storage(cursor.source, nbytes, why=why))
             at += nbytes
-            yield (name, dtype, shape, known[dtype, nbytes], start + offset,
+            yield (name, dtype, shape, stored, start + offset,
                    () if dtype else ("dtype_id", number), Tensor)
 
 
@@ -3985,13 +3985,13 @@ class Mag300(Format):
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
         for what, found in (
-                ("big-endian data", "byte_order" in attrs),
-                ("over 16 dimensions", [1 for item in tensors if item.ndim > 16]),
-                ("unknown dtypes", [1 for t in tensors if t.attrs.get("dtype_id", 3) != 3])):
+                ("refuses big-endian data", "byte_order" in attrs),
+                ("refuses over 16 dimensions", [1 for item in tensors if item.ndim > 16]),
+                ("refuses unknown dtypes", [
+                    1 for item in tensors if item.attrs.get("dtype_id", 3) != 3]),
+                ("writes no file without data", not sum([t.stored.nbytes for t in tensors]))):
             if found:
-                yield "magnetron 0.2.2 refuses " + what
-        if not [1 for item in tensors if item.stored.nbytes]:
-            yield "magnetron 0.2.2 writes no file without data"
+                yield "magnetron 0.2.2 " + what
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         rows = [(key, json_misfit({key: value}, MAX_DEPTH - 1)) for key, value in metadata.items()]

@@ -3321,7 +3321,7 @@ class HostileTest(TestCase):
 # What must hold for each file; .ci/fuzz.py makes mutants, some in a test, millions for a night.
 
 COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
-            "indices", "coords", "aux", "id", "version")  # attrs that a copy may have otherwise
+            "indices", "coords", "aux", "id", "version", "dtype")  # a copy may have others
 
 
 def fuzz_files():
