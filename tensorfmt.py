@@ -2155,6 +2155,29 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     raise broken("JSON: " + what, base + at, name)
 
 
+def json_quick(data: bytes) -> Any:
+    """Return what json_read(python=True) does, ten times as fast, or None: then that one tells."""
+    from json import loads
+
+    def make_map(pairs: Any) -> Facts:
+        made = Map(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("a key twice")
+        return made
+    if 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data):
+        return None
+    try:
+        value = loads(data.decode(), object_pairs_hook=make_map,
+                      parse_int=lambda text: int(text if len(text) < MAX_DIGITS else "?"))
+    except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
+        return None
+    boxes: Any = [[value]]
+    for _ in range(MAX_DEPTH + 1):
+        boxes = [item for box in boxes for item in (box.values() if type(box) is Map else box)
+                 if type(item) in (Map, list)]
+    return None if boxes else value
+
+
 def json_string(data: bytes, start: int, pos: int, python: bool) -> "Tuple[str, int]":
     """Return (text, position behind it) of a string; its bytes up to pos have no escape.
 
@@ -3930,7 +3953,9 @@ class Mag300(Format):
         data = cursor.next_bytes(span, "meta")
         if 0 in data:
             raise cursor.error("a NUL byte in the JSON", "meta", meta + data.find(0))
-        root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
+        root = json_quick(data) if FAST and cursor.trace is None else None
+        if root is None:
+            root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
         wrong = self.ROOT.check(root)
         if wrong is not None:
             at = None if wrong[0] else meta + len(data) - len(data.lstrip())
