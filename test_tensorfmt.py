@@ -2540,7 +2540,8 @@ class ConvertTest(TestCase):
                     self.assertEqual((sorted(summary.copied), summary.cast), (sorted(names), []))
                     self.assertEqual(summary.nbytes, there.nbytes)
                     if old != "primitiv" and new != "primitiv":
-                        options = {"version": 300} if file.kind.NAME != old else {}
+                        options = {} if file.kind.NAME == old else {
+                            "version": {"mag": 300, "ztensor": 2}[old]}
                         back, _ = converted(there, old, drop=True, **options)
                         self.assertEqual(content(back), wanted)
 
@@ -3523,7 +3524,8 @@ def check_copies(test, file, facts, crc):
         if file.format != "primitiv":  # there float64 is written as float32
             test.assertSame(copy.metadata, file.metadata)
         if facts is not None:
-            test.assertSame(held(copy), facts)
+            same = 5 if copy.kind is file.kind else 4  # zTensor 1 becomes 2, with other attrs
+            test.assertSame([row[:same] for row in held(copy)], [row[:same] for row in facts])
             test.assertTrue(crc % 4 or tensorfmt.verify(again))
     names = [name for name, item in file.items() if fits(kind, item) and (
         kind == "ztensor" or not tensorfmt.is_sparse(item))]
