@@ -1444,7 +1444,7 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    return _cbor_item(value, indefinite, sort, depth)  # sort 2: by bytes only
+    return _cbor_item(value, indefinite, sort, depth)
 
 
 def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
@@ -1478,7 +1478,11 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
     pairs = [(_cbor_item(key, indefinite, sort, depth), _cbor_item(item, indefinite, sort, depth))
              for key, item in value.items()]
     if sort:
-        pairs.sort(key=None if sort == 2 else lambda pair: (len(pair[0]), pair[0]))
+        pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
+    # <later>
+    if sort == 2:
+        pairs.sort()
+    # </later>
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
 
@@ -4281,7 +4285,7 @@ class ZTensor(Format):
         size = ITEMSIZE[dtype] if dtype in ITEMSIZE else 0
         why = None if size else f"dtype {show(dtype)} is not known"
         big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
-        if encoding in self.CHOICES[0][1][1:]:
+        if encoding in ENCODINGS:
             need = count_elements(shape) * size if layout == "dense" else 0
             if nbytes < 1 or need > ENCODINGS[encoding].most * nbytes:
                 cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
@@ -4636,7 +4640,7 @@ class SparseEntries:
             raise base.error("data at %d to %d; a multiple of 64, at least 64, and before the "
                              "index at %d" % (offset, offset + nbytes, end), field=key)
         dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
-        if dtype not in ("uint64", "uint32") or encoding not in ZTensor.CHOICES[0][1]:
+        if dtype not in ("uint64", "uint32") or encoding not in ("raw",) + tuple(ENCODINGS):
             raise base.error(f"dtype {show(dtype)}, encoding {show(encoding)}", Unsupported, key)
         big = entry.get("data_endianness") == "big" and encoding == "raw"
         stored = Storage(base.stored.source, nbytes, None, ">" if big else "<", encoding)
@@ -4721,7 +4725,7 @@ class ObjectFormat(ZTensor):
     STRICT: Any = None  # what looks at the tokens of the manifest
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    USER: Any = "attributes", "map", None, "of the user", {"*": ("of the user", None)}
+    USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
 
     def read_top(self, cursor: Cursor, start: int, nbytes: int) -> Any:
         """Return the manifest, a map with the keys that it must have."""
@@ -4813,7 +4817,7 @@ class ObjectFormat(ZTensor):
         main = [part for part in parts if part[0] in ("data", "values")] + parts
         role, dtype, offset, nbytes, _, encoding, why = (
             main + [("", None, 64, 0, 0, "raw", None)])[0]
-        rest: Any = cursor.source, nbytes, None, "<"  # of the Storage
+        rest: Any = (cursor.source, nbytes, None, "<")  # of the Storage
         if layout == "dense":
             attrs += tuple([item for pair in facts["data"].items() for item in pair
                             if pair[0] != "dtype" and pair != ("type", "bool")])
@@ -4832,10 +4836,10 @@ class ObjectFormat(ZTensor):
 
     def checksums(self, tensor: Tensor) -> Chunks:
         stored, facts = tensor.stored, tensor.attrs.get(self.PARTS)
-        whole = ("", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding)
+        whole = ("", 0, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
         for part in (stored.key or [whole]) if stored.source.of_file else ():
             text = (facts[part[0]] if facts else tensor.attrs).get("digest")
-            if text is not None and part[5] in ENCODINGS or part[5] == "raw" and text is not None:
+            if text is not None and (part[5] == "raw" or part[5] in ENCODINGS and not part[6]):
                 text += f" of {part[4]} bytes" * (part[5] != "raw" and self.STRICT is not None)
                 yield f"{part[0]}: " if facts else "", part[2], part[3], text
 
@@ -4857,7 +4861,7 @@ class SparseObject(SparseEntries):
         name, dtype, shape, stored, start, attrs, format = row
         self.parts = dict([(part[0], part) for part in stored.key])
         coords, nbytes = self.parts.get("coords"), self.parts["values"][4]
-        facts: Any = "sparse_format", self.sparse_format
+        facts: Any = ("sparse_format", self.sparse_format)
         if nbytes is not None:
             facts += "nnz", nbytes // ITEMSIZE[dtype]
         elif coords is not None and shape and coords[4] is not None:
@@ -5032,7 +5036,7 @@ class ZTensor2(ObjectFormat):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    SEEKABLE = "zt.zstd-seekable/1"
+    SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
         "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
@@ -5133,7 +5137,9 @@ class ZTensor2(ObjectFormat):
             ("decoded_length", encoding == self.SEEKABLE and need > nbytes << 15)), *where)
         if nbytes:
             ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
-        if coded and (encoding != self.SEEKABLE or encoding not in ENCODINGS):
+        if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
+            encoding = self.CODEC
+        elif coded:
             why = f"encoding {show(encoding)} is not known"
         if kind is not None:
             dtype = "bool" if kind == "bool" else None
@@ -5191,7 +5197,7 @@ class ZTensor2(ObjectFormat):
                        for at in range(offset, offset + nbytes, BLOCK))
         if rest:
             need = int(rest.split(" ")[0])
-            blocks = ENCODINGS[self.SEEKABLE].decode(source, offset, nbytes, need)
+            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
         try:
             found = self.digest(kind, blocks)
         except FormatError as error:
@@ -5345,7 +5351,7 @@ class SeekableZstd:
 LATER.append(ZTensor2())
 ZTensor.OPTIONS["version"] = "0.1 or 2"
 if "zstd" in ENCODINGS:
-    ENCODINGS[ZTensor2.SEEKABLE] = SeekableZstd()
+    ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
