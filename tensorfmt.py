@@ -38,7 +38,7 @@ Contents (the banners of the rooms below; search for a number)
     [3] dtypes             element types, values <-> bytes, byte order, casts
     [4a] sources           where bytes come from: a path, a buffer, a stream
     [4b] readers           named fields, the trace of a parse, where an error lies
-    [5a] checksums         CRC-32, CRC-32C, SHA-256
+    [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
     [5b] CBOR              RFC 8949: cbor_loads, cbor_dumps
     [5c] MessagePack       msgpack_loads, msgpack_dumps
     [5d] FlatBuffers       FlatTable, FlatBuilder
@@ -52,6 +52,8 @@ Contents (the banners of the rooms below; search for a number)
     [7a2] mag100           snapshots 100 and 200, read only
     [7a3] mag300           snapshot 300: header + JSON + data
     [7b] ztensor           data + CBOR index + its size
+    [7b2] ztensor1         data + CBOR map of objects + its size
+    [7b3] ztensor2         the same, deterministic, with digests
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
@@ -141,7 +143,8 @@ BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
-MAX_PATH = 200  # characters of the path of a field
+MAX_PATH = 400  # characters of the path of a field
+MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without deep=True
 MAX_FAULTS = 1000  # that verify notes before it stops
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
 
@@ -1024,6 +1027,97 @@ class Digest:
         return len(text) == 17 and text == "crc32c:0x" + text[9:].upper()
 
 
+XXH3_SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff"
+    "7221b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46"
+    "a9deacd8a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581"
+    "a0fffa1363eb170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428"
+    "afd7fbcabb4b407e")
+XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+              0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
+MASK64 = (1 << 64) - 1
+
+
+def xxh3_64(blocks: Any) -> int:
+    """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks; 40 MB/s."""
+    acc, n, rest, last = list(XXH3_START), 0, b"", b""
+    for block in blocks:
+        for piece in pieces(memoryview(block), 1 << 16):
+            n, data = n + len(piece), rest + bytes(piece)
+            whole = (len(data) - 1) & -1024  # the end is hashed in another way
+            if whole:
+                last = data[whole - 64:whole]
+                _xxh3_add(acc, data[:whole], True)
+            rest = data[whole:]
+    if n <= 240:
+        return _xxh3_short(rest)
+    _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
+    _xxh3_add(acc, (last + rest)[-64:], False, 121)
+    keys = unpack_from("<8Q", XXH3_SECRET, 11)
+    return _xxh3_mix(n * XXH3_START[1] + sum([
+        _fold128(acc[i] ^ keys[i], acc[i + 1] ^ keys[i + 1]) for i in range(0, 8, 2)]))
+
+
+def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = -1) -> None:
+    """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
+    nbytes, ends = len(data), unpack_from("<8Q", XXH3_SECRET, 128)
+    keys = XXH3_SECRET[key:] if key >= 0 else b"".join(
+        [XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)]) * -(-nbytes // 1024)
+    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
+    halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
+    words = unpack_from(f"<{nbytes // 8}Q", data)
+    products = [low * high for low, high in zip(halves[::2], halves[1::2])]
+    for start in range(0, nbytes // 8, 128):
+        stop = start + 128
+        for j, lane in enumerate(acc):
+            lane += sum(products[start + j:stop:8]) + sum(words[start + (j ^ 1):stop:8])
+            lane &= MASK64
+            acc[j] = (lane ^ lane >> 47 ^ ends[j]) * 0x9E3779B1 & MASK64 if scramble else lane
+
+
+def _fold128(a: int, b: int) -> int:
+    return a * b & MASK64 ^ a * b >> 64
+
+
+def _xxh3_mix(h: int, shift: int = 37, factor: int = 0x165667919E3779F9, last: int = 32) -> int:
+    h = (h & MASK64 ^ (h & MASK64) >> shift) * factor & MASK64
+    return h ^ h >> last
+
+
+def _xxh3_short(data: bytes) -> int:
+    """Return the XXH3-64 of at most 240 bytes."""
+    n = len(data)
+
+    def word(i: int, size: int = 8, of: bytes = data) -> int:
+        return int.from_bytes(of[i:i + size], "little")
+
+    def key(i: int, size: int = 8) -> int:
+        return word(i, size, XXH3_SECRET)
+
+    def pair(i: int, at: int) -> int:
+        return _fold128(word(i) ^ key(at), word(i + 8) ^ key(at + 8))
+    if n < 4:
+        h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
+        h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
+        return _xxh3_mix(_xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3], 64, 1)
+    if n < 9:
+        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
+        h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
+        h = h * 0x9FB21C651E98DF25 & MASK64
+        return _xxh3_mix((h ^ (h >> 35) + n) * 0x9FB21C651E98DF25, 64, 1, 28)
+    if n < 17:
+        low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
+        swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
+        return _xxh3_mix(n + swapped + high + _fold128(low, high))
+    h = n * XXH3_START[1]
+    if n < 129:
+        return _xxh3_mix(h + sum([pair(16 * i, 32 * i) + pair(n - 16 * i - 16, 32 * i + 16)
+                                  for i in range((n + 31) // 32)]))
+    h = _xxh3_mix(h + sum([pair(i, i) for i in range(0, 128, 16)]))
+    h += sum([pair(i, i - 125) for i in range(128, n - 15, 16)])
+    return _xxh3_mix(h + pair(n - 16, 119))
+
+
 # -- [5b] CBOR -----------------------------------------------------------------------------------
 #
 # Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
@@ -1058,7 +1152,7 @@ MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each 
 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
-              keys: Any = FormatError, token: Any = None) -> Any:
+              keys: Any = FormatError, token: Any = None, level: int = 0) -> Any:
     """Return (value, position behind it) of the CBOR item at the start of data (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
@@ -1072,7 +1166,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     box: Any = []
     stack: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
-    level = tags = 0  # arrays, maps and tags around the items of box; tags in front of the next
+    tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
     tag, hard_keys, key = -1, 0, MISSING
     room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
     try:
@@ -1258,6 +1352,37 @@ def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
     return [pair for pair in found.items() if pair[0]]
 
 
+class StrictCbor:
+    """Passes tokens of deterministic CBOR (RFC 8949 4.2.1) without tags, `most` levels deep."""
+
+    def __init__(self, data: bytes, most: int, token: Any) -> None:
+        self.data, self.most, self.token = data, most, token
+        self.keys = [b""] * (most + 2)  # the last key of each open map
+
+    def path(self, depth: int, key: Any) -> Any:
+        return self.token and self.token.path(depth, key)
+
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+        data, head = self.data[start:stop], self.data[start]
+        best, code = data, head & 31
+        if head > 0xF8:
+            best = cbor_float(value) if value == value else b"\xf9\x7e\x00"
+        elif code > 23:
+            size = 1 << (code & 3)
+            number = int.from_bytes(self.data[start + 1:start + 1 + size], "big")
+            best = data if number >> 4 * size and number > 23 and code < 28 else b""
+        if (best != data or depth > self.most or kind in ("chunk", "tag") or head == 0xF7
+                or isinstance(value, Simple) or (kind == "key" and data <= self.keys[depth])):
+            what = f"not deterministic (no tags; {self.most} levels; shortest heads; sorted keys)"
+            raise FormatError(what, start - (kind == "chunk"))
+        if kind == "key":
+            self.keys[depth] = data
+        elif kind == "map":
+            self.keys[depth + 1] = b""
+        if self.token is not None:
+            self.token(start, stop, depth, kind, value, key)
+
+
 def cbor_short_text(data: bytes) -> str:
     """Return the text that data are, of under 256 bytes with the shortest head, or ValueError."""
     nbytes = len(data) - 1
@@ -1403,7 +1528,7 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
     return _cbor_item(value, indefinite, sort, depth)
 
 
-def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
+def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1435,6 +1560,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: bool, depth: int) -> bytes:
              for key, item in value.items()]
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
+    # <later>
+    if sort == 2:
+        pairs.sort()
+    # </later>
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
 
@@ -3253,6 +3382,10 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
         if start > stop:
             return f"indptr falls in row {i}"
         row = list(indices[start:stop])
+        # <later>
+        if parts["indices"].attrs.get("rising") and row != sorted(row):
+            return f"the columns do not rise in row {i}"
+        # </later>
         if sort_and_compare(row):
             return f"a column occurs twice in row {i}"
         if row and row[-1] >= shape[1]:
@@ -3454,6 +3587,7 @@ class Format:
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
+    CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
@@ -3513,6 +3647,14 @@ class Format:
         if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
+
+    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
+        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
+        return nbytes, 0
+
+    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
+        """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
+        return None
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -3968,7 +4110,7 @@ class Mag100(Format):
          pool_count) = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
         self._check_mark(cursor, "SRP!", mark)
-        names, records = self._names(cursor, pool_count), []  # type: Any, Any
+        names, records = self._names(cursor, pool_count), []
         self._check_mark(cursor, "MDT!")
         self._check_mark(cursor, "DSC!")
         if 24 * count > cursor.end - cursor.pos:
@@ -4025,7 +4167,7 @@ class Mag100(Format):
         return list(names)
 
     def _rows(self, cursor: Cursor, attrs: Any, names: Any, records: Any, start: int) -> Chunks:
-        unused, at, known = Map(enumerate(names)), 0, {}  # type: Any, int, Any
+        unused, at, known = Map(enumerate(names)), 0, {}
         kinds: Any = self.DTYPES[:3] + (None,) * (attrs["version"] // 200) + self.DTYPES[3:]
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
             cursor.enter("tensors", i)
@@ -4134,7 +4276,7 @@ class Mag300(Format):
         return attrs, root["usr_metadata"], tensors
 
     def _rows(self, cursor: Cursor, entries: Any, start: int, size: int, order: str) -> Chunks:
-        rows, at = [], 0  # type: Any, int
+        rows, at = [], 0
         for name, entry in entries.items():
             cursor.enter("tensor_map", name)
             wrong = self.ENTRY.check(entry) if is_text(name) else (
@@ -4191,7 +4333,7 @@ class Mag300(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
-        entries, starts, end = Map(), [], 0  # type: Any, Any, int
+        entries, starts, end = Map(), [], 0
         for name, item in items:
             start, own = round_up(end, 4096) if item.nbytes else end, self.own_attrs(item)
             code = self.CODES[item.dtype] if item.dtype else (own["dtype"], own["dtype_id"])
@@ -4246,7 +4388,9 @@ class ZTensor(Format):
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
-    USES = ("zstd", "sparse")
+    USES = ("zstd", "sparse", "ztensor1", "ztensor2")
+    CARRIES = ("ztensor1", "ztensor2")
+    VERSION = "0.1"
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
@@ -4432,6 +4576,19 @@ class ZTensor(Format):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
+    # <later>
+    # <save>
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        later: Any = [kind for kind in LATER if kind.NAME == tensor.format in self.CARRIES]
+        return later[0].content_of(tensor) if later else super().own_attrs(tensor)
+    # </save>
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        """Return the attrs that the other generations store, too: the custom fields."""
+        skip = self.MECHANICS + self.FILE_ATTRS + tuple(tensor.own_attrs)
+        return tensor.attrs_without(skip)
+    # </later>
+
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
                    if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
@@ -4468,7 +4625,7 @@ class ZTensor(Format):
 
     def _plan(self, name: str, item: Tensor, options: Facts, problems: Any, known: Any) -> Facts:
         """Return how a tensor will be stored; "copy": as it is."""
-        flat: Any = (item._attrs if item.format in (None, self.NAME) else ()) or ()
+        flat: Any = item._attrs or () if item.format in (None, self.NAME) else self.own_attrs(item)
         alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
         if type(flat) is tuple and alike in known:
             return known[alike]
@@ -4717,6 +4874,674 @@ class SparseEntries:
 
 ZTensor.LAYOUTS = dict.fromkeys(("sparse", "sparsecsr", "sparsecoo"), SparseEntries)
 # </sparse>
+
+
+class ObjectTensor(Tensor):
+    """An object that is only listed; .stored.key has its parts, as ObjectFormat.read_object()."""
+
+    __slots__ = ()
+
+    @property
+    def components(self) -> Any:
+        out = Map()
+        for role, dtype, offset, nbytes, need, encoding, why in self.stored.key or ():
+            stored = Storage(self.stored.source, nbytes, None, "<", encoding, why)
+            shape = ((nbytes if need is None else need) // ITEMSIZE.get(dtype, 1),)
+            out[role] = Tensor(role, dtype, shape, stored, offset, (), self.format)
+        return out
+
+    def ranges(self) -> Any:
+        return [part[2:4] + (f"{self.name}.{part[0]}",)
+                for part in self.stored.key or ()] or super().ranges()
+
+
+class ObjectFormat(ZTensor):
+    """What zTensor 1 and 2 share: a map of objects by name, each made of parts by role.
+
+    Objects of other layouts than dense and sparse, and parts of unknown types and encodings, are
+    listed with their bytes. Checks are rows (field, whether it is wrong); RULES say what is right.
+    """
+
+    OTHERS: Any = ()
+    OPTIONS: "Dict[str, str]" = {}
+    TENSOR_ATTRS: Any = ("attributes",)
+    USES: Any = ()
+    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    TOP = OBJECT = MapRows(other="")
+    SPARSE: Facts = {}  # layout -> csr or coo
+    RULES: Facts = {}
+    STRICT: Any = None  # what looks at the tokens of the manifest
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
+                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
+
+    def read_top(self, cursor: Cursor, start: int, nbytes: int) -> Any:
+        """Return the manifest, a map with the keys that it must have."""
+        data, token = cursor.source.read(start, nbytes), None
+        if cursor.trace is not None:
+            token = cursor.trace.cbor(start, "", ("the manifest", self.TOP.meanings), 2)
+        try:
+            top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
+                                  else token, **self.CBOR)
+            if stop < nbytes:
+                raise FormatError("bytes left over behind the manifest", start + stop)
+            if type(top) is not Map:
+                raise FormatError(f"the manifest is {show(top)}, expected a map", start)
+        except FormatError as error:
+            error.field = error.field if error.field not in ("", "item") else None
+            error.field = error.field or "manifest"
+            raise
+        wrong = self.TOP.check(top)
+        if wrong is not None:
+            raise cursor.error(wrong[1], wrong[0] or "manifest", None if wrong[0] else start)
+        self.check_keys(cursor, top.get("attributes"), "attributes")
+        return top
+
+    def is_key(self, key: Any) -> bool:
+        return is_text(key) and (self.STRICT is None or (
+            0 < len(key.encode()) <= 1024 and "\0" not in key))
+
+    def check_keys(self, cursor: Cursor, keys: Any, *where: Any) -> None:
+        for key in keys or ():
+            if not self.is_key(key):
+                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", *where + (key,))
+
+    def wrong(self, cursor: Cursor, what: str, *where: Any,
+              kind: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of the field that these keys lead to."""
+        path, name = "", where[1] if where[0] in ("objects", "tensors") else None
+        for key in where:
+            path = join_path(path, key)
+        check = {"blob": "bounds", "offset": "bounds", "length": "sizes", "shape": "sizes",
+                 "decoded_length": "sizes", "uncompressed_length": "sizes"}.get(where[-1], "index")
+        return cursor.error(what, path, None, name if is_text(name) else None, check, kind)
+
+    def check(self, cursor: Cursor, found: Any, rows: Any, *where: Any, kind: Any = FormatError,
+              keys: Any = None) -> None:
+        """Raise for the first key of a map that a row calls wrong, or that MapRows `keys` do."""
+        bad = None if keys is None else keys.check(found)
+        if bad is not None:
+            raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
+        for key in found if keys is not None and cursor.trace is not None else ():
+            if key not in keys.meanings:
+                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
+        for field, is_wrong in rows:
+            if is_wrong:
+                what = f"{field} is {show(found.get(field))}, {self.RULES[field]}"
+                raise self.wrong(cursor, what, *where + (field,), kind=kind)
+
+    def read_objects(self, cursor: Cursor, where: str, objects: Any, *limits: Any) -> Chunks:
+        """Yield the rows for admit() of the objects; verify notes a fault and goes on."""
+        for name, entry in objects.items():
+            if cursor.trace is not None:
+                cursor.owner = join_path(where, name) + "."
+            try:
+                self.check_keys(cursor, (name,), where)
+                yield self.read_object(cursor, entry, limits, where, name)
+            except FormatError as error:
+                if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
+                    raise
+                cursor.faults.append(error)
+
+    def read_object(self: Any, cursor: Cursor, entry: Any, limits: Any, *where: Any) -> Any:
+        """Return the row for admit() of an object.
+
+        Its parts: (role, dtype, offset, bytes stored, bytes decoded or None, encoding, why not).
+        """
+        self.check(cursor, entry, (), *where, keys=self.OBJECT)
+        self.check_keys(cursor, entry.get("attributes"), *where + ("attributes",))
+        shape, layout, facts = tuple(entry["shape"]), entry[self.LAYOUT], entry[self.PARTS]
+        self.check(cursor, entry, [("shape", self.STRICT and (
+            len(shape) > 64 or count_elements(shape) >> 64))], *where)
+        parts = [(role,) + self.read_part(cursor, entry, part, limits, *where + (self.PARTS, role))
+                 for role, part in facts.items()]
+        self.check_parts(cursor, entry, dict([(part[0], part[1:]) for part in parts]), *where)
+        for part in facts.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]
+        attrs: Any = (self.LAYOUT, layout)
+        if entry.get("attributes") is not None:
+            attrs += "attributes", entry["attributes"]
+        main = [part for part in parts if part[0] in ("data", "values")] + parts
+        role, dtype, offset, nbytes, _, encoding, why = (
+            main + [("", None, 64, 0, 0, "raw", None)])[0]
+        rest: Any = (cursor.source, nbytes, None, "<")  # of the Storage
+        if layout == "dense":
+            attrs += tuple([item for pair in facts["data"].items() for item in pair
+                            if pair[0] != "dtype" and pair != ("type", "bool")])
+            stored = Storage(*rest + (encoding, why, None if dtype else main[:1]))
+            return where[1], dtype, shape, stored, offset, attrs, Tensor
+        attrs += self.PARTS, facts
+        # <sparse>
+        if layout in self.SPARSE and dtype is not None and role == "values":
+            make = SparseObject(self, layout, Storage(*rest + (encoding, why)))
+            return (where[1], dtype, shape, Storage(*rest + ("sparse", None, parts)), offset, attrs,
+                    make)
+        # </sparse>
+        why = why or f"layout {show(layout)} is not known"
+        return (where[1], None, shape, Storage(*rest + (encoding, why, parts)), offset, attrs,
+                ObjectTensor)
+
+    def checksums(self, tensor: Tensor) -> Chunks:
+        stored, facts = tensor.stored, tensor.attrs.get(self.PARTS)
+        whole = ("", 0, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
+        for part in (stored.key or [whole]) if stored.source.of_file else ():
+            text = (facts[part[0]] if facts else tensor.attrs).get("digest")
+            if text is not None and (part[5] == "raw" or part[5] in ENCODINGS and not part[6]):
+                text += f" of {part[4]} bytes" * (part[5] != "raw" and self.STRICT is not None)
+                yield f"{part[0]}: " if facts else "", part[2], part[3], text
+
+    def is_content(self, key: str) -> bool:
+        return key == "attributes"
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        return Map((tensor.attrs.get("attributes") or Map()).items())
+
+
+# <sparse>
+class SparseObject(SparseEntries):
+    """The sparse layouts of objects; checked when the parts are asked for."""
+
+    def __init__(self, kind: ObjectFormat, layout: str, values: Storage) -> None:
+        self.kind, self.values, self.sparse_format = kind, values, kind.SPARSE[layout]
+
+    def __call__(self, *row: Any) -> Sparse:
+        name, dtype, shape, stored, start, attrs, format = row
+        self.parts = dict([(part[0], part) for part in stored.key])
+        coords, nbytes = self.parts.get("coords"), self.parts["values"][4]
+        facts: Any = ("sparse_format", self.sparse_format)
+        if nbytes is not None:
+            facts += "nnz", nbytes // ITEMSIZE[dtype]
+        elif coords is not None and shape and coords[4] is not None:
+            facts += "nnz", coords[4] // ITEMSIZE.get(coords[1], 8) // len(shape)
+        self.base = Tensor(name, dtype, shape, self.values, start, facts, format)
+        made = Sparse(*row + (None, self.read_parts, [
+            (part[0],) + part[2:4] for part in stored.key if part[0] != "values"],
+            (self.kind.LAYOUT, self.kind.PARTS)))
+        made.stored = stored
+        made.first_cost = 8 * shape[0] + 8 if "indptr" in self.parts and shape else 0
+        return made
+
+    def read_part(self, key: str, shape: Shape) -> Tensor:
+        _, dtype, offset, nbytes, _, encoding, why = self.parts.get(key, (0,) * 7)
+        if dtype not in ("uint64", "uint32"):
+            raise self.base.error(f"no {key} of uint64 or uint32", Unsupported)
+        stored = Storage(self.values.source, nbytes, None, "<", encoding, why)
+        facts: Any = ("rising", True) if self.kind.STRICT else ()
+        return self.check_size(Tensor(key, dtype, shape, stored, offset, facts, self.base.format))
+# </sparse>
+
+
+# -- [7b2] ztensor1 ------------------------------------------------------------------------------
+
+
+class ZTensor1(ObjectFormat):
+    """zTensor 1.0 to 1.2 (crates and wheels ztensor 1.0.0 to 1.2.3), read only.
+
+    0      magic "ZTEN1000" 8 | zeros up to 64 | blob | zeros to a multiple of 64 | blob | ...
+    S      CBOR map, N bytes, right behind the last blob, not aligned: "version", "attributes"?,
+           "objects": name -> {shape, format, components: role -> {dtype, offset, length, ...}}
+    S+N    N u64 | magic again (not in 1.0, where "tensors" with a long dtype are the objects)
+    """
+
+    NAME = "ztensor1"
+    TITLE = "zTensor 1"
+    VERSION = ""
+    MAGICS: Any = (b"ZTEN1000",)
+    FILE_ATTRS: Any = ("version", "generator")
+    PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
+    SPARSE = {"sparse_csr": "csr", "sparse_coo": "coo"}
+    CBOR = dict(ZTensor.CBOR, level=1)  # the real reader: 127 containers
+    RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
+             "dtype": "not text", "components": "without data", "objects": "missing",
+             "length": "not what dtype and shape need", "manifest_size": "not that of a manifest",
+             "uncompressed_length": "not what dtype and shape need"}
+    MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
+    TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
+    MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
+    PART = MapRows(
+        ("dtype", "text", True, "type of the elements"), ("offset", "unsigned", True, "where"),
+        ("length", "unsigned", True, "bytes stored"), ("encoding", "text", None, "raw or zstd"),
+        ("uncompressed_length", "unsigned", None, "bytes decoded"),
+        ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"),
+        other="unknown here")
+    OBJECT = MapRows(
+        ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
+        ("components", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
+        ObjectFormat.USER, ("dtype", "any", False, "1.0: of all parts"), other="unknown here")
+    TOP = MapRows(
+        ("version", "text", True, "of the writer"), ObjectFormat.USER,
+        ("objects", "map", False, "by name", {"*": ("a tensor", OBJECT.meanings)}),
+        ("tensors", "map", False, "1.0: the objects", {"*": ("a tensor", OBJECT.meanings)}),
+        ("generator", "text", None, "1.0: who wrote it"), other="unknown here")
+
+    def read(self, cursor: Cursor) -> Any:
+        self.check_magic(cursor, self.MAGICS[0])
+        cursor.record(self.MAGIC_RECORD)
+        if cursor.end < 17:
+            raise cursor.error(f"{cursor.end} bytes, at least 17 are needed", "manifest", 8)
+        end = cursor.end - 8
+        if end >= 16 and cursor.source.read(end, 8) == self.MAGICS[0]:
+            cursor.seek(end)
+            cursor.record(self.MAGIC_END)
+            end -= 8
+        cursor.seek(end)
+        nbytes, = cursor.record(self.TRAILER)
+        found = {"manifest_size": nbytes}
+        self.check(cursor, found, [("manifest_size", not 1 <= nbytes <= end - 8)])
+        self.check(cursor, found, [("manifest_size", nbytes > self.MAX_INDEX_BYTES)],
+                   kind=Unsupported)
+        top = self.read_top(cursor, end - nbytes, nbytes)
+        where = "tensors" if "tensors" in top and "objects" not in top else "objects"
+        if where not in top:
+            raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
+        rows = self.read_objects(cursor, where, top[where], end - nbytes)
+        attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
+        return attrs, top.get("attributes") or Map(), admit(
+            cursor, rows, self, 0, 1 << 64, ("", "", ""))
+
+    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
+        old = where[0] == "tensors"
+        if old and type(part) is Map:  # one dtype for all parts, but for indices
+            part["dtype"] = entry.get("dtype") if where[3] in ("data", "values") else "uint64"
+            if type(part["dtype"]) is not str:
+                raise self.wrong(cursor, "the entry lacks 'dtype', a text", *where[:2])
+        self.check(cursor, part, (), *where, keys=self.PART)
+        code, offset, nbytes = part["dtype"], part["offset"], part["length"]
+        self.check(cursor, part, [
+            ("offset", offset < 64 or offset & 63 or offset + nbytes > limits[0])], *where)
+        dtype = code if (old and code in ITEMSIZE) or code == "bool" else self.SHORT.get(code)
+        if old:
+            dtype = dtype if code in ITEMSIZE else None
+            del part["dtype"]
+        encoding = "raw" if part.get("encoding") is None else part["encoding"]
+        need, why = nbytes if encoding == "raw" else part.get("uncompressed_length"), None
+        for what, value, known in (("dtype", code, dtype), ("type", part.get("type"), None),
+                                   ("encoding", encoding, encoding in self.CHOICES[0][1])):
+            if value is not None and not known:
+                why = f"{what} {show(value)} is not known"
+        return dtype, offset, nbytes, need, encoding, why
+
+    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
+        if entry["format"] != "dense":
+            return
+        self.check(cursor, entry, [("components", "data" not in parts)], *where)
+        dtype, _, nbytes, given, encoding, why = parts["data"]
+        if why is None:
+            need = count_elements(entry["shape"]) * ITEMSIZE[dtype]
+            self.check(cursor, entry["components"]["data"], [
+                ("length", nbytes != need if encoding == "raw" else
+                 not nbytes or need > ENCODINGS[encoding].most * nbytes),
+                ("uncompressed_length", given not in (None, need))],
+                *where + ("components", "data"))
+
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
+            "1.0.0 and 1.0.1" if attrs["version"] == "1.0" else "1.1.1 and 1.2.x")
+        refused = [item.stored.why for item in tensors if item.stored.why is not None] + [
+            "sparse_coo with indices of u32" for item in tensors
+            if item.attrs.get("components", {}).get("coords", {}).get("dtype") == "u32"]
+        if refused:
+            yield "ztensor 1.2.3 does not read it all: " + refused[0]
+
+    # <save>
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+        raise ValueError("zTensor 1 is not written")
+    # </save>
+
+
+LATER.append(ZTensor1())
+
+
+# -- [7b3] ztensor2 ------------------------------------------------------------------------------
+
+
+class ZTensor2(ObjectFormat):
+    """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
+
+    0       magic 89 "ZT2" 0d 0a 1a 0a | zeros
+    4096 k  blobs, each at a multiple of 4096 (written: of 65536), zeros between
+    4096 m  manifest, one map of deterministic CBOR: "objects": name -> {shape, layout, parts:
+            role -> {dtype, blob [offset, length], type?, digest?, encoding?, ...}}, "attributes"?
+    end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
+
+    Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
+    Parts that lie in shards are listed; shards are not opened. The canonical form is written: raw
+    and dense, equal contents once.
+    """
+
+    NAME = "ztensor2"
+    TITLE = "zTensor 2"
+    VERSION = "2"
+    MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
+    OPTIONS = {"version": "0.1 or 2"}
+    FILE_ATTRS: Any = ("version", "shards", "data_shard")
+    PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
+    SPARSE = {"zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
+    STRICT = StrictCbor
+    ALIGN, PLACE = 4096, 65536
+    MAX_RANK = 64
+    TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
+        ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
+        ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
+    SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
+    CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
+    RULES = {
+        "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
+        "manifest_length": "more than there is, or may be", "manifest_hash": "not its XXH3-64",
+        "version": "not 2", "magic_end": "not the magic: the file is cut, or bytes lie behind it",
+        "dtype": "not one of " + ", ".join(ObjectFormat.SHORT), "type": "not over its dtype",
+        "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
+        "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
+        "shard": "not declared in shards", "parts": "not those of the layout",
+        "shape": "not one of the layout, over 64 dimensions, or over 2**64-1 elements",
+        "blob": "not from a multiple of 4096 in the file, or not what type and shape need"}
+    MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
+    FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
+                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
+                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    PART = MapRows(
+        ("dtype", "text", True, "type of the elements"), ("blob", "range", True, "offset, bytes"),
+        ("type", "text", False, "over the dtype"), ("digest", "text", False, "of decoded bytes"),
+        ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
+        ("decoded_length", "unsigned", False, "bytes decoded"), other="unknown here")
+    USER = ObjectFormat.USER[:2] + (False,) + ObjectFormat.USER[3:]
+    OBJECT = MapRows(
+        ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."), USER,
+        ("parts", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
+        other="unknown here")
+    SHARD = MapRows(("size", "unsigned", True, "bytes of the file"),
+                    ("digest", "text", True, "of the file"), other="unknown here")
+    TOP = MapRows(
+        USER, ("shards", "map", False, "files by name", {"*": ("a file", SHARD.meanings)}),
+        ("objects", "map", True, "by name", {"*": ("a tensor", OBJECT.meanings)}),
+        other="unknown here")
+
+    def read(self, cursor: Cursor) -> Any:
+        self.check_magic(cursor, self.MAGICS[0])
+        if cursor.end < 48:
+            raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", 0)
+        cursor.record(self.MAGIC_RECORD)
+        end = cursor.end - 40
+        cursor.seek(end)
+        values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
+        found = dict(zip([row[0] for row in self.FOOTER.rows], values))
+        self.check(cursor, found, [("magic_end", magic != self.MAGICS[0])])
+        self.check(cursor, found, [("version", version != 2)], kind=Unsupported)
+        attrs: Facts = Map([("version", "2")])
+        ranges: Any = [("", start, start + nbytes, "", "")]
+        if not nbytes:
+            self.check(cursor, found, [("manifest_offset", start), ("manifest_hash", digest)])
+            attrs["data_shard"] = True
+            return attrs, Map(), Map()
+        self.check(cursor, found, [
+            ("manifest_length", nbytes > 1 << 30),
+            ("manifest_offset", start & 4095 or not 4096 <= start <= end),
+            ("manifest_length", start + nbytes > end)])
+        self.check(cursor, found, [("manifest_length", nbytes > self.MAX_INDEX_BYTES)],
+                   kind=Unsupported)
+        self.check(cursor, found, [
+            ("manifest_hash", xxh3_64([cursor.source.read(start, nbytes)]) != digest)])
+        top = self.read_top(cursor, start, nbytes)
+        shards = top.get("shards", Map())
+        for name, shard in shards.items():
+            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
+                raise self.wrong(cursor, f"a shard cannot be called {show(name)}", "shards", name)
+            self.check(cursor, shard, (), "shards", name, keys=self.SHARD)
+            self.check(cursor, shard, [("size", shard["size"] < 48)], "shards", name)
+        if "shards" in top:
+            attrs["shards"] = shards
+        rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
+        tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "", ""))
+        ranges.sort()
+        for last, row in zip(ranges, ranges[1:]):
+            if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
+                row = row if row[3] else last
+                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                error = self.wrong(cursor, what, "objects", row[3], "parts", row[4], "blob")
+                if cursor.faults is None:
+                    raise error
+                cursor.faults.append(error)
+                break
+        return attrs, top.get("attributes", Map()), tensors
+
+    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
+        self.check(cursor, part, (), *where, keys=self.PART)
+        end, shards, ranges = limits
+        (offset, nbytes), kind = part["blob"], part.get("type")
+        dtype, coded, shard = self.SHORT.get(part["dtype"]), "encoding" in part, part.get("shard")
+        name, _, digits = part.get("digest", "a:0").partition(":")
+        need, encoding, why = part.get("decoded_length", nbytes), part.get("encoding", "raw"), None
+        limit = shards[shard]["size"] - 40 if shard in shards else end
+        self.check(cursor, part, (
+            ("dtype", dtype is None),
+            ("type", self.TYPES.get(kind, (part["dtype"],))[0] != part["dtype"]),
+            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in part)),
+            ("digest", not (name and digits) or name.strip(self.CHARS[:36])
+             or digits.strip(self.CHARS[:16])),
+            ("shard", shard is not None and shard not in shards),
+            ("blob", offset < 4096 or offset & 4095 or offset + nbytes > limit),
+            ("decoded_length", encoding == self.SEEKABLE and need > nbytes << 15)), *where)
+        if nbytes:
+            ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
+        if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
+            encoding = self.CODEC
+        elif coded:
+            why = f"encoding {show(encoding)} is not known"
+        if kind is not None:
+            dtype = "bool" if kind == "bool" else None
+            why = why or (None if dtype else f"type {show(kind)} is not decoded here")
+        if shard is not None:
+            offset, nbytes, encoding = 0, 0, "shard"
+            why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+        return dtype, offset, nbytes, need, encoding, why
+
+    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
+        layout, shape, facts = entry["layout"], entry["shape"], entry["parts"]
+        kind, rank = self.SPARSE.get(layout), len(shape)
+        roles = {"csr": ["indices", "indptr", "values"], "coo": ["coords", "values"],
+                 None: ["data"] if layout == "dense" else sorted(facts)}[kind]
+        self.check(cursor, entry, [
+            ("parts", sorted(facts) != roles or not facts),
+            ("shape", (kind == "csr" and rank != 2) or (kind == "coo" and not rank))], *where)
+        counts: Any = {"data": count_elements(shape)} if layout == "dense" else {}
+        for role in roles[:-1] if kind else ():
+            code = facts[role]["dtype"]
+            self.check(cursor, facts[role], [
+                ("dtype", code not in ("u32", "u64") or code != facts[roles[0]]["dtype"]),
+                ("type", "type" in facts[role])], *where + ("parts", role))
+            counts[role] = parts[role][3] // (4 if code == "u32" else 8)
+        if kind == "csr":
+            counts["indptr"], counts["values"] = shape[0] + 1, counts["indices"]
+        elif kind:
+            counts["values"] = counts["coords"] // rank
+            counts["coords"] = counts["values"] * rank
+        for role, count in counts.items():
+            code = facts[role].get("type", facts[role]["dtype"])
+            bits = 8 * ITEMSIZE[self.SHORT[code]] if code in self.SHORT else self.TYPES.get(
+                code, (0, None))[1]
+            field = "decoded_length" if "encoding" in facts[role] else "blob"
+            self.check(cursor, facts[role], [(
+                field, bits and parts[role][3] != -(-count * bits // 8))], *where + ("parts", role))
+
+    def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
+        step = self.PLACE if full(start, stop, 0) else self.ALIGN
+        return [(min(stop - start, -start % step), 0, f"to a multiple of {step}")] * (
+            stop & 4095 == 0)
+
+    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
+        need = int(text.split(" ")[2]) if " of " in text else nbytes
+        return need, need if text[:5] == "xxh3:" else 0
+
+    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+        given, _, rest = text.partition(" of ")
+        kind, _, digits = given.partition(":")
+        if kind not in ("xxh3", "sha256"):
+            return "-", f"digest {show(given)} is of an unknown algorithm"
+        if len(digits) != (16 if kind == "xxh3" else 64):
+            return "FAIL", f"the digest {show(given)} cannot be read"
+        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
+                       for at in range(offset, offset + nbytes, BLOCK))
+        if rest:
+            need = int(rest.split(" ")[0])
+            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
+        try:
+            found = self.digest(kind, blocks)
+        except FormatError as error:
+            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+        return ("ok", kind + " agrees") if found == given else (
+            "FAIL", f"{kind}: the bytes give {found}, the manifest says {given}")
+
+    @staticmethod
+    def digest(kind: str, blocks: Any) -> str:
+        if kind == "xxh3":
+            return "xxh3:%016x" % xxh3_64(blocks)
+        digest = Digest(kind)
+        for block in blocks:
+            digest.update(block)
+        return digest.text()
+
+    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
+        stored, at = tensor.stored, 0
+        key = tensor.dtype, tensor.start, stored.nbytes
+        if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor) and (
+                not stored.source.of_file or done.setdefault(key, tensor) is tensor):
+            for block in tensor.parts():
+                rest = bytes(block).lstrip(b"\0\1")
+                if rest:
+                    return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
+                at += len(block)
+        half = tensor.attrs.get("type") == "f4_e2m1" and stored.nbytes and tensor.size & 1
+        if half and stored.encoding == "raw" and tensor.raw[-1] >> 4:
+            return stored.nbytes - 1, "the unused half of the last byte is not 0"
+        return None
+
+    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        yield "no release of ztensor but 2.x opens it"
+
+    # <save>
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        if tensor.format is None:
+            return tensor.attrs
+        kind: Any = find_format(tensor.format)
+        found = kind.content_of(tensor) if kind.NAME in self.CARRIES else None
+        return Map([("attributes", found)]) if found else Map()
+
+    def misfit_metadata(self, metadata: Any, options: Facts, level: int = 2) -> Any:
+        misfits = []
+        for key, value in metadata.items():
+            try:
+                if not self.is_key(key):
+                    raise ValueError("the key is not " + self.KEY_RULE)
+                data = b"\x81" * level + _cbor_item(value, False, 2, 0)
+                cbor_read(data, token=StrictCbor(data, 32, None))
+            except (ValueError, TypeError) as error:
+                misfits.append((key, getattr(error, "what", str(error))))
+        return misfits
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+        problems = self.check_items(items, metadata, options)
+        for name, item in items:
+            if is_text(name) and not self.is_key(name):
+                problems.append((name, "the name is not " + self.KEY_RULE))
+            size = 1
+            for n in item.shape:  # the real reader multiplies so, also where a 0 follows
+                size = size * n if size < 1 << 64 else size
+            if size >> 64:
+                problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
+            found = self.own_attrs(item).get("attributes") or Map()
+            problems += [(name, f"attribute {show(key)}: {why}")
+                         for key, why in self.misfit_metadata(found, options, 4)] if (
+                hasattr(found, "items")) else [(name, "attributes is not a map")]
+            odd = self.odd_bytes(item, {}) if item.stored.why is None else None
+            problems += [] if odd is None else [(name, f"{odd[1]} (byte {odd[0]})")]
+        self.refuse(problems)
+        return self._chunks(items, metadata)
+
+    def _chunks(self, items: Items, metadata: Any) -> Chunks:
+        yield self.MAGICS[0]
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        at, objects, known = 8, Map(), {}  # type: int, Any, Any
+        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+            text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
+            if item.offset is None or item.stored.encoding != "raw" or text[:5] != "xxh3:":
+                text = self.digest("xxh3", item.blocks())  # else check_stored() looks at it
+            alike = known.setdefault((item.nbytes, text), [])
+            places = [place for other, place in alike[:8] if same_bytes(item, other)]
+            start = places[0] if places else round_up(at, self.PLACE)
+            if not places:
+                alike.append((item, start))
+                if item.nbytes:
+                    yield bytes(start - at)
+                    yield from item.blocks()
+                    at = start + item.nbytes
+            part: Facts = {"dtype": codes.get(item.dtype, "u8"), "blob": [start, item.nbytes],
+                           "digest": text}
+            if item.dtype == "bool":
+                part["type"] = "bool"
+            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+            objects[name].update(self.own_attrs(item) if self.own_attrs(item).get("attributes")
+                                 else {})
+        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
+        data, start = _cbor_item(top, False, 2, 0), round_up(at, self.PLACE)
+        yield bytes(start - at) + data
+        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+    # </save>
+
+
+# <save>
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    if a.is_plain() and b.is_plain() and (a.stored.source, a.start) == (b.stored.source, b.start):
+        return True
+    parts, x, y = (a.parts(), b.parts()), b"", b""
+    while True:
+        x, y = x or bytes(next(parts[0], b"")), y or bytes(next(parts[1], b""))
+        n = min(len(x), len(y))
+        if x[:n] != y[:n] or not n:
+            return not n
+        x, y = x[n:], y[n:]
+# </save>
+
+
+class SeekableZstd:
+    """zstd frames of one size, but the last, then a skippable frame, as ENCODINGS has it.
+
+    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
+    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
+    """
+
+    most = 32768
+
+    @staticmethod
+    def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+        """Yield the `need` bytes; FormatError where the table does not agree with them."""
+        end, sizes, total = offset + nbytes, [], 0  # type: int, Any, int
+        count, flags, magic = (0, 1, b"") if nbytes < 17 else unpack_from(
+            "<IB4s", bytes(source.view(end - 9, 9)))
+        step = 12 if flags & 128 else 8
+        start = end - 17 - count * step
+        table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
+        for at in range(8, len(table), step):
+            frame, size = unpack_from("<II", table, at)
+            total += frame
+            sizes.append(size)
+        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
+                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+                or sizes[:-1] != sizes[:1] * (count - 1) or sizes[-1:] > sizes[:1]
+                or max(sizes, default=0) > 16 << 20):
+            raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+        if total:
+            yield from ENCODINGS["zstd"].decode(source, offset, total, need)
+
+
+LATER.append(ZTensor2())
+ZTensor.OPTIONS["version"] = "0.1 or 2"
+if "zstd" in ENCODINGS:
+    ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
@@ -6329,13 +7154,16 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     return kind
 
 
-def origins_of(tensors: Any, values: Any) -> Any:
-    """Yield the formats that a File, or tensors of any mapping, came from."""
+def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
+    """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
     if isinstance(tensors, File):
         yield tensors.kind
     for item in values:
         if item.format is not None:
             yield find_format(item.format)
+    for kind in LATER:
+        if attrs and kind.VERSION == attrs.get("version"):
+            yield kind
 # </later>
 
 
@@ -6529,7 +7357,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"tensor {quote(name)}: {error}")
     # <later>
-    kind = written_kind(kind, origins_of(tensors, found.values()), options)
+    kind = written_kind(kind, origins_of(tensors, found.values(), attrs), options)
     # </later>
     kind.check_options(options)
     if metadata is None:
@@ -6949,14 +7777,16 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
+def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False,
+           **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes.
+    It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
+    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too.
     """
     opened = open_source(source, True)
     try:
-        return verify_source(opened, kind_of(opened, format), options)
+        return verify_source(opened, kind_of(opened, format), options, deep)
     except FormatError as error:
         report = Report(opened.path, None)
         report.fail(error)
@@ -6965,7 +7795,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
         opened.close()
 
 
-def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
+def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True) -> Report:
     report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
@@ -6990,7 +7820,7 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         _verify_padding(report, kind, source, fields)
         del fields, trace.fields  # they can be large
         _verify_layout(report, kind, attrs, tensors)
-        complete = _verify_data(report, kind, source, tensors)
+        complete = _verify_data(report, kind, source, tensors, deep)
         for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors)):
             report.add("note", "upstream", text, None, trace.odd.get(text))
     if not faults and "checksums" not in [error.check for error in report.errors]:
@@ -7058,7 +7888,8 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
 
 
-def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]") -> bool:
+def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
+                 deep: bool) -> bool:
     """Check stored checksums, decode what is coded; return whether all was looked at.
 
     A range is read once. What is hashed, what is decoded of bytes that come again, and the
@@ -7066,13 +7897,19 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     """
     statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
     again, done = named_again(tensors), {}
+    room, unhashed = MAX_SLOW_HASH, 0
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
         for label, offset, nbytes, text in kind.checksums(item):
             key: Any = (offset, nbytes, text)
             if key not in done:
-                left[0] -= nbytes
+                cost, slow = kind.hash_cost(nbytes, text)
+                if slow > room and not deep:
+                    unhashed += 1
+                    statuses.append("-")
+                    continue
+                left[0], room = left[0] - cost, room - slow
                 done[key] = kind.check_range(source, offset, nbytes, text) if left[0] >= 0 else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
             status, text = done[key][0], label + done[key][1]
@@ -7084,6 +7921,10 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
         try:
             count = _decode_parts(item, i in again, done, left, (4 << 20) + 4 * source.nbytes)
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
+            odd = kind.odd_bytes(item, done) if count >= 0 else None
+            if odd is not None:
+                report.fail(FormatError(odd[1], item.start + odd[0], "data", item.name, source.path,
+                                        "contents"))
         except Unsupported as error:
             report.add("-", "contents", error.what, item.name, error.offset)
         except FormatError as error:
@@ -7092,6 +7933,9 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
+    if unhashed:
+        report.add("-", "checksums", f"{count_of(unhashed, 'digest')} over MAX_SLOW_HASH = "
+                   f"{MAX_SLOW_HASH} bytes; deep=True (--deep) computes all")
     if decoded:
         report.add("ok", "contents", f"{count_of(decoded, kind.CODED)} decoded in full")
     if skipped:
@@ -7210,7 +8054,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                  for key, value in file.attrs.items()]
         found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
                   for name, item in items for key in item.attrs
-                  if key not in kind.own_attrs(item)]
+                  if key not in kind.own_attrs(item)
+                  and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
         summary.dropped += [where + show(key) for where, key, content in found if content]
         summary.left_behind = sorted(set([key for _, key, content in found if not content]))
     if summary.dropped and not drop:
@@ -7639,7 +8484,7 @@ def show_verify(args: Any) -> int:
     bad = 0
     for path in args.file:
         try:
-            report = verify(path_or_stdin(path), **args.options)
+            report = verify(path_or_stdin(path), deep=args.deep, **args.options)
         except OSError as error:  # and on with the next file
             bad += 1
             sys.stdout.flush()
@@ -7786,7 +8631,8 @@ def make_parser(wanted: str) -> Any:
     command(show_explain, file, limit, option("--tensor", "only the rows of this tensor", type=str),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
             option("--html", "write a page to look at instead", metavar="OUT"))
-    command(show_verify, files, json, option("--quiet", "one line for each bad file, only"))
+    command(show_verify, files, json, option("--quiet", "one line for each bad file, only"),
+            option("--deep", "XXH3 of large files, too (slow)"))
     command(show_diff, option("a"), option("b"), option("--quiet"))
     command(show_convert, option("source"), option("target"), option("--format", choices=NAMES),
             option("--cast", "dtype for what the target cannot hold, or of each dtype",
