@@ -131,6 +131,7 @@ PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed:
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 MAX_PATH = 200  # characters of the path of a field
 MAX_FAULTS = 1000  # that verify notes before it stops
+MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 12 bytes of the file
 
 
@@ -701,7 +702,7 @@ class Trace:
     def find(self, name: str) -> "Optional[int]":
         return self.offset if name == self.wanted else None
 
-    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
+    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
         """Return a token consumer for cbor_read; `base` is its first offset."""
         return CborFields(self, base, name, meaning, level)
 
@@ -820,7 +821,7 @@ class Cursor(Reader):
 
         `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
         """
-        token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
+        token = None if self.trace is None else self.trace.cbor(data, offset, name, meaning, level)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
@@ -2192,7 +2193,15 @@ class Tensor:
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
-        return f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}>"
+        text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
+        # <full>
+        try:
+            if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+                return f"{text}:\n{self.preview(short_value)}>"
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
+        # </full>
+        return text + ">"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -2466,6 +2475,30 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     # <full>
+    def preview(self, show_value: Any) -> str:
+        """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+        from textwrap import wrap
+        base, seen, width = self.decoded(), [], 0  # type: Tensor, List[str], int
+        if not self.size or not self.shape:
+            return str(show_value(base.item())) if self.size else "[]"
+        for edge in (MAX_SHOWN, 3, 1, 0):  # so many from each end of a dimension
+            most = count_elements([min(n, 2 * edge) for n in self.shape])
+            if most <= MAX_SHOWN and self.ndim < 33:
+                break
+
+        def text_of(item: Any, depth: int) -> str:
+            if not depth:
+                seen.append(str(show_value(item)))
+                return seen[-1].rjust(width)
+            n, indent = len(item), " " * (self.ndim - depth + 1)
+            rows = list(range(n)) if n <= 2 * edge else [*range(edge), -1, *range(n - edge, n)]
+            comma = ", " if depth == 1 else ",\n" + indent
+            text = comma.join(["..." if i < 0 else text_of(item[i], depth - 1) for i in rows])
+            return f"[{text}]" if depth > 1 else ("\n" + indent).join(wrap(f"[{text}]", 90))
+        text_of(base, self.ndim)  # how wide they are
+        width = max([len(text) for text in seen] + [0])
+        return text_of(base, self.ndim)
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for: zero-copy, read-only."""
@@ -2499,6 +2532,10 @@ class Tensor:
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
+
+
+def short_value(value: Any) -> str:
+    return repr(float("%.8g" % value) if type(value) is float else value)
 
 
 def as_index(key: Any) -> int:
@@ -2591,6 +2628,20 @@ class File:
         self.close()
 
     # <full>
+    def _ipython_key_completions_(self) -> Any:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        from html import escape
+        rows: Any = [("dtype", "shape", "bytes", "name")]
+        rows += [(item.dtype or "?", show(item.shape), item.nbytes, plain(name))
+                 for name, item in list(self.items())[:MAX_SHOWN]]
+        lines = ["<tr><td>" + "<td>".join([escape(str(cell)) for cell in row]) for row in rows]
+        more = f"first {MAX_SHOWN} of " if len(rows) <= len(self) else ""
+        head = f"{plain(self.path or 'in memory')}: {self.format}, {more}"
+        return f"{escape(head)}{count_of(len(self), 'tensor')}<table>{''.join(lines)}</table>"
+
     def __reduce__(self) -> Any:
         if self.path is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
@@ -5400,16 +5451,16 @@ class FieldTrace(Trace):
         table = name[:name.rfind(".") + 1] + "table"  # an absent field is where its table is
         return self._offsets.get(name, self._offsets.get(table))
 
-    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
-        return (CborTokens(self, base, name) if self.wire else
-                super().cbor(base, name, meaning, level))
+    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
+        return (CborTokens(self, data, base, name) if self.wire else
+                super().cbor(data, base, name, meaning, level))
 
 
 class CborTokens:
     """Makes a field of each token of cbor_read: what `explain --wire` shows."""
 
-    def __init__(self, trace: FieldTrace, base: int, name: str) -> None:
-        self.trace, self.base, self.name = trace, base, name
+    def __init__(self, trace: FieldTrace, data: bytes, base: int, name: str) -> None:
+        self.trace, self.data, self.base, self.name = trace, data, base, name
         self.chunks: "List[Tuple[int, int, Any]]" = []
 
     def path(self, depth: int, key: Any) -> str:
@@ -5419,24 +5470,21 @@ class CborTokens:
         if kind == "chunk":
             self.chunks.append((start, stop, value))
             return
-        if self.chunks:  # the string that they make up: its head, each of them, its break
-            chunks, self.chunks = self.chunks, []
-            self.trace.add(self.base + start, 1, kind + "(*)", None, "until the break ff", depth)
-            for first, last, part in chunks:
-                self(first, last, depth + 1, kind, part, None)
+        head, chunks, self.chunks = self.data[start], self.chunks, []
+        size, behind = cbor_argument(self.data, start + 1, len(self.data), head)
+        major, nbytes = head >> 5, behind - start - 1
+        doc = f"major {major}, argument {head & 31 if size < 0 else size}"
+        doc += f" in {count_of(nbytes, 'byte')}" if nbytes else ""
+        doc += "" if size >= 0 else ": the break" if head == 0xFF else ": until the break ff"
+        if head != 0xFF:
+            kind = CBOR_MAJORS[major]
+            kind += f"({size if size >= 0 else '*'})" if 1 < major < 6 else ""
+        value = None if chunks or 3 < major < 6 else value
+        self.trace.add(self.base + start, 1 if chunks else stop - start, kind, value, doc, depth)
+        for first, last, part in chunks:
+            self(first, last, depth + 1, kind, part, None)
+        if chunks:
             self(stop - 1, stop, depth + 1, "break", None, None)
-            return
-        nbytes = stop - start
-        doc = "in the head" if nbytes == 1 else "head, then " + count_of(nbytes - 1, "byte")
-        if kind in ("array", "map"):
-            doc = "until the break ff" if value < 0 else count_of(value, "item")
-            kind, value = kind + ("(*)" if value < 0 else f"({value})"), None
-        elif isinstance(value, (str, bytes)):
-            kind, body = ("text", value.encode()) if isinstance(value, str) else (kind, value)
-            kind += f"({len(body)})"
-            head = count_of(nbytes - len(body), "byte")
-            doc = f"head of {head}, then {count_of(len(body), 'byte')}"
-        self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
 def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
@@ -5595,7 +5643,7 @@ class Report:
         if len(notes) > 5:
             self.add("note", check, more % (len(notes) - 5))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = []
         for status, check, name, text, offset in self.rows:
             head = "" if name is None else f"tensor {quote(name)}: "
@@ -5615,9 +5663,13 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
 
     It comes for broken files too, and is true when nothing failed; OSError passes.
     """
-    opened = open_source(source, True)
+    return verify_opened(open_source(source, True), format, options)
+
+
+def verify_opened(opened: Any, format: Any, options: Facts, watch: Any = None) -> Report:
+    """As verify(). watch(nbytes to do, source) makes a source that counts what is done of them."""
     try:
-        return verify_source(opened, kind_of(opened, format), options)
+        return verify_source(opened, kind_of(opened, format), options, watch)
     except FormatError as error:
         report = Report(opened.path, None)
         report.fail(error)
@@ -5626,7 +5678,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Re
         opened.close()
 
 
-def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
+def verify_source(source: Any, kind: "Format", options: Facts, watch: Any = None) -> Report:
     report, faults = Report(source.path, kind.TITLE), []  # type: Report, Any
     fields, parsed, error, odd = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
@@ -5645,6 +5697,9 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
+    if watch is not None:  # what is hashed, decoded, and compared when it is saved again
+        source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
+            item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
     if error is None:
         _verify_padding(report, kind, source, fields)
         _verify_layout(report, kind, attrs, tensors)
@@ -5654,6 +5709,8 @@ def verify_source(source: Any, kind: "Format", options: Facts) -> Report:
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind.NAME, source, *parsed)) if complete else
                    ("-", "canonical", "not saved again"))
+    if watch is not None:
+        source.end()
     return report
 
 
@@ -5722,7 +5779,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
     statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
-    again, done = named_again(tensors), {}  # type: Any, Any
+    again, done, lacking = named_again(tensors), {}, {}  # type: Any, Any, Any
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
             report.add("-", "contents", item.stored.why, item.name, item.offset)
@@ -5739,13 +5796,16 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            count = _decode_parts(item, i in again, done, left, (4 << 20) + 4 * source.nbytes)
+            count = _decode_parts(source, item, i in again, done, left)
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
         except Unsupported as error:
-            report.add("-", "contents", error.what, item.name, error.offset)
+            lacking.setdefault(error.what, []).append(item)
         except FormatError as error:
             error.check, error.tensor = "contents", item.name
             report.fail(error)
+    for what, items in lacking.items():
+        more = f"; so are {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
+        report.add("-", "contents", f"not checked: {what}{more}", items[0].name, items[0].offset)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
@@ -5757,14 +5817,14 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _decode_parts(item: Any, again: bool, done: Any, left: "List[int]", most: int) -> int:
+def _decode_parts(source: Any, item: Any, again: bool, done: Any, left: "List[int]") -> int:
     """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
 
-    -1 where that is more work (in bytes) than is left, or for a sparse one over `most`.
+    -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
     """
     parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
     if is_sparse(item):
-        most = min(left[0], most)
+        most = min(left[0], (4 << 20) + 4 * source.nbytes)
         cost = item.cost(most)
         if cost > most:
             return -1
@@ -5777,8 +5837,9 @@ def _decode_parts(item: Any, again: bool, done: Any, left: "List[int]", most: in
     left[0] -= cost if fresh else 0
     for part in fresh:
         done[part.start, part.stored.nbytes, part.nbytes] = True
-        for _ in part.blocks():
-            pass
+        for block in part.blocks():
+            if hasattr(source, "tick"):
+                source.tick(len(block))
     return len(fresh)
 
 
@@ -5799,7 +5860,7 @@ class Summary:
         self.renamed: Any = []  # (old, new)
         self.nbytes = 0  # of the target
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
@@ -5859,7 +5920,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(chosen)
-    summary.nbytes = write_out(target, chunks if watch is None else watch(chunks))
+    summary.nbytes = write_out(target, chunks if watch is None else
+                               watch(sum([item.nbytes for _, item in items])).watch(chunks))
     return summary
 
 
@@ -5939,7 +6001,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
 
-usage: python3 tensorfmt.py COMMAND ...
+usage: %s COMMAND ...
 
   ls FILE ...            list the tensors of each file
   get FILE NAME          print one tensor's values; --raw writes its bytes to stdout
@@ -5955,13 +6017,45 @@ formats: %s        COMMAND -h lists its options
 """
 
 
+def called_as() -> str:
+    """Return what was typed to call this program."""
+    name = os.path.basename(sys.argv[0] or "tensorfmt")
+    if getattr(sys.modules["__main__"], "__spec__", None) is not None:
+        return "python3 -m " + __name__.replace("__main__", name[:-3])
+    return plain("python3 " * name.endswith((".py", ".pyz")) + name)
+
+
+def each_file(args: Any, paths: Any) -> int:
+    """Call for each file, also after a bad one; return the exit code. JSON is one document."""
+    code, several = 0, args.json and len(paths) > 1
+    for i, args.file in enumerate(paths):
+        if several or (i and args.call is show_ls):
+            sys.stdout.write("\n" if not several else ",\n" if i else "[")
+        try:
+            code |= int(args.call(args) or 0)
+        except (FormatError, OSError) as error:
+            code, message = 1, describe(error, args.file)
+            sys.stdout.write(to_json({"file": args.file, "error": message}) * args.json)
+            sys.stdout.flush()
+            put(sys.stderr, f"error: {message}\n")
+    sys.stdout.write("]\n" if several else "\n" * args.json)
+    return code
+
+
+def describe(error: BaseException, path: str = "") -> str:
+    """Return the message of an error, which names the file."""
+    if not isinstance(error, OSError):
+        return str(error)
+    path = path if error.filename is None else str(error.filename)
+    return (plain(path) + ": " if path else "") + (error.strerror or str(error))
+
+
 def show_ls(args: Any) -> None:
-    for i, path in enumerate(args.file):
-        with load(path, **args.options) as file:
-            if args.json:
-                print_json(file, path)
-            else:
-                print_listing(file, ("\n" if i else "") + plain(path), args)
+    with load(args.file, **args.options) as file:
+        if args.json:
+            write_json(file, args.file)
+        else:
+            print_listing(file, plain(args.file), args)
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
@@ -5999,7 +6093,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
         print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
 
 
-def print_json(file: File, path: str) -> None:
+def write_json(file: File, path: str) -> None:
     head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
                     "attrs": file.attrs, "metadata": file.metadata})
     sys.stdout.write(head[:-1] + ', "tensors": [')
@@ -6007,7 +6101,7 @@ def print_json(file: File, path: str) -> None:
         sys.stdout.write((",\n " if i else "\n ") + to_json({
             "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
             "bytes": item.stored.nbytes, "attrs": item.attrs}))
-    print("]}")
+    sys.stdout.write("]}")
 
 
 def to_json(value: Any) -> str:
@@ -6037,12 +6131,17 @@ def show_get(args: Any) -> None:
         if args.rows is not None and not item.ndim:
             raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is a scalar: no rows")
         item = item if args.rows is None else item[args.rows]
+        if args.raw and sys.stdout.isatty():
+            raise TypeError("--raw writes bytes, not for a terminal: `| xxd` or `> FILE`")
         if args.raw:
-            write_all(sys.stdout.buffer, item.blocks())
+            write_all(sys.stdout.buffer, Progress(item.nbytes).watch(item.blocks()))
         elif args.stats:
             print_stats(item)
-        else:
+        elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
+        else:
+            print(item.preview(repr))
+            print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
 
 
 def row_range(text: str) -> slice:
@@ -6055,17 +6154,18 @@ def row_range(text: str) -> slice:
     return slice(*parts)
 
 
-def row_count(text: str) -> int:
-    if int(text) < 0:
+def natural(text: str) -> int:
+    """Return a number of rows or an offset."""
+    if int(text, 0) < 0:
         raise ValueError(text)
-    return int(text)
+    return int(text, 0)
 
 
 def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     ends: Any = []  # the least and the greatest so far
     item.check()
-    for part in item.parts():
+    for part in Progress(item.nbytes).watch(item.parts()):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
@@ -6100,6 +6200,8 @@ def print_values(item: Tensor) -> None:
 def show_explain(args: Any) -> None:
     with open(args.file, "rb") as stream:
         rows, error, totals = explain_rows(args, stream)
+        if error is None and args.tensor is not None and not rows:
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
         if args.html:
             write_page(args, rows, error, totals)
         elif args.json:
@@ -6123,7 +6225,7 @@ def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatErr
             end = field.offset + field.nbytes
             sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-            if args.tensor in (None, field.tensor):
+            if args.tensor in (None, field.tensor) and end > args.start:
                 names[field.depth] = field.name
                 rows.append(Row(field, names.get(field.depth - 1, ""), stream))
     except FormatError as caught:
@@ -6139,15 +6241,15 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
         "token" if args.wire else "field", "value"))
     good, broken = (rows, []) if error is None else (rows[:-1], rows[-1:])
     for row in good[:args.limit]:
-        print(row.line())
+        print(row.line(120 if args.wire else 100))
     for row in broken:
         print(f"{row.line(87):87}      <- here")
     if args.limit is not None and len(rows) > args.limit:
         print(f"... {len(rows) - args.limit} more rows")
     if error is None:
         print("\n" + totals)
-        if args.tensor is not None and not rows:
-            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
+    if [row for row in rows[:args.limit] if row.field.lead or row.field.nbytes > 8]:
+        print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
 
 
 class Row:
@@ -6171,7 +6273,7 @@ class Row:
         self._stream.seek(self.field.offset + skip)
         return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
 
-    def line(self, width: int = 100) -> str:
+    def line(self, width: int) -> str:
         """Return the row of the table, cut off at a width."""
         field = self.field
         digits = ".. " if field.lead else ""
@@ -6184,48 +6286,58 @@ class Row:
 
 
 def show_diff(args: Any) -> int:
-    different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
+    signs = {(True, False): "-", (False, True): "+", (True, True): "~"}
+    found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(args.a) as a, load(args.b) as b:
         for file in (a, b):
             check_copies(Format(), list(file.items()), file.nbytes)
         keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
         names = list(a) + [name for name in b if name not in a]
+        progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
         for name in names:
-            changes = diff_tensor(a.get(name), b.get(name))
+            changes = diff_tensor(a.get(name), b.get(name), progress)
             if changes:
-                different += 1
-                print(f"{signs[name in a, name in b]} {plain(name):10} {', '.join(changes)}")
+                found.append((signs[name in a, name in b], "tensor", name, changes))
+        progress.end()
         for key in keys:
-            found = [data.metadata[key] for data in (a, b) if key in data.metadata]
-            if len(found) < 2 or repr(found[0]) != repr(found[1]):
-                different += 1
+            values = [data.metadata[key] for data in (a, b) if key in data.metadata]
+            if len(values) < 2 or repr(values[0]) != repr(values[1]):
                 sign = signs[key in a.metadata, key in b.metadata]
-                print(f"{sign} metadata {plain(key)}: {' -> '.join(map(show, found))}")
+                found.append((sign, "metadata", key, values))
+    if args.json:
+        rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
+        print(to_json({"a": args.a, "b": args.b, "tensors": len(names), "differences": rows}))
+        return 1 if found else 0
+    for sign, kind, name, changes in found:
+        text = ", ".join(changes) if kind == "tensor" else " -> ".join(map(show, changes))
+        print(f"{sign} {plain(name):10} {text}" if kind == "tensor" else
+              f"{sign} metadata {plain(name)}: {text}")
     total = count_of(len(names), "tensor")
-    if different:
-        print(f"{count_of(different, 'difference')}, {total}")
+    if found:
+        print(f"{count_of(len(found), 'difference')}, {total}")
     elif not args.quiet:
         print(f"the same {total}, {'same' if keys else 'no'} metadata")
-    return 1 if different else 0
+    return 1 if found else 0
 
 
-def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
+def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of the only one, what it is."""
     if a is None or b is None:
         only: Any = b if a is None else a
         return [f"{only.dtype} {show(only.shape)}"]
     changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
     if a.shape == b.shape:
-        return changes + diff_values(a, b)
+        return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
 
 
-def diff_values(a: Tensor, b: Tensor) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     try:
         for part, other in zip_parts(a, b):
+            progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
@@ -6255,23 +6367,14 @@ def zip_parts(a: Tensor, b: Tensor) -> Chunks:
         rest, left = [rest[i][count * sizes[i]:] for i in (0, 1)], left - count
 
 
-def show_verify(args: Any) -> int:
-    bad = 0
-    for path in args.file:
-        try:
-            report = verify(path, **args.options)
-        except OSError as error:  # and on with the next file
-            bad += 1
-            sys.stdout.flush()
-            put(sys.stderr, f"error: {plain(path)}: {error.strerror or error}\n")
-            continue
-        bad += not report
-        if args.json:
-            print(to_json({"file": path, "format": report.format, "valid": bool(report),
-                           "rows": report.rows}))
-        elif not args.quiet or not report:
-            print(report.errors[0] if args.quiet else report)
-    return 1 if bad else 0
+def show_verify(args: Any) -> bool:
+    report = verify_opened(open_source(args.file, True), None, args.options, Progress)
+    if args.json:
+        sys.stdout.write(to_json({"file": args.file, "format": report.format,
+                                  "valid": bool(report), "rows": report.rows}))
+    elif not args.quiet or not report:
+        print(report.errors[0] if args.quiet else report)
+    return not report
 
 
 def show_convert(args: Any) -> None:
@@ -6289,10 +6392,11 @@ def show_convert(args: Any) -> None:
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
-                               options, progress if sys.stderr.isatty() else None)
+                               options, Progress)
         except (ValueError, TypeError) as error:
-            hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
-            raise ValueError(f"{error}\n  {hint}\nnothing written")
+            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
+            helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
+            raise ValueError(f"{error}{hint * helps}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
     print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
@@ -6310,24 +6414,53 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         return key, value
 
 
-def progress(chunks: Chunks) -> Chunks:
-    """Yield chunks; tell on stderr once a second how far it is."""
-    from time import time
-    start = last = time()
-    total = 0
-    for chunk in chunks:
-        for piece in pieces(memoryview(chunk), 16 << 20):
-            total += len(piece)
-            if time() - last > 1:
-                sys.stderr.write(f"\r{total >> 20} MB ")
-                last = time()
-            yield piece
-    if last > start:
-        sys.stderr.write("\r            \r")
+WIPE = "\r" + " " * 40 + "\r"  # what removes a line of Progress
+
+
+class Progress:
+    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
+
+    def __init__(self, total: int, source: Any = None) -> None:
+        from time import time
+        self.time, self.total, self.done, self._source = time, total, 0, source
+        self.start = self.last = time()
+        if source is not None:
+            self.path, self.nbytes = source.path, source.nbytes
+
+    def read(self, offset: int, nbytes: int) -> Any:
+        self.tick(nbytes)
+        return self._source.view(offset, nbytes)
+    view = read
+
+    def tick(self, nbytes: int) -> None:
+        self.done += nbytes
+        now = self.time()
+        if now - self.last > 1 and sys.stderr.isatty():
+            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
+            left = (now - self.start) * (1 / part - 1)
+            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
+            sys.stderr.write(f"\r{text:40}")
+            sys.stderr.flush()
+
+    def watch(self, chunks: Chunks) -> Chunks:
+        """Yield chunks in pieces, and tick."""
+        for chunk in chunks:
+            for piece in pieces(memoryview(chunk), 16 << 20):
+                yield piece
+                self.tick(len(piece))
+        self.end()
+
+    def end(self) -> None:
+        if self.last > self.start:
+            sys.stderr.write(WIPE)
 
 
 def show_formats(args: Any) -> None:
-    for kind in FORMATS:
+    if args.json:
+        print(to_json([{"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                        "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+                        "load": kind.READ_OPTIONS} for kind in FORMATS]))
+    for kind in () if args.json else FORMATS:
         print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
         names = list(kind.DTYPES)
         lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
@@ -6368,60 +6501,74 @@ def demo_one(kind: "Format", path: str) -> None:
         print()
     with load(path) as file:
         for name in wanted:
-            if diff_tensor(wanted[name], file[name]):
+            if diff_tensor(wanted[name], file[name], Progress(0)):
                 raise FormatError(name + " does not come back as it was saved")
 
 
 def make_parser(wanted: str) -> Any:
     """Return the parser of one command: those of all would take 2 ms more."""
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
             raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
-    parser = Parser("tensorfmt " + wanted)
+    does = [line[25:] for line in USAGE.split("\n") if line.split()[:1] == [wanted]]
+    parser = Parser(f"{called_as()} {wanted}", description=" ".join(does),
+                    formatter_class=RawDescriptionHelpFormatter)
 
     def option(name: str, help: Any = None, **settings: Any) -> Any:
         if name[0] == "-" and not settings:  # a flag
             settings = {"action": "store_true"}
         return name, dict(settings, help=help)
 
-    def command(call: Any, *arguments: Any) -> None:
+    def command(call: Any, examples: str, *arguments: Any) -> None:
         if call.__name__ == "show_" + wanted:
             parser.set_defaults(call=call)
+            lines = [f"\n  {parser.prog} {example}" for example in examples.split(" | ")]
+            parser.epilog = "examples:" + "".join(lines)
             for name, settings in list(arguments) + loading:
                 parser.add_argument(name, **settings)
     loading = [option("--" + key, f"of {kind.NAME}: {doc}", type=str) for kind in FORMATS
                for key, doc in kind.READ_OPTIONS.items()]
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
-    limit = option("--limit", "print that many rows at most", type=row_count)
-    command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
-    command(show_get, file, option("name"),
+    limit = option("--limit", "print that many rows at most", type=natural)
+    command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.mag b.zt",
+            files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
+    command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
+            file, option("name"),
             option("--rows", "START:STOP of the first dimension", type=row_range),
+            option("--all", f"every value, also of more than {MAX_SHOWN}"),
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))
-    command(show_explain, file, limit, option("--tensor", "only the rows of this tensor", type=str),
+    command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
+            file, limit, option("--tensor", "only the rows of this tensor", type=str),
+            option("--from", "only the rows from this byte on (0x1f40, 8000)", dest="start",
+                   metavar="OFFSET", type=natural, default=0),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
             option("--html", "write a page to look at instead", metavar="OUT"))
-    command(show_verify, files, json, option("--quiet", "one line for each bad file, only"))
-    command(show_diff, option("a"), option("b"), option("--quiet"))
-    command(show_convert, option("source"), option("target"), option("--format", choices=NAMES),
+    command(show_verify, "model.zt | --quiet *.zt", files, json,
+            option("--quiet", "one line for each bad file, only"))
+    command(show_diff, "old.zt new.bpk | --json old.zt new.bpk", option("a"), option("b"), json,
+            option("--quiet", "nothing if they are the same"))
+    command(show_convert, "model.bpk model.zt | model.zt model.mag --cast float32 --drop | "
+            "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
+            option("source"), option("target"), option("--format", choices=NAMES),
             option("--cast", "dtype for what the target cannot hold, or of each dtype",
                    metavar="DTYPE | OLD=NEW,..."),
             option("--only", "name or shell pattern", action="append", metavar="NAME"),
             option("--dense", "write sparse tensors with their zeros"),
             option("--drop", "leave out what has no place"),
             option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
-    command(show_formats)
-    command(show_demo, option("folder", nargs="?"))
-    command(show_vendor, option("out", metavar="OUT.py"),
+    command(show_formats, "", json)
+    command(show_demo, " | files", option("folder", nargs="?"))
+    command(show_vendor, "small.py --formats mag --load-only", option("out", metavar="OUT.py"),
             option("--formats", "only these", metavar="NAME,..."),
             option("--load-only", "nothing that writes, no tools"),
             option("--no-tools", "no explain, verify, convert, no command line"),
             option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
-        raise TypeError(f"no command {quote(wanted)}; `tensorfmt help` lists them")
+        raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
     return parser
 
 
@@ -6438,13 +6585,12 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except BrokenPipeError:  # `| head`
         code = 0
     except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        where = "" if error.filename is None else plain(str(error.filename)) + ": "
-        message = f"{where}{error.strerror or error}"
-    except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
-        message, code = str(error), 1 + isinstance(error, TypeError)
+        code = 130
+    except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
+        message, code = describe(error), 1 + isinstance(error, TypeError)
     put(sys.stdout, "")
+    if sys.stderr.isatty():  # a line of Progress may stand there
+        sys.stderr.write(WIPE)
     put(sys.stderr, f"error: {message}\n" if message else "")
     return code
 
@@ -6462,23 +6608,29 @@ def put(stream: Any, text: str) -> None:
 
 
 def own_source() -> "Tuple[bytes, str]":
+    """Return the text of this file, in a zip too, and its SHA-256; OSError if it is not there."""
     from hashlib import sha256
-    with open(__file__, "rb") as stream:
-        source = stream.read()
+    if "__file__" not in globals() or __file__.endswith(".pyc"):
+        raise OSError("a frozen program has no tensorfmt.py to copy")
+    source: bytes = globals()["__loader__"].get_data(__file__)
     return source, sha256(source).hexdigest()
 
 
 def run(argv: "List[str]") -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE % (__version__, " ".join(NAMES)))
+        sys.stdout.write(USAGE % (__version__, called_as(), " ".join(NAMES)))
         return 0
     if argv[0] == "--version":
-        print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
+        try:
+            print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
+        except OSError:
+            print(f"tensorfmt {__version__}, frozen")
         return 0
     args = make_parser(argv[0]).parse_args(argv[1:])
     args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
                     if getattr(args, key) is not None}
-    return int(args.call(args) or 0)
+    files = getattr(args, "file", None)
+    return each_file(args, files) if isinstance(files, list) else int(args.call(args) or 0)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
