@@ -142,6 +142,9 @@ class FormatError(ValueError):
     """The bytes break a rule of the format.
 
     `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
+
+    >>> print(verify(b"MAG!").errors[0])
+    version needs 4 bytes, 0 left (at 0x4, version)
     """
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
@@ -160,7 +163,11 @@ class FormatError(ValueError):
 
 
 class Unsupported(FormatError):
-    """The bytes may be right; tensorfmt does not read what the message names."""
+    """The bytes may be right; tensorfmt does not read what the message names.
+
+    >>> issubclass(Unsupported, FormatError)
+    True
+    """
 
 
 def feature(name: str) -> Any:
@@ -2126,6 +2133,9 @@ class Tensor:
 
     `.dtype` is None if unknown here, `.attrs` are facts of its `.format`. Bytes are read when asked
     for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
+
+    >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
+    [3, 4]
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
@@ -2197,11 +2207,33 @@ class Tensor:
         # <full>
         try:
             if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
-                return f"{text}:\n{self.preview(short_value)}>"
+                return text + ":\n%s>" % self.preview(
+                    lambda x: float("%.8g" % x) if type(x) is float else x)
         except (ValueError, OSError):  # damaged, closed, no values
             pass
         # </full>
         return text + ">"
+
+    def preview(self, show_value: Any) -> str:
+        """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+        edges = [edge for edge in (MAX_SHOWN, 3, 1) if self.ndim < 33 and count_elements(
+            [min(n, 2 * edge) for n in self.shape]) <= MAX_SHOWN]
+        edge = edges[0] if edges and self.size else 0  # so many from each end of a dimension
+        seen, width = [""], 0  # type: List[str], int
+
+        def text_of(item: Any, depth: int) -> str:
+            if not depth:
+                seen.append(str(show_value(item)))
+                return seen[-1].rjust(width)
+            n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            rows = list(range(min(n, edge))) + [-1] + list(range(n - edge, n))
+            rows = rows if n > 2 * edge else list(range(n))
+            texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
+            return f"[{comma.join(texts)}]"
+        base = self.decoded() if self.shape else self.item()
+        text_of(base, self.ndim)  # how wide they are
+        width = max([len(text) for text in seen])
+        return text_of(base, self.ndim)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -2475,30 +2507,6 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     # <full>
-    def preview(self, show_value: Any) -> str:
-        """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        from textwrap import wrap
-        base, seen, width = self.decoded(), [], 0  # type: Tensor, List[str], int
-        if not self.size or not self.shape:
-            return str(show_value(base.item())) if self.size else "[]"
-        for edge in (MAX_SHOWN, 3, 1, 0):  # so many from each end of a dimension
-            most = count_elements([min(n, 2 * edge) for n in self.shape])
-            if most <= MAX_SHOWN and self.ndim < 33:
-                break
-
-        def text_of(item: Any, depth: int) -> str:
-            if not depth:
-                seen.append(str(show_value(item)))
-                return seen[-1].rjust(width)
-            n, indent = len(item), " " * (self.ndim - depth + 1)
-            rows = list(range(n)) if n <= 2 * edge else [*range(edge), -1, *range(n - edge, n)]
-            comma = ", " if depth == 1 else ",\n" + indent
-            text = comma.join(["..." if i < 0 else text_of(item[i], depth - 1) for i in rows])
-            return f"[{text}]" if depth > 1 else ("\n" + indent).join(wrap(f"[{text}]", 90))
-        text_of(base, self.ndim)  # how wide they are
-        width = max([len(text) for text in seen] + [0])
-        return text_of(base, self.ndim)
-
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for: zero-copy, read-only."""
@@ -2534,10 +2542,6 @@ class Tensor:
     # </full>
 
 
-def short_value(value: Any) -> str:
-    return repr(float("%.8g" % value) if type(value) is float else value)
-
-
 def as_index(key: Any) -> int:
     """Return an index, an int or what has __index__ (numpy integers), as an int."""
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
@@ -2563,6 +2567,9 @@ class File:
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
     Any number of threads may read it and its Tensors.
+
+    >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    <File ztensor: 1 tensor 'w'>
     """
 
     def __init__(self, format: str, source: Any, attrs: Facts, metadata: Facts,
@@ -2634,13 +2641,11 @@ class File:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
         from html import escape
-        rows: Any = [("dtype", "shape", "bytes", "name")]
-        rows += [(item.dtype or "?", show(item.shape), item.nbytes, plain(name))
-                 for name, item in list(self.items())[:MAX_SHOWN]]
+        rows: Any = [("dtype", "shape", "bytes", "name")] + [
+            (item.dtype or "?", show(item.shape), item.nbytes, plain(name))
+            for name, item in list(self.items())[:MAX_SHOWN]]
         lines = ["<tr><td>" + "<td>".join([escape(str(cell)) for cell in row]) for row in rows]
-        more = f"first {MAX_SHOWN} of " if len(rows) <= len(self) else ""
-        head = f"{plain(self.path or 'in memory')}: {self.format}, {more}"
-        return f"{escape(head)}{count_of(len(self), 'tensor')}<table>{''.join(lines)}</table>"
+        return f"{escape(repr(self))}<table>{''.join(lines)}</table>"
 
     def __reduce__(self) -> Any:
         if self.path is None:
@@ -3119,7 +3124,11 @@ class MapRows:
 
 
 class Format:
-    """What every format answers. FORMATS has one object of each."""
+    """What every format answers. FORMATS has one object of each.
+
+    >>> [kind.NAME for kind in FORMATS if "bfloat16" in kind.DTYPES]
+    ['ztensor', 'burnpack']
+    """
 
     NAME = ""
     TITLE = ""  # as a person calls it
@@ -5294,6 +5303,11 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
     renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
     `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
+
+    >>> stream = BytesIO()
+    >>> save(stream, {"w": [1.0]}, format="ztensor")
+    >>> load(stream)["w"].tolist()
+    [1.0]
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -5658,16 +5672,17 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, **options: Any) -> Report:
+def verify(source: Any, *, format: "Optional[str]" = None, watch: Any = None,
+           **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes.
+    It comes for broken files too, and is true when nothing failed; OSError passes. For a progress
+    bar, watch(bytes to do, source) makes a source that also has tick(bytes done) and end().
+
+    >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
+    True
     """
-    return verify_opened(open_source(source, True), format, options)
-
-
-def verify_opened(opened: Any, format: Any, options: Facts, watch: Any = None) -> Report:
-    """As verify(). watch(nbytes to do, source) makes a source that counts what is done of them."""
+    opened = open_source(source, True)
     try:
         return verify_source(opened, kind_of(opened, format), options, watch)
     except FormatError as error:
@@ -5879,6 +5894,11 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
     `options` and memory: as in save().
+
+    >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
+    1 tensor copied, 0 cast
+    left behind: data_endianness, encoding, layout, version
+    wrote 264 bytes
     """
     if isinstance(source, File):
         kind = target_format(format, target, None)
@@ -6020,19 +6040,22 @@ formats: %s        COMMAND -h lists its options
 def called_as() -> str:
     """Return what was typed to call this program."""
     name = os.path.basename(sys.argv[0] or "tensorfmt")
-    if getattr(sys.modules["__main__"], "__spec__", None) is not None:
-        return "python3 -m " + __name__.replace("__main__", name[:-3])
+    module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "__main__")
+    if module != "__main__":
+        return "python3 -m " + str(module)
     return plain("python3 " * name.endswith((".py", ".pyz")) + name)
 
 
 def each_file(args: Any, paths: Any) -> int:
     """Call for each file, also after a bad one; return the exit code. JSON is one document."""
-    code, several = 0, args.json and len(paths) > 1
+    code, several, args.gap = 0, args.json and len(paths) > 1, ""
     for i, args.file in enumerate(paths):
-        if several or (i and args.call is show_ls):
-            sys.stdout.write("\n" if not several else ",\n" if i else "[")
+        sys.stdout.write((",\n" if i else "[") * several)
         try:
             code |= int(args.call(args) or 0)
+            args.gap = "\n"
+        except BrokenPipeError:
+            raise
         except (FormatError, OSError) as error:
             code, message = 1, describe(error, args.file)
             sys.stdout.write(to_json({"file": args.file, "error": message}) * args.json)
@@ -6055,7 +6078,7 @@ def show_ls(args: Any) -> None:
         if args.json:
             write_json(file, args.file)
         else:
-            print_listing(file, plain(args.file), args)
+            print_listing(file, args.gap + plain(args.file), args)
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
@@ -6368,7 +6391,7 @@ def zip_parts(a: Tensor, b: Tensor) -> Chunks:
 
 
 def show_verify(args: Any) -> bool:
-    report = verify_opened(open_source(args.file, True), None, args.options, Progress)
+    report = verify(args.file, watch=Progress, **args.options)
     if args.json:
         sys.stdout.write(to_json({"file": args.file, "format": report.format,
                                   "valid": bool(report), "rows": report.rows}))
@@ -6422,14 +6445,13 @@ class Progress:
 
     def __init__(self, total: int, source: Any = None) -> None:
         from time import time
-        self.time, self.total, self.done, self._source = time, total, 0, source
+        self.time, self.total, self.done, self.source = time, total, 0, source
         self.start = self.last = time()
-        if source is not None:
-            self.path, self.nbytes = source.path, source.nbytes
+        self.path, self.nbytes = getattr(source, "path", None), getattr(source, "nbytes", 0)
 
     def read(self, offset: int, nbytes: int) -> Any:
         self.tick(nbytes)
-        return self._source.view(offset, nbytes)
+        return self.source.view(offset, nbytes)
     view = read
 
     def tick(self, nbytes: int) -> None:
@@ -6532,12 +6554,11 @@ def make_parser(wanted: str) -> Any:
                for key, doc in kind.READ_OPTIONS.items()]
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
-    command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.mag b.zt",
+    command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
             files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
     command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
-            file, option("name"),
+            file, option("name"), option("--all", f"every value, also of more than {MAX_SHOWN}"),
             option("--rows", "START:STOP of the first dimension", type=row_range),
-            option("--all", f"every value, also of more than {MAX_SHOWN}"),
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))
     command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
@@ -6546,11 +6567,10 @@ def make_parser(wanted: str) -> Any:
                    metavar="OFFSET", type=natural, default=0),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
             option("--html", "write a page to look at instead", metavar="OUT"))
-    command(show_verify, "model.zt | --quiet *.zt", files, json,
-            option("--quiet", "one line for each bad file, only"))
-    command(show_diff, "old.zt new.bpk | --json old.zt new.bpk", option("a"), option("b"), json,
-            option("--quiet", "nothing if they are the same"))
-    command(show_convert, "model.bpk model.zt | model.zt model.mag --cast float32 --drop | "
+    command(show_verify, "model.zt | --quiet *.zt",
+            files, json, option("--quiet", "one line for each bad file, only"))
+    command(show_diff, "old.zt new.bpk", option("a"), option("b"), json, option("--quiet"))
+    command(show_convert, "model.bpk model.zt | model.zt model.tbs --cast float32 --drop | "
             "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
             option("source"), option("target"), option("--format", choices=NAMES),
             option("--cast", "dtype for what the target cannot hold, or of each dtype",
@@ -6559,10 +6579,10 @@ def make_parser(wanted: str) -> Any:
             option("--dense", "write sparse tensors with their zeros"),
             option("--drop", "leave out what has no place"),
             option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
-    command(show_formats, "", json)
+    command(show_formats, " | --json", json)
     command(show_demo, " | files", option("folder", nargs="?"))
-    command(show_vendor, "small.py --formats mag --load-only", option("out", metavar="OUT.py"),
-            option("--formats", "only these", metavar="NAME,..."),
+    command(show_vendor, f"small.py --formats {NAMES[0]} --load-only",
+            option("out", metavar="OUT.py"), option("--formats", "only these", metavar="NAME,..."),
             option("--load-only", "nothing that writes, no tools"),
             option("--no-tools", "no explain, verify, convert, no command line"),
             option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
@@ -6643,53 +6663,78 @@ PAGE_HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>%s</title><style>
 :root{--bg:#fff;--ink:#1a1a1a;--dim:#666;--line:#ddd;--s0:#dbe9ff;--s1:#ffe9cc;--data:#d8f3dc;
---padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000}
+--padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000;--link:#0645ad}
 @media (prefers-color-scheme:dark){:root{--bg:#16181c;--ink:#e6e6e6;--dim:#9aa0a6;--line:#333;
---s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626}}
+--s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626;--link:#8ab4f8}}
 *{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:14px system-ui,
-sans-serif}header{padding:.6em 1em;border-bottom:1px solid var(--line)}h1{font-size:1.1em;margin:0}
-p{margin:.3em 0;color:var(--dim)}main{display:grid;grid-template-columns:auto 1fr;
-height:calc(100vh - 5.5em)}section{overflow:auto;padding:.5em 1em;font:12.5px/1.5 ui-monospace,
-monospace}#hex{border-right:1px solid var(--line);white-space:pre}#hex i{color:var(--dim);
-font-style:normal}.structure0{background:var(--s0)}.structure1{background:var(--s1)}
-.data0,.data1{background:var(--data)}.padding0,.padding1{background:var(--padding)}
-.unused0,.unused1{background:var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}
-td,th{padding:.05em .7em .05em 0;text-align:left;white-space:nowrap;vertical-align:top}
-td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
-.on,.on td{background:var(--on)!important;color:var(--onink)!important}.here td{font-weight:bold}
-.swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px}
-@media print{main{display:block;height:auto}section{overflow:visible}
+sans-serif;display:flex;flex-direction:column;height:100vh}header{padding:.6em 1em;border-bottom:
+1px solid var(--line)}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0;
+color:var(--dim)}main{display:grid;grid-template-columns:auto auto 1fr;flex:1;min-height:0}
+section{overflow:auto;padding:0 1em .5em;font:12.5px/1.5 ui-monospace,monospace}section+section{
+border-left:1px solid var(--line)}#list{max-width:20em}#list a{display:block;white-space:nowrap}
+#hex{white-space:pre}#hex i{color:var(--dim);font-style:normal}#hex b,th,#list b{position:sticky;
+top:0;background:var(--bg);display:block;padding:.4em 0;z-index:1}th{display:table-cell}a{color:
+var(--link)}td:first-child a{color:inherit;text-decoration:none}input{font:inherit;color:inherit;
+background:var(--bg);border:1px solid var(--dim);border-radius:3px;padding:.2em .5em;width:20em;
+max-width:100%%}.structure0{background:var(--s0)}.structure1{background:var(--s1)}.data0,.data1{
+background:var(--data)}.padding0,.padding1{background:var(--padding)}.unused0,.unused1{background:
+var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}td,th{padding:.05em .7em
+.05em 0;text-align:left;white-space:nowrap;vertical-align:top}td:last-child{color:var(--dim)}
+tr[data-f]{scroll-margin-top:3em}tr:focus{outline:2px solid var(--on);outline-offset:-2px}
+.on,.on td,.on a{background:var(--on)!important;color:var(--onink)!important}
+.here td{font-weight:bold}.swatch{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 .6em;
+border-radius:2px}[hidden]{display:none!important}
+@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh;
+border-top:1px solid var(--line)}section+section{border-left:0}#list{max-width:none;max-height:9em}}
+@media print{body,main{display:block;height:auto}section{overflow:visible;max-height:none}
+#list,input{display:none}#hex b,th{position:static}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
-</style></head><body><header><h1>%s</h1><p>%s</p></header><main>
-<section id="hex" aria-label="bytes">"""
+</style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
+placeholder="search names, values, offsets"> <output></output></header><main>
+<section id="list" aria-label="tensors"><b>tensors</b>"""
 PAGE_SCRIPT = """</main><script>
 "use strict";
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
+let [search] = all("input"), [output] = all("output"), shown = null;
 function mark(id, scroll) {
+  shown = id;
   all(".on").forEach(e => e.classList.remove("on"));
   all('[data-f="' + id + '"]').forEach((e, i) => {
     e.classList.add("on");
-    if (scroll && !i) e.scrollIntoView({block: "nearest"});
+    if (scroll && (!i || e.id)) e.scrollIntoView({block: "nearest"});
   });
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
 function choose(id, focus) {
   if (!id) return;
-  fixed = id;
-  mark(id, true);
+  mark(fixed = id, true);
   let row = rows.find(r => r.dataset.f === id);
   if (focus && row) row.focus({preventScroll: true});
 }
-document.onmouseover = e => mark(owner(e) || fixed);
-document.onclick = e => choose(owner(e), true);
+function go() {
+  let e = location.hash && document.getElementById(location.hash.slice(1));
+  if (e && e.hidden) { search.value = ""; search.oninput(); }
+  if (e) choose(e.dataset.f, true);
+}
+search.oninput = () => {
+  let text = search.value.toLowerCase();
+  rows.concat(all("#list a")).forEach(e => e.hidden = !e.textContent.toLowerCase().includes(text));
+  output.textContent = text && rows.filter(e => !e.hidden).length + " of " + rows.length;
+};
+document.onmousemove = e => {  // not when rows scroll under a mouse at rest
+  let id = owner(e) || fixed;
+  if ((e.movementX || e.movementY) && id !== shown) mark(id);
+};
+document.onclick = e => e.target.closest("a") || choose(owner(e), true);
 document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
-  let step = {ArrowDown: 1, ArrowUp: -1}[e.key];
-  if (!step || !rows.length) return;
-  let at = rows.findIndex(r => r.dataset.f === fixed);
+  let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
+  let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
+  if (!step || !left.length || (e.target === search && step * step > 400)) return;
   e.preventDefault();
-  choose((rows[Math.max(0, at + step)] || rows[at]).dataset.f, true);
+  choose(left[Math.min(left.length - 1, Math.max(0, at))].dataset.f, true);
 };
+(window.onhashchange = go)();
 </script></body></html>
 """
 
@@ -6702,10 +6747,19 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
     title = escape(plain(os.path.basename(args.file)))
-    note = escape(totals if error is None else f"error: {error}") + "<br>"
-    note += " ".join([f'<span class="swatch {kind}0"></span>{kind}'
-                      for kind in ("structure", "data", "padding", "unused")])
-    note += f"<br>{left_out} fields in the middle are left out" if left_out else ""
+    name, version = detect(args.file), ""
+    kind = "not a tensor file known here" if name is None else find_format(name).TITLE
+    if error is None:
+        version = str(load(args.file, **args.options).attrs.get("version", ""))
+    kind += f", version {plain(version)}" * (version not in kind)
+    note = escape(f"{kind}, {totals if error is None else f'error: {error}'}") + "<br>"
+    note += "colours:" + " ".join([
+        f'<span class="swatch {kind}"></span>{text}' for kind, text in (
+            ("structure0", ""), ("structure1", "structure, field by field in turn"),
+            ("data0", "data"), ("padding0", "padding"), ("unused0", "unused"))])
+    if left_out:
+        note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
+                f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
     parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
     nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
     note = count_of(len(picked), "field") + (f", {left_out} left out" if left_out else "")
@@ -6713,26 +6767,41 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
 
 
 def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
-    """Yield the page: the bytes, 16 a line, long fields cut off; then the fields."""
+    """Yield the page: the tensors; the bytes, 16 a line, long fields cut off; the fields."""
     from html import escape
+    places: Any = {}  # of each tensor: where its data are
+    for _, row in picked:
+        if row.field.kind == "data":
+            link = f'<a href="#0x{row.field.offset:x}">%s</a>'
+            places.setdefault(row.field.tensor or row.field.name[5:], link)
     yield head
+    for name, link in places.items():
+        yield link % escape(plain(name)) + "\n"
+    yield '</section><section id="hex" aria-label="bytes"><b>offset    bytes</b>'
     for number, row in picked:
         field, data, at = row.field, row.bytes(0, PAGE_BYTES), row.field.offset
         for line in pieces(data, 16):
             digits = " ".join(["%02x" % byte for byte in line])
             text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
-                at, number, field.kind, number % 2, digits, text)
+            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
+                at, number, field.kind, number % 2, digits, " " * (47 - len(digits)), text)
             at += len(line)
         if field.nbytes > len(data):
             yield f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n'
     yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
           '<th>field</th><th>value</th><th>meaning</th></tr>'
+    seen: Any = set()
     for number, row in picked:
         here = ' class="here"' if broken and row is picked[-1][1] else ""
-        cells = [f'<td style="padding-left:{row.field.depth}em">' + escape(row.name)]
-        cells += [escape(row.value), escape(row.field.doc)]
-        yield f'<tr data-f="{number}" tabindex="0"{here}><td>{row.field.offset:08x}</td>'
+        field, place, value = row.field, f"0x{row.field.offset:x}", escape(row.value)
+        if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
+            value = places.get(field.tensor, "%s") % value
+        name = "" if place in seen else f' id="{place}"'
+        seen.add(place)
+        cells = [f'<td style="padding-left:{field.depth}em">' + escape(row.name)]
+        cells += [value, escape(field.doc)]
+        yield f'<tr data-f="{number}" tabindex="0"{name}{here}>' \
+              f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
         yield "</td><td>".join(cells) + "</td></tr>\n"
     yield "</table></section>" + PAGE_SCRIPT
 

@@ -1556,7 +1556,29 @@ class TensorTest(TestCase):
     def test_repr_escapes_names(self):
         item = load(dumps({"a\x1b\u00e9": tensor([1.0])}, format="ztensor"))
         text = repr(item) + repr(item["a\x1b\u00e9"])
+        text = text.replace(":\n", "")
         self.assertEqual([c for c in text if not " " <= c <= "~"] if CPYTHON else [], [])
+
+    @full
+    def test_repr_shows_values(self):
+        for item, text in (
+                (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
+                (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
+                (tensor([0.1]), "[0.1]"), (tensor([INF, NAN]), "[inf, nan]"),
+                (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
+                (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
+                (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, ...")):
+            self.assertIn(":\n" + text, repr(item) + "\n")
+        closed = load(dumps({"w": [1.0]}, format="ztensor"))
+        item = closed["w"]
+        closed.close()
+        self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
+        file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
+        self.assertEqual(file._ipython_key_completions_(), ["<b>", "w"])
+        html = file._repr_html_()
+        self.assertIn("<tr><td>int64<td>[1]<td>8<td>w", html)
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -3529,6 +3551,10 @@ class ModuleTest(TestCase):
 
     def test_doctests(self):
         import doctest
+        texts = dict([(name, getattr(tensorfmt, name).__doc__) for name in PUBLIC])
+        texts["FORMATS"] = tensorfmt.FORMATS[0].__class__.__base__.__doc__
+        if sys.flags.optimize < 2:
+            self.assertEqual([name for name, text in texts.items() if ">>> " not in text], [])
         result = doctest.testmod(tensorfmt)
         self.assertEqual(result.failed, 0)
         self.assertEqual(result.attempted > 15, sys.flags.optimize < 2)
@@ -3768,7 +3794,8 @@ class CopyTest(TestCase):
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
     if not args[0].startswith("python3"):
-        usual, out, err = (sys.stdout, sys.stderr), io.BytesIO(), io.StringIO()
+        usual, out, err = (sys.stdout, sys.stderr, sys.argv), io.BytesIO(), io.StringIO()
+        sys.argv = ["tensorfmt.py"]
         sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
         try:
             code = tensorfmt.main(list(args))
@@ -3777,7 +3804,7 @@ def run(*args):
         finally:
             sys.stdout.flush()
             sys.stdout.detach()
-            sys.stdout, sys.stderr = usual
+            sys.stdout, sys.stderr, sys.argv = usual
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
@@ -3812,25 +3839,31 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed"""
+    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
+    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
+    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
+    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
+    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
+    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
 OUTPUTS = """
-    NzhSEw LO6qLA tJ43SA QkqWmA SlrXtA O2kwAQ T/gOtg cDQz8Q ReZ9Qw /TaCOQ lvesxQ oYttpQ EsxMbA
-    wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ KMtnLw 3g/gig O3hppg HQtGsA ffBbWw 8KzOkw
-    Kzf8fA RwPCQg jglbhA YOKCdw cnHLlQ y23V5w sdFrEg v4C7vw 3YPFbg bYpkcw YzFwHg rtbSKQ 54DoLg
-    VTWGug hZ3D9g SFkzWA KHizKA B1NhUg miD1eA YA2kkg nnWM2Q XGTaCg W620lg FxZ0jw pDcRrg 8tVBYQ
-    kWymIQ i3cP/w l4C4lg N2Spfw DrJX1Q 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A
-    Vh49OA 3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA
-    H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ D91qsg wjcRFg BYUlEA T3S+oA PZYgJw 3Ol23A
-    i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
-    EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
-    0/rs6g Rbf2jg eg5cBw dumJHA 9Nc4Vw aH05XA 7WaMKw xPWYVQ oVjpDw 0VbTbA aNXlDg CbW5dA E8L6aA
-    pr/Hww qeM5Hw A+hsWw jEureA KPNHUw iqGyXA boWzkg MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw jDPW4g
-    AmETag CflXgg UIVoWA v8trBQ YNHCKQ zbSmaA S2K9Mg bCvLIA Icg0Ag uAGEgw h/ubzQ zXL8MA FM/a+Q
-    EgZiig UJY81w ZJ1rMg YIj7rw BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
-    vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw v7VQmQ bD75Yg WMhIbA
-    yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w FKrhCg 5IQkOA EalQbg
-    P+pAEg uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA scCVzA 72FgXg FYcg9A 0SGtnA uFcigA
-    GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA"""
+    wWgIvA 3ux3TA QwcBBQ ZgqDkw A2FALQ KvQ3Iw qDozWQ HMNgJw N+IvVA WK5cPA Omg5SA oAwxBg 33TQfA
+    cb0mUw WkSvBA 6fDfCA lKQVvQ pQhbxg LzKEIw rtsEDQ s7d6YQ RIKWMQ DQfXNg yJHy5w R7WWbg DKz4YQ
+    ok0MZw X+NV+w iO3dNQ 8lRH3Q 0/yK+Q 0nUZAA lchLAA MPnoZg RJ4AOw oGMdeA MahqAQ 1aM8eg lVnx3Q
+    j52P/Q NphgiQ ilUkiw bCTHLA DkEsew 3+kYrg Y8ogbw kwi1Dg giPutA X04DwA 2Nl/Qg 6R+ZFw 2j+VBg
+    38Zk5g wx9PqQ gLLXNw Hdzc0g pxLLtw tipMog cpjbmg ZrKSAQ cz0HyA LZX6zQ UkldOg yajcbQ vu+Ixg
+    HizEgg wcMOVg BX3L3g fCS4tg Z4O3oA QLI+ag feTKvQ mIvrNg xcsjlQ ZJ+XlA LwR4bw JfuW5w 35gUoA
+    9FEF3A z7ma0Q SH31/A SDC3QA Y1rIUQ FwM1wA AptrNw 5qOYJg p873TQ JmkXzg 6PqlBQ wO1ygw r4k4MA
+    DCTEfQ 0yB4zw GJZWGA Vh/yYA cku+sw ULBSTA 9KiNCw JM0kkg EviHFA VyJUsg M+5lTQ SXgodw 5nYW2A
+    t4gVXA NCYxpQ mYLDaQ HX2ckA kpWwow PDYDgQ 5+xZ8w BN2LFQ g55Sxw c7T6/g WskLeg sulhhA EGqhnw
+    qLxYbg 58xplQ x+3WRg AwK6oQ SGVPNw 8FN3Pg 6WI+jA aVRwQA WU0DUA FeSlAw xdh7kg rqHaLQ NqBYGA
+    Zg4zXg YcdaWA 0H1NeA LxI0TQ csfcFw wgA83A NyyJtw 8hoF/A Pb29KA bKo0nQ qCdgyg 82mMUw klpGww
+    M3fZqA VhWLKg WQCLUA CvwSxA fd6uRQ RZdNyA rwx0qg Q5YXCA 5byApw 4Ty4vQ AzNMiA ujXHYQ AFU5tA
+    EgZiig jknAiA ZJ1rMg gWCxGA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
+    vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ
+    PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ
+    PbWYkg SFYTRA 41pRkQ Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA
+    GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw EjawIg jhUyrQ
+    ggzBZA o8D1rg HbrENA abQl7w 15+5/A"""
 
 
 @full
@@ -3932,14 +3965,58 @@ class CommandTest(TestCase):
 
     def test_progress(self):
         import time
-        errors, clock = io.StringIO(), iter((0, 1, 1.5, 1.5))
-        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", errors):
-            pieces = [len(piece) for piece in tensorfmt.progress(iter([bytes((32 << 20) - 1)]))]
-        self.assertEqual(pieces, [1 << 24, (1 << 24) - 1])
-        self.assertEqual(errors.getvalue(), "\r31 MB \r            \r")
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        tensorfmt.save("p.zt", {"w": F32}, checksum="crc32c")
+        for line in ("verify p.zt", "get p.zt w --stats", "get p.zt w --raw", "diff p.zt p.zt",
+                     "convert p.zt q.zt"):
+            for kind in (Terminal, io.StringIO):
+                out, err, clock = io.TextIOWrapper(io.BytesIO()), kind(), iter(range(0, 200, 2))
+                with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err), Changed(
+                        sys, "stdout", out):
+                    self.assertEqual(tensorfmt.main(line.split()), 0)
+                first, last = err.getvalue()[:23], err.getvalue()[-len(tensorfmt.WIPE):]
+                self.assertEqual((first, last), ("", "") if kind is io.StringIO else (
+                    "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
+        with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
+            self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        err = Terminal()
+
+        def interrupt(source):
+            raise KeyboardInterrupt
+        with Changed(tensorfmt, "load", interrupt), Changed(sys, "stderr", err):
+            self.assertEqual(tensorfmt.main(["ls", "p.zt"]), 130)
+        self.assertEqual(err.getvalue(), tensorfmt.WIPE)
+
+    def test_every_help_has_examples_that_are_right(self):
+        for command in tensorfmt.USAGE.split("\n  ")[1:]:
+            lines = run("python3", os.path.join(HERE, "tensorfmt.py"), command.split()[0], "-h")[1]
+            lines = lines.partition("examples:")[2].split("\n  ")[1:]
+            self.assertTrue(lines, command)
+            for line in lines:
+                words = line.split(" > ")[0].split()
+                self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
+                with Changed(sys, "argv", ["tensorfmt.py"]):
+                    tensorfmt.make_parser(words[2]).parse_args(words[3:])
+
+    def test_version_in_a_zip_and_frozen(self):
+        from shutil import copy
+        from zipfile import ZipFile
+        wanted = self.prints("--version")
+        copy(os.path.join(HERE, "tensorfmt.py"), "__main__.py")
+        with ZipFile("tool.pyz", "w") as archive:
+            archive.write("__main__.py")
+        self.assertEqual(run("python3", "tool.pyz", "--version"), (0, wanted, ""))
+        self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
+        with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
+            self.assertTrue(self.prints("--version").endswith(", frozen\n"))
+            self.assertEqual(run("vendor", "x.py")[0], 1)
 
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
+        tensorfmt.save("w.tbs", {"w": F32})
         for path, rows in (
                 ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
                 ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
