@@ -2206,7 +2206,7 @@ class Tensor:
         text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
         # <full>
         try:
-            if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+            if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
                 return text + ":\n%s>" % self.preview(
                     lambda x: float("%.8g" % x) if type(x) is float else x)
         except (ValueError, OSError):  # damaged, closed, no values
@@ -5819,8 +5819,8 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             error.check, error.tensor = "contents", item.name
             report.fail(error)
     for what, items in lacking.items():
-        more = f"; so are {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
-        report.add("-", "contents", f"not checked: {what}{more}", items[0].name, items[0].offset)
+        more = f", as {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
+        report.add("-", "contents", f"not checked{more}: {what}", items[0].name, items[0].offset)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
@@ -6332,9 +6332,8 @@ def show_diff(args: Any) -> int:
         print(to_json({"a": args.a, "b": args.b, "tensors": len(names), "differences": rows}))
         return 1 if found else 0
     for sign, kind, name, changes in found:
-        text = ", ".join(changes) if kind == "tensor" else " -> ".join(map(show, changes))
-        print(f"{sign} {plain(name):10} {text}" if kind == "tensor" else
-              f"{sign} metadata {plain(name)}: {text}")
+        print(f"{sign} {plain(name):10} {', '.join(changes)}" if kind == "tensor" else
+              f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     total = count_of(len(names), "tensor")
     if found:
         print(f"{count_of(len(found), 'difference')}, {total}")
@@ -6697,24 +6696,21 @@ PAGE_SCRIPT = """</main><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
 let [search] = all("input"), [output] = all("output"), shown = null;
 function mark(id, scroll) {
-  shown = id;
   all(".on").forEach(e => e.classList.remove("on"));
-  all('[data-f="' + id + '"]').forEach((e, i) => {
+  all('[data-f="' + (shown = id) + '"]').forEach((e, i) => {
     e.classList.add("on");
     if (scroll && (!i || e.id)) e.scrollIntoView({block: "nearest"});
   });
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-function choose(id, focus) {
-  if (!id) return;
-  mark(fixed = id, true);
-  let row = rows.find(r => r.dataset.f === id);
-  if (focus && row) row.focus({preventScroll: true});
+function choose(id, row) {
+  if (id) mark(fixed = id, true);
+  if (id && row) row.focus({preventScroll: true});
 }
 function go() {
   let e = location.hash && document.getElementById(location.hash.slice(1));
   if (e && e.hidden) { search.value = ""; search.oninput(); }
-  if (e) choose(e.dataset.f, true);
+  if (e) choose(e.dataset.f, e);
 }
 search.oninput = () => {
   let text = search.value.toLowerCase();
@@ -6725,14 +6721,18 @@ document.onmousemove = e => {  // not when rows scroll under a mouse at rest
   let id = owner(e) || fixed;
   if ((e.movementX || e.movementY) && id !== shown) mark(id);
 };
-document.onclick = e => e.target.closest("a") || choose(owner(e), true);
+document.onclick = e => {
+  let id = owner(e);
+  if (!e.target.closest("a")) choose(id, rows.find(r => r.dataset.f === id));
+};
 document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
   let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
   if (!step || !left.length || (e.target === search && step * step > 400)) return;
   e.preventDefault();
-  choose(left[Math.min(left.length - 1, Math.max(0, at))].dataset.f, true);
+  let row = left[Math.min(left.length - 1, Math.max(0, at))];
+  choose(row.dataset.f, row);
 };
 (window.onhashchange = go)();
 </script></body></html>

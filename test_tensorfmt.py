@@ -3420,6 +3420,16 @@ def upstream_files():
 
 
 class VerifyTest(TestCase):
+    def test_what_cannot_be_decoded_is_said_once(self):
+        def absent():
+            raise tensorfmt.Unsupported("zstd data need a module")
+        item = load(golden("zstd_64k_zeros.zt"))["zeros"]
+        data = dumps({"a": item, "b": item, "c": item}, format="ztensor")
+        with Changed(tensorfmt, "zstd_module", absent):
+            rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
+        self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
+                                 "zstd data need a module", 64)])
+
     @full
     def test_what_real_libraries_make_of_a_file(self):
         for data, word in upstream_files():
