@@ -6679,7 +6679,7 @@ max-width:100%%}.structure0{background:var(--s0)}.structure1{background:var(--s1
 background:var(--data)}.padding0,.padding1{background:var(--padding)}.unused0,.unused1{background:
 var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}td,th{padding:.05em .7em
 .05em 0;text-align:left;white-space:nowrap;vertical-align:top}td:last-child{color:var(--dim)}
-tr[data-f]{scroll-margin-top:3em}tr:focus{outline:2px solid var(--on);outline-offset:-2px}
+[data-f]{scroll-margin-top:3em}tr:focus{outline:2px solid var(--on);outline-offset:-2px}
 .on,.on td,.on a{background:var(--on)!important;color:var(--onink)!important}
 .here td{font-weight:bold}.swatch{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 .6em;
 border-radius:2px}[hidden]{display:none!important}
@@ -6752,7 +6752,7 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     if error is None:
         version = str(load(args.file, **args.options).attrs.get("version", ""))
     kind += f", version {plain(version)}" * (version not in kind)
-    note = escape(f"{kind}, {totals if error is None else f'error: {error}'}") + "<br>"
+    note = escape(f"{kind}, " + (totals if error is None else f"error: {error}")) + "<br>"
     note += "colours:" + " ".join([
         f'<span class="swatch {kind}"></span>{text}' for kind, text in (
             ("structure0", ""), ("structure1", "structure, field by field in turn"),

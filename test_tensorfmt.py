@@ -3424,7 +3424,7 @@ class VerifyTest(TestCase):
         def absent():
             raise tensorfmt.Unsupported("zstd data need a module")
         item = load(golden("zstd_64k_zeros.zt"))["zeros"]
-        data = dumps({"a": item, "b": item, "c": item}, format="ztensor")
+        data = dumps([(name, item) for name in "abc"], format="ztensor")
         with Changed(tensorfmt, "zstd_module", absent):
             rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
         self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
@@ -3856,24 +3856,24 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
     explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
 OUTPUTS = """
-    wWgIvA 3ux3TA QwcBBQ ZgqDkw A2FALQ KvQ3Iw qDozWQ HMNgJw N+IvVA WK5cPA Omg5SA oAwxBg 33TQfA
-    cb0mUw WkSvBA 6fDfCA lKQVvQ pQhbxg LzKEIw rtsEDQ s7d6YQ RIKWMQ DQfXNg yJHy5w R7WWbg DKz4YQ
-    ok0MZw X+NV+w iO3dNQ 8lRH3Q 0/yK+Q 0nUZAA lchLAA MPnoZg RJ4AOw oGMdeA MahqAQ 1aM8eg lVnx3Q
-    j52P/Q NphgiQ ilUkiw bCTHLA DkEsew 3+kYrg Y8ogbw kwi1Dg giPutA X04DwA 2Nl/Qg 6R+ZFw 2j+VBg
-    38Zk5g wx9PqQ gLLXNw Hdzc0g pxLLtw tipMog cpjbmg ZrKSAQ cz0HyA LZX6zQ UkldOg yajcbQ vu+Ixg
-    HizEgg wcMOVg BX3L3g fCS4tg Z4O3oA QLI+ag feTKvQ mIvrNg xcsjlQ ZJ+XlA LwR4bw JfuW5w 35gUoA
-    9FEF3A z7ma0Q SH31/A SDC3QA Y1rIUQ FwM1wA AptrNw 5qOYJg p873TQ JmkXzg 6PqlBQ wO1ygw r4k4MA
-    DCTEfQ 0yB4zw GJZWGA Vh/yYA cku+sw ULBSTA 9KiNCw JM0kkg EviHFA VyJUsg M+5lTQ SXgodw 5nYW2A
-    t4gVXA NCYxpQ mYLDaQ HX2ckA kpWwow PDYDgQ 5+xZ8w BN2LFQ g55Sxw c7T6/g WskLeg sulhhA EGqhnw
-    qLxYbg 58xplQ x+3WRg AwK6oQ SGVPNw 8FN3Pg 6WI+jA aVRwQA WU0DUA FeSlAw xdh7kg rqHaLQ NqBYGA
-    Zg4zXg YcdaWA 0H1NeA LxI0TQ csfcFw wgA83A NyyJtw 8hoF/A Pb29KA bKo0nQ qCdgyg 82mMUw klpGww
-    M3fZqA VhWLKg WQCLUA CvwSxA fd6uRQ RZdNyA rwx0qg Q5YXCA 5byApw 4Ty4vQ AzNMiA ujXHYQ AFU5tA
+    LKp/ww 7habmQ FGzWZA /3/TFA vJSXbg tXSx8w 4JgKsQ UQGpvw 6Z9xZg x7lGSg eSrhKw jfk2Mw 6ngdbw
+    JW2Scg 53qniw CTUapg QZU19Q rGCt+A gREcKw eFsG1A JYcPyg dijctw bBi6EA 8G6tvg jAZ9eA U4eY8g
+    Cd3HoA xMZFyg 5zYfMw fqW+0g 958W1A eFjKYw Lk8hCA M1cfcg RJ4AOw oGMdeA MahqAQ FJHepw nG1zKw
+    kUcptA 03ULQQ RudD9w u/9ckQ yRSYfA kqH7Nw edXs1Q yz45RA B6Ravw m4oZig HcqYYQ EVuLGA gGAUsg
+    hWvdUQ As5vnw HkGpCQ pu0YQA gDhH3w +NAksA 51Z/Wg KI4h2g xH9IVg PJSjKg h1fgpQ XhaLZw R3qOgg
+    uQekCA 1lOtEg TCBItQ LRpCdg yvtaDg z4hQgg 8t6kVQ qkUotg sOrQ4w MhZdcA 9BR5Vg dMmSWw NxGkbw
+    9FEF3A dcSjFA Q3PHLQ 36OwTg XcHWgA ne6odQ hG3QXQ uB0//A aoWCjA 1mfdsA CgB5/g 6LqMQg Ki5FCg
+    EjOVpg EZnIdQ FAt7IQ UeU4Rg j1heIA +hvp7g /6a/2g rELuAw rB8DnA dloDug cZHTIw 6O4YSQ zNc/JQ
+    Ssw2tg sUN6wA 4+YR9w BURu4w I8VAzA RlqiJw 5Wzhcg eGNviA fda2tw Tr4wxQ 5rzwsg Lp4O3A vrSlPQ
+    xnYuEQ wSXl+g TJcG8g oKHYGg mhaAow xZDJ1A WbOrQg Lyx+1w EbKIzw CqIxlQ 1KY72A y44vIw wYwr8g
+    v2hq8A FFUm3g O27MyQ +wpQrg QxlI4g oPaR5A vClnUw 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ v4p4sA
+    pkX1SA iWDW4A p5C9vw AJrvPw oYnCyQ FRItqQ OIPdFw e2E/wg PgaVIg yo0vmg 7vf+5g +t33Og 5G2J4w
     EgZiig jknAiA ZJ1rMg gWCxGA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong
     vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ
     PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ
-    PbWYkg SFYTRA 41pRkQ Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA
+    PbWYkg zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA
     GHFUSw jqBD6g 3Zd5Qw lEi9+A 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw EjawIg jhUyrQ
-    ggzBZA o8D1rg HbrENA abQl7w 15+5/A"""
+    ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
 
 
 @full
@@ -4022,7 +4022,7 @@ class CommandTest(TestCase):
         self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
         with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
             self.assertTrue(self.prints("--version").endswith(", frozen\n"))
-            self.assertEqual(run("vendor", "x.py")[0], 1)
+            self.assertTrue(run("vendor", "x.py")[0])
 
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
