@@ -146,6 +146,7 @@ NEAR = 1 << 16  # bytes of a stream that one request reads where another could s
 MAX_PATH = 400  # characters of the path of a field
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without deep=True
 MAX_FAULTS = 1000  # that verify notes before it stops
+MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
 
 
@@ -156,6 +157,9 @@ class FormatError(ValueError):
     """The bytes break a rule of the format.
 
     `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
+
+    >>> print(verify(b"MAG!").errors[0])
+    version needs 4 bytes, 0 left (at 0x4, version)
     """
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
@@ -174,7 +178,11 @@ class FormatError(ValueError):
 
 
 class Unsupported(FormatError):
-    """The bytes may be right; tensorfmt does not read what the message names."""
+    """The bytes may be right; tensorfmt does not read what the message names.
+
+    >>> issubclass(Unsupported, FormatError)
+    True
+    """
 
 
 def feature(name: str) -> Any:
@@ -790,7 +798,7 @@ class Trace:
     def find(self, name: str) -> "Optional[int]":
         return self.offset if name == self.wanted else None
 
-    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
+    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
         """Return a token consumer for cbor_read; `base` is its first offset."""
         return CborFields(self, base, name, meaning, level)
 
@@ -909,7 +917,7 @@ class Cursor(Reader):
 
         `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
         """
-        token = None if self.trace is None else self.trace.cbor(offset, name, meaning, level)
+        token = None if self.trace is None else self.trace.cbor(data, offset, name, meaning, level)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
@@ -2546,6 +2554,9 @@ class Tensor:
 
     `.dtype` is None if unknown here, `.attrs` are facts of its `.format`. Bytes are read when asked
     for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
+
+    >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
+    [3, 4]
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
@@ -2614,7 +2625,37 @@ class Tensor:
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
-        return f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}>"
+        text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
+        # <full>
+        try:
+            if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+                return text + ":\n%s>" % self.preview(
+                    lambda x: float("%.8g" % x) if type(x) is float else x)
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
+        # </full>
+        return text + ">"
+
+    def preview(self, show_value: Any) -> str:
+        """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+        edges = [edge for edge in (MAX_SHOWN, 3, 1) if self.ndim < 33 and count_elements(
+            [min(n, 2 * edge) for n in self.shape]) <= MAX_SHOWN]
+        edge = edges[0] if edges and self.size else 0  # so many from each end of a dimension
+        seen, width = [""], 0
+
+        def text_of(item: Any, depth: int) -> str:
+            if not depth:
+                seen.append(str(show_value(item)))
+                return seen[-1].rjust(width)
+            n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            rows = list(range(min(n, edge))) + [-1] + list(range(n - edge, n))
+            rows = rows if n > 2 * edge else list(range(n))
+            texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
+            return f"[{comma.join(texts)}]"
+        base = self.decoded() if self.shape else self.item()
+        text_of(base, self.ndim)  # how wide they are
+        width = max([len(text) for text in seen])
+        return text_of(base, self.ndim)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -2985,6 +3026,9 @@ class File(TensorMap):
 
     `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
     Any number of threads may read it and its Tensors.
+
+    >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    <File ztensor: 1 tensor 'w'>
     """
 
     def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts,
@@ -3051,6 +3095,18 @@ class File(TensorMap):
         self.close()
 
     # <full>
+    def _ipython_key_completions_(self) -> Any:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        from html import escape
+        rows: Any = [("dtype", "shape", "bytes", "name")] + [
+            (item.dtype or "?", show(item.shape), item.nbytes, plain(name))
+            for name, item in list(self.items())[:MAX_SHOWN]]
+        lines = ["<tr><td>" + "<td>".join([escape(str(cell)) for cell in row]) for row in rows]
+        return f"{escape(repr(self))}<table>{''.join(lines)}</table>"
+
     def __reduce__(self) -> Any:
         if not isinstance(self._source, Path):
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
@@ -3569,7 +3625,11 @@ class MapRows:
 
 
 class Format:
-    """What every format answers. FORMATS has one object of each."""
+    """What every format answers. FORMATS has one object of each.
+
+    >>> [kind.NAME for kind in FORMATS if "bfloat16" not in kind.DTYPES]
+    ['mag', 'primitiv', 'tensorbuffers']
+    """
 
     NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
@@ -4921,7 +4981,7 @@ class ObjectFormat(ZTensor):
         """Return the manifest, a map with the keys that it must have."""
         data, token = cursor.source.read(start, nbytes), None
         if cursor.trace is not None:
-            token = cursor.trace.cbor(start, "", ("the manifest", self.TOP.meanings), 2)
+            token = cursor.trace.cbor(data, start, "", ("the manifest", self.TOP.meanings), 2)
         try:
             top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
                                   else token, **self.CBOR)
@@ -7405,6 +7465,11 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
     renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
     `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
+
+    >>> stream = BytesIO()
+    >>> save(stream, {"w": [1.0]}, format="ztensor")
+    >>> load(stream)["w"].tolist()
+    [1.0]
     """
     kind = target_format(format, target, tensors)
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
@@ -7565,16 +7630,16 @@ class FieldTrace(Trace):
         table = name[:name.rfind(".") + 1] + "table"  # an absent field is where its table is
         return self._offsets.get(name, self._offsets.get(table))
 
-    def cbor(self, base: int, name: str, meaning: Any, level: int) -> Any:
-        return (CborTokens(self, base, name) if self.wire else
-                super().cbor(base, name, meaning, level))
+    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
+        return (CborTokens(self, data, base, name) if self.wire else
+                super().cbor(data, base, name, meaning, level))
 
 
 class CborTokens:
     """Makes a field of each token of cbor_read: what `explain --wire` shows."""
 
-    def __init__(self, trace: FieldTrace, base: int, name: str) -> None:
-        self.trace, self.base, self.name = trace, base, name
+    def __init__(self, trace: FieldTrace, data: bytes, base: int, name: str) -> None:
+        self.trace, self.data, self.base, self.name = trace, data, base, name
         self.chunks: "List[Tuple[int, int, Any]]" = []
 
     def path(self, depth: int, key: Any) -> str:
@@ -7584,24 +7649,21 @@ class CborTokens:
         if kind == "chunk":
             self.chunks.append((start, stop, value))
             return
-        if self.chunks:  # the string that they make up: its head, each of them, its break
-            chunks, self.chunks = self.chunks, []
-            self.trace.add(self.base + start, 1, kind + "(*)", None, "until the break ff", depth)
-            for first, last, part in chunks:
-                self(first, last, depth + 1, kind, part, None)
+        head, chunks, self.chunks = self.data[start], self.chunks, []
+        size, behind = cbor_argument(self.data, start + 1, len(self.data), head)
+        major, nbytes = head >> 5, behind - start - 1
+        doc = f"major {major}, argument {head & 31 if size < 0 else size}"
+        doc += f" in {count_of(nbytes, 'byte')}" if nbytes else ""
+        doc += "" if size >= 0 else ": the break" if head == 0xFF else ": until the break ff"
+        if head != 0xFF:
+            kind = CBOR_MAJORS[major]
+            kind += f"({size if size >= 0 else '*'})" if 1 < major < 6 else ""
+        value = None if chunks or 3 < major < 6 else value
+        self.trace.add(self.base + start, 1 if chunks else stop - start, kind, value, doc, depth)
+        for first, last, part in chunks:
+            self(first, last, depth + 1, kind, part, None)
+        if chunks:
             self(stop - 1, stop, depth + 1, "break", None, None)
-            return
-        nbytes = stop - start
-        doc = "in the head" if nbytes == 1 else "head, then " + count_of(nbytes - 1, "byte")
-        if kind in ("array", "map"):
-            doc = "until the break ff" if value < 0 else count_of(value, "item")
-            kind, value = kind + ("(*)" if value < 0 else f"({value})"), None
-        elif isinstance(value, (str, bytes)):
-            kind, body = ("text", value.encode()) if isinstance(value, str) else (kind, value)
-            kind += f"({len(body)})"
-            head = count_of(nbytes - len(body), "byte")
-            doc = f"head of {head}, then {count_of(len(body), 'byte')}"
-        self.trace.add(self.base + start, nbytes, kind, value, doc, depth)
 
 
 def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
@@ -7762,7 +7824,7 @@ class Report:
         if len(notes) > 5:
             self.add("note", check, more % (len(notes) - 5))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = []
         for status, check, name, text, offset in self.rows:
             head = "" if name is None else f"tensor {quote(name)}: "
@@ -7777,16 +7839,20 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False,
+def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
            **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too.
+    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too. For a progress bar, watch(bytes
+    to do, source) makes a source that also has tick(bytes done) and end().
+
+    >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
+    True
     """
     opened = open_source(source, True)
     try:
-        return verify_source(opened, kind_of(opened, format), options, deep)
+        return verify_source(opened, kind_of(opened, format), options, deep, watch)
     except FormatError as error:
         report = Report(opened.path, None)
         report.fail(error)
@@ -7795,7 +7861,8 @@ def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False,
         opened.close()
 
 
-def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True) -> Report:
+def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
+                  watch: Any = None) -> Report:
     report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
@@ -7816,6 +7883,9 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
+    if watch is not None:  # what is hashed, decoded, and compared when it is saved again
+        source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
+            item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
     if error is None:
         _verify_padding(report, kind, source, fields)
         del fields, trace.fields  # they can be large
@@ -7826,6 +7896,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
                    if complete else ("-", "canonical", "not saved again"))
+    if watch is not None:
+        source.end()
     return report
 
 
@@ -7896,7 +7968,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
     statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
-    again, done = named_again(tensors), {}
+    again, done, lacking = named_again(tensors), {}, {}
     room, unhashed = MAX_SLOW_HASH, 0
     for i, item in enumerate(tensors):
         if item.stored.why is not None:
@@ -7919,17 +7991,20 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            count = _decode_parts(item, i in again, done, left, (4 << 20) + 4 * source.nbytes)
+            count = _decode_parts(source, item, i in again, done, left)
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
             odd = kind.odd_bytes(item, done) if count >= 0 else None
             if odd is not None:
                 report.fail(FormatError(odd[1], item.start + odd[0], "data", item.name, source.path,
                                         "contents"))
         except Unsupported as error:
-            report.add("-", "contents", error.what, item.name, error.offset)
+            lacking.setdefault(error.what, []).append(item)
         except FormatError as error:
             error.check, error.tensor = "contents", item.name
             report.fail(error)
+    for what, items in lacking.items():
+        more = f", as {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
+        report.add("-", "contents", f"not checked{more}: {what}", items[0].name, items[0].offset)
     agreed = statuses.count("ok")
     report.add("ok" if agreed else "-", "checksums",
                f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
@@ -7944,14 +8019,14 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _decode_parts(item: Any, again: bool, done: Any, left: "List[int]", most: int) -> int:
+def _decode_parts(source: Any, item: Any, again: bool, done: Any, left: "List[int]") -> int:
     """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
 
-    -1 where that is more work (in bytes) than is left, or for a sparse one over `most`.
+    -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
     """
     parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
     if is_sparse(item):
-        most = min(left[0], most)
+        most = min(left[0], (4 << 20) + 4 * source.nbytes)
         cost = item.cost(most)
         if cost > most:
             return -1
@@ -7964,8 +8039,9 @@ def _decode_parts(item: Any, again: bool, done: Any, left: "List[int]", most: in
     left[0] -= cost if fresh else 0
     for part in fresh:
         done[part.start, part.stored.nbytes, part.nbytes] = True
-        for _ in part.blocks():
-            pass
+        for block in part.blocks():
+            if hasattr(source, "tick"):
+                source.tick(len(block))
     return len(fresh)
 
 
@@ -7987,7 +8063,7 @@ class Summary:
         self.renamed: Any = []  # (old, new)
         self.nbytes = 0  # of the target
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
@@ -8009,6 +8085,11 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
     metadata="text": numbers in metadata as text where the target holds text only. `options` and
     memory: as in save().
+
+    >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
+    1 tensor copied, 0 cast
+    left behind: data_endianness, encoding, layout, version
+    wrote 264 bytes
     """
     # <full>
     source = adopt(source)
@@ -8065,7 +8146,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(chosen)
-    summary.nbytes = write_out(target, chunks if watch is None else watch(chunks))
+    summary.nbytes = write_out(target, chunks if watch is None else
+                               watch(sum([item.nbytes for _, item in items])).watch(chunks))
     return summary
 
 
@@ -8146,7 +8228,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 MAX_STDIN = 1 << 30  # bytes of standard input that `ls -` and `verify -` keep in memory
 USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
 
-usage: python3 tensorfmt.py COMMAND ...
+usage: %s COMMAND ...
 
   ls FILE ...            list the tensors of each file
   get FILE NAME          print one tensor's values; --raw writes its bytes to stdout
@@ -8162,13 +8244,48 @@ formats: %s        COMMAND -h lists its options
 """
 
 
+def called_as() -> str:
+    """Return what was typed to call this program."""
+    name = os.path.basename(sys.argv[0] or "tensorfmt")
+    module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "__main__")
+    if module != "__main__":
+        return "python3 -m " + str(module)
+    return plain("python3 " * name.endswith((".py", ".pyz")) + name)
+
+
+def each_file(args: Any, paths: Any) -> int:
+    """Call for each file, also after a bad one; return the exit code. JSON is one document."""
+    code, several, args.gap = 0, args.json and len(paths) > 1, ""
+    for i, args.file in enumerate(paths):
+        sys.stdout.write((",\n" if i else "[") * several)
+        try:
+            code |= int(args.call(args) or 0)
+            args.gap = "\n"
+        except BrokenPipeError:
+            raise
+        except (FormatError, OSError) as error:
+            code, message = 1, describe(error, args.file)
+            sys.stdout.write(to_json({"file": args.file, "error": message}) * args.json)
+            sys.stdout.flush()
+            put(sys.stderr, f"error: {message}\n")
+    sys.stdout.write("]\n" if several else "\n" * args.json)
+    return code
+
+
+def describe(error: BaseException, path: str = "") -> str:
+    """Return the message of an error, which names the file."""
+    if not isinstance(error, OSError):
+        return str(error)
+    path = path if error.filename is None else str(error.filename)
+    return (plain(path) + ": " if path else "") + (error.strerror or str(error))
+
+
 def show_ls(args: Any) -> None:
-    for i, path in enumerate(args.file):
-        with load(path_or_stdin(path), **args.options) as file:
-            if args.json:
-                print_json(file, path)
-            else:
-                print_listing(file, ("\n" if i else "") + plain(file.path or path), args)
+    with load(path_or_stdin(args.file), **args.options) as file:
+        if args.json:
+            write_json(file, args.file)
+        else:
+            print_listing(file, args.gap + plain(file.path or args.file), args)
 
 
 def path_or_stdin(path: str) -> Any:
@@ -8221,7 +8338,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
         print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
 
 
-def print_json(file: File, path: str) -> None:
+def write_json(file: File, path: str) -> None:
     head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
                     "attrs": file.attrs, "metadata": file.metadata})
     sys.stdout.write(head[:-1] + ', "tensors": [')
@@ -8229,7 +8346,7 @@ def print_json(file: File, path: str) -> None:
         sys.stdout.write((",\n " if i else "\n ") + to_json({
             "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
             "bytes": item.stored.nbytes, "attrs": item.attrs}))
-    print("]}")
+    sys.stdout.write("]}")
 
 
 def to_json(value: Any) -> str:
@@ -8262,12 +8379,17 @@ def show_get(args: Any) -> None:
         if args.rows is not None and not item.ndim:
             raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is a scalar: no rows")
         item = item if args.rows is None else item[args.rows]
+        if args.raw and sys.stdout.isatty():
+            raise TypeError("--raw writes bytes, not for a terminal: `| xxd` or `> FILE`")
         if args.raw:
-            write_all(sys.stdout.buffer, item.blocks())
+            write_all(sys.stdout.buffer, Progress(item.nbytes).watch(item.blocks()))
         elif args.stats:
             print_stats(item)
-        else:
+        elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
+        else:
+            print(item.preview(repr))
+            print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
 
 
 def row_range(text: str) -> slice:
@@ -8280,17 +8402,18 @@ def row_range(text: str) -> slice:
     return slice(*parts)
 
 
-def row_count(text: str) -> int:
-    if int(text) < 0:
+def natural(text: str) -> int:
+    """Return a number of rows or an offset."""
+    if int(text, 0) < 0:
         raise ValueError(text)
-    return int(text)
+    return int(text, 0)
 
 
 def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     ends: Any = []  # the least and the greatest so far
     item.check()
-    for part in item.parts():
+    for part in Progress(item.nbytes).watch(item.parts()):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
@@ -8325,6 +8448,8 @@ def print_values(item: Tensor) -> None:
 def show_explain(args: Any) -> None:
     with open(path_of(args.file), "rb") as stream:
         rows, error, totals = explain_rows(args, stream)
+        if error is None and args.tensor is not None and not rows:
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
         if args.html:
             write_page(args, rows, error, totals)
         elif args.json:
@@ -8348,7 +8473,7 @@ def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatErr
             end = field.offset + field.nbytes
             sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-            if args.tensor in (None, field.tensor):
+            if args.tensor in (None, field.tensor) and end > args.start:
                 names[field.depth] = field.name
                 rows.append(Row(field, names.get(field.depth - 1, ""), stream))
     except FormatError as caught:
@@ -8364,15 +8489,15 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
         "token" if args.wire else "field", "value"))
     good, broken = (rows, []) if error is None else (rows[:-1], rows[-1:])
     for row in good[:args.limit]:
-        print(row.line())
+        print(row.line(120 if args.wire else 100))
     for row in broken:
         print(f"{row.line(87):87}      <- here")
     if args.limit is not None and len(rows) > args.limit:
         print(f"... {len(rows) - args.limit} more rows")
     if error is None:
         print("\n" + totals)
-        if args.tensor is not None and not rows:
-            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
+    if [row for row in rows[:args.limit] if row.field.lead or row.field.nbytes > 8]:
+        print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
 
 
 class Row:
@@ -8396,7 +8521,7 @@ class Row:
         self._stream.seek(self.field.offset + skip)
         return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
 
-    def line(self, width: int = 100) -> str:
+    def line(self, width: int) -> str:
         """Return the row of the table, cut off at a width."""
         field = self.field
         digits = ".. " if field.lead else ""
@@ -8409,48 +8534,57 @@ class Row:
 
 
 def show_diff(args: Any) -> int:
-    different, signs = 0, {(True, False): "-", (False, True): "+", (True, True): "~"}
+    signs = {(True, False): "-", (False, True): "+", (True, True): "~"}
+    found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(args.a) as a, load(args.b) as b:
         for file in (a, b):
             check_copies(Format(), list(file.items()), file.nbytes)
         keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
         names = list(a) + [name for name in b if name not in a]
+        progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
         for name in names:
-            changes = diff_tensor(a.get(name), b.get(name))
+            changes = diff_tensor(a.get(name), b.get(name), progress)
             if changes:
-                different += 1
-                print(f"{signs[name in a, name in b]} {plain(name):10} {', '.join(changes)}")
+                found.append((signs[name in a, name in b], "tensor", name, changes))
+        progress.end()
         for key in keys:
-            found = [data.metadata[key] for data in (a, b) if key in data.metadata]
-            if len(found) < 2 or repr(found[0]) != repr(found[1]):
-                different += 1
+            values = [data.metadata[key] for data in (a, b) if key in data.metadata]
+            if len(values) < 2 or repr(values[0]) != repr(values[1]):
                 sign = signs[key in a.metadata, key in b.metadata]
-                print(f"{sign} metadata {plain(key)}: {' -> '.join(map(show, found))}")
+                found.append((sign, "metadata", key, values))
+    if args.json:
+        rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
+        print(to_json({"a": args.a, "b": args.b, "tensors": len(names), "differences": rows}))
+        return 1 if found else 0
+    for sign, kind, name, changes in found:
+        print(f"{sign} {plain(name):10} {', '.join(changes)}" if kind == "tensor" else
+              f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     total = count_of(len(names), "tensor")
-    if different:
-        print(f"{count_of(different, 'difference')}, {total}")
+    if found:
+        print(f"{count_of(len(found), 'difference')}, {total}")
     elif not args.quiet:
         print(f"the same {total}, {'same' if keys else 'no'} metadata")
-    return 1 if different else 0
+    return 1 if found else 0
 
 
-def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]") -> "List[str]":
+def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of the only one, what it is."""
     if a is None or b is None:
         only: Any = b if a is None else a
         return [f"{only.dtype} {show(only.shape)}"]
     changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
     if a.shape == b.shape:
-        return changes + diff_values(a, b)
+        return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
 
 
-def diff_values(a: Tensor, b: Tensor) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     try:
         for part, other in zip_parts(a, b):
+            progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
@@ -8480,23 +8614,14 @@ def zip_parts(a: Tensor, b: Tensor) -> Chunks:
         rest, left = [rest[i][count * sizes[i]:] for i in (0, 1)], left - count
 
 
-def show_verify(args: Any) -> int:
-    bad = 0
-    for path in args.file:
-        try:
-            report = verify(path_or_stdin(path), deep=args.deep, **args.options)
-        except OSError as error:  # and on with the next file
-            bad += 1
-            sys.stdout.flush()
-            put(sys.stderr, f"error: {plain(path)}: {error.strerror or error}\n")
-            continue
-        bad += not report
-        if args.json:
-            print(to_json({"file": path, "format": report.format, "valid": bool(report),
-                           "rows": report.rows}))
-        elif not args.quiet or not report:
-            print(report.errors[0] if args.quiet else report)
-    return 1 if bad else 0
+def show_verify(args: Any) -> bool:
+    report = verify(path_or_stdin(args.file), deep=args.deep, watch=Progress, **args.options)
+    if args.json:
+        sys.stdout.write(to_json({"file": args.file, "format": report.format,
+                                  "valid": bool(report), "rows": report.rows}))
+    elif not args.quiet or not report:
+        print(report.errors[0] if args.quiet else report)
+    return not report
 
 
 def show_convert(args: Any) -> None:
@@ -8513,12 +8638,12 @@ def show_convert(args: Any) -> None:
         old, name, target = file.kind, plain(args.source), plain(args.target)
         print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
         try:
-            summary = _convert(
-                file, args.target, kind, cast, args.only, args.dense, args.drop, args.metadata,
-                options, progress if sys.stderr.isatty() else None)
+            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+                               args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
-            hint = "--cast DTYPE converts values, --only NAME leaves tensors out, --drop content"
-            raise ValueError(f"{error}\n  {hint}\nnothing written")
+            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
+            helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
+            raise ValueError(f"{error}{hint * helps}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
     print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
@@ -8536,24 +8661,52 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         return key, value
 
 
-def progress(chunks: Chunks) -> Chunks:
-    """Yield chunks; tell on stderr once a second how far it is."""
-    from time import time
-    start = last = time()
-    total = 0
-    for chunk in chunks:
-        for piece in pieces(memoryview(chunk), 16 << 20):
-            total += len(piece)
-            if time() - last > 1:
-                sys.stderr.write(f"\r{total >> 20} MB ")
-                last = time()
-            yield piece
-    if last > start:
-        sys.stderr.write("\r            \r")
+WIPE = "\r" + " " * 40 + "\r"  # what removes a line of Progress
+
+
+class Progress:
+    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
+
+    def __init__(self, total: int, source: Any = None) -> None:
+        from time import time
+        self.time, self.total, self.done, self.source = time, total, 0, source
+        self.start = self.last = time()
+        self.path, self.nbytes = getattr(source, "path", None), getattr(source, "nbytes", 0)
+
+    def read(self, offset: int, nbytes: int) -> Any:
+        self.tick(nbytes)
+        return self.source.view(offset, nbytes)
+    view = read
+
+    def tick(self, nbytes: int) -> None:
+        self.done += nbytes
+        now = self.time()
+        if now - self.last > 1 and sys.stderr.isatty():
+            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
+            left = (now - self.start) * (1 / part - 1)
+            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
+            sys.stderr.write(f"\r{text:40}")
+            sys.stderr.flush()
+
+    def watch(self, chunks: Chunks) -> Chunks:
+        """Yield chunks in pieces, and tick."""
+        for chunk in chunks:
+            for piece in pieces(memoryview(chunk), 16 << 20):
+                yield piece
+                self.tick(len(piece))
+        self.end()
+
+    def end(self) -> None:
+        if self.last > self.start:
+            sys.stderr.write(WIPE)
 
 
 def show_formats(args: Any) -> None:
-    for kind in FORMATS:
+    if args.json:
+        print(to_json([{"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                        "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+                        "load": kind.READ_OPTIONS} for kind in FORMATS]))
+    for kind in () if args.json else FORMATS:
         print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
         names = list(kind.DTYPES)
         lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
@@ -8594,18 +8747,20 @@ def demo_one(kind: "Format", path: str) -> None:
         print()
     with load(path) as file:
         for name in wanted:
-            if diff_tensor(wanted[name], file[name]):
+            if diff_tensor(wanted[name], file[name], Progress(0)):
                 raise FormatError(name + " does not come back as it was saved")
 
 
 def make_parser(wanted: str) -> Any:
     """Return the parser of one command: those of all would take 2 ms more."""
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
             raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
-    parser = Parser("tensorfmt " + wanted)
+    does = [line[25:] for line in USAGE.split("\n") if line.split()[:1] == [wanted]]
+    parser = Parser(f"{called_as()} {wanted}", description=" ".join(does),
+                    formatter_class=RawDescriptionHelpFormatter)
 
     def option(name: str, help: Any = None, **settings: Any) -> Any:
         if name[0] == "-" and not settings:  # a flag
@@ -8614,27 +8769,38 @@ def make_parser(wanted: str) -> Any:
             settings.setdefault("type", os.path.expanduser)
         return name, dict(settings, help=help)
 
-    def command(call: Any, *arguments: Any) -> None:
+    def command(call: Any, examples: str, *arguments: Any) -> None:
         if call.__name__ == "show_" + wanted:
             parser.set_defaults(call=call)
+            lines = [f"\n  {parser.prog} {example}" for example in examples.split(" | ")]
+            parser.epilog = "examples:" + "".join(lines)
             for name, settings in list(arguments) + loading:
                 parser.add_argument(name, **settings)
     loading = [option("--" + key, f"of {kind.NAME}: {doc}", type=str) for kind in FORMATS
                for key, doc in kind.READ_OPTIONS.items()]
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
-    limit = option("--limit", "print that many rows at most", type=row_count)
-    command(show_ls, files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
-    command(show_get, file, option("name", type=str),
+    limit = option("--limit", "print that many rows at most", type=natural)
+    command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
+            files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
+    command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
+            file, option("name", type=str),
+            option("--all", f"every value, also of more than {MAX_SHOWN}"),
             option("--rows", "START:STOP of the first dimension", type=row_range),
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))
-    command(show_explain, file, limit, option("--tensor", "only the rows of this tensor", type=str),
+    command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
+            file, limit, option("--tensor", "only the rows of this tensor", type=str),
+            option("--from", "only the rows from this byte on (0x1f40, 8000)", dest="start",
+                   metavar="OFFSET", type=natural, default=0),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
             option("--html", "write a page to look at instead", metavar="OUT"))
-    command(show_verify, files, json, option("--quiet", "one line for each bad file, only"),
+    command(show_verify, "model.zt | --quiet *.zt",
+            files, json, option("--quiet", "one line for each bad file, only"),
             option("--deep", "XXH3 of large files, too (slow)"))
-    command(show_diff, option("a"), option("b"), option("--quiet"))
-    command(show_convert, option("source"), option("target"), option("--format", choices=NAMES),
+    command(show_diff, "old.zt new.bpk", option("a"), option("b"), json, option("--quiet"))
+    command(show_convert, "model.bpk model.zt | model.zt model.tbs --cast float32 --drop | "
+            "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
+            option("source"), option("target"), option("--format", choices=NAMES),
             option("--cast", "dtype for what the target cannot hold, or of each dtype",
                    metavar="DTYPE | OLD=NEW,..."),
             option("--only", "name or shell pattern", action="append", metavar="NAME"),
@@ -8642,16 +8808,16 @@ def make_parser(wanted: str) -> Any:
             option("--drop", "leave out what has no place"),
             option("--metadata", "text: numbers as text where only that fits", choices=["text"]),
             option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
-    command(show_formats)
-    command(show_demo, option("folder", nargs="?"))
-    command(show_vendor, option("out", metavar="OUT.py"),
-            option("--formats", "only these", metavar="NAME,..."),
+    command(show_formats, " | --json", json)
+    command(show_demo, " | files", option("folder", nargs="?"))
+    command(show_vendor, f"small.py --formats {NAMES[0]} --load-only",
+            option("out", metavar="OUT.py"), option("--formats", "only these", metavar="NAME,..."),
             option("--load-only", "nothing that writes, no tools"),
             option("--no-tools", "no explain, verify, convert, no command line"),
             option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
-        raise TypeError(f"no command {quote(wanted)}; `tensorfmt help` lists them")
+        raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
     return parser
 
 
@@ -8668,13 +8834,12 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except BrokenPipeError:  # `| head`
         code = 0
     except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        where = "" if error.filename is None else plain(str(error.filename)) + ": "
-        message = f"{where}{error.strerror or error}"
-    except (ValueError, TypeError) as error:  # TypeError: arguments that no file makes right
-        message, code = str(error), 1 + isinstance(error, TypeError)
+        code = 130
+    except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
+        message, code = describe(error), 1 + isinstance(error, TypeError)
     put(sys.stdout, "")
+    if sys.stderr.isatty():  # a line of Progress may stand there
+        sys.stderr.write(WIPE)
     put(sys.stderr, f"error: {message}\n" if message else "")
     return code
 
@@ -8692,23 +8857,29 @@ def put(stream: Any, text: str) -> None:
 
 
 def own_source() -> "Tuple[bytes, str]":
+    """Return the text of this file, in a zip too, and its SHA-256; OSError if it is not there."""
     from hashlib import sha256
-    with open(__file__, "rb") as stream:
-        source = stream.read()
+    if "__file__" not in globals() or __file__.endswith(".pyc"):
+        raise OSError("a frozen program has no tensorfmt.py to copy")
+    source: bytes = globals()["__loader__"].get_data(__file__)
     return source, sha256(source).hexdigest()
 
 
 def run(argv: "List[str]") -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE % (__version__, " ".join(NAMES)))
+        sys.stdout.write(USAGE % (__version__, called_as(), " ".join(NAMES)))
         return 0
     if argv[0] == "--version":
-        print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
+        try:
+            print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
+        except OSError:
+            print(f"tensorfmt {__version__}, frozen")
         return 0
     args = make_parser(argv[0]).parse_args(argv[1:])
     args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
                     if getattr(args, key) is not None}
-    return int(args.call(args) or 0)
+    files = getattr(args, "file", None)
+    return each_file(args, files) if isinstance(files, list) else int(args.call(args) or 0)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
@@ -8721,53 +8892,79 @@ PAGE_HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>%s</title><style>
 :root{--bg:#fff;--ink:#1a1a1a;--dim:#666;--line:#ddd;--s0:#dbe9ff;--s1:#ffe9cc;--data:#d8f3dc;
---padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000}
+--padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000;--link:#0645ad}
 @media (prefers-color-scheme:dark){:root{--bg:#16181c;--ink:#e6e6e6;--dim:#9aa0a6;--line:#333;
---s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626}}
+--s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626;--link:#8ab4f8}}
 *{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:14px system-ui,
-sans-serif}header{padding:.6em 1em;border-bottom:1px solid var(--line)}h1{font-size:1.1em;margin:0}
-p{margin:.3em 0;color:var(--dim)}main{display:grid;grid-template-columns:auto 1fr;
-height:calc(100vh - 5.5em)}section{overflow:auto;padding:.5em 1em;font:12.5px/1.5 ui-monospace,
-monospace}#hex{border-right:1px solid var(--line);white-space:pre}#hex i{color:var(--dim);
-font-style:normal}.structure0{background:var(--s0)}.structure1{background:var(--s1)}
-.data0,.data1{background:var(--data)}.padding0,.padding1{background:var(--padding)}
-.unused0,.unused1{background:var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}
-td,th{padding:.05em .7em .05em 0;text-align:left;white-space:nowrap;vertical-align:top}
-td:last-child{color:var(--dim)}tr:focus{outline:2px solid var(--on)}
-.on,.on td{background:var(--on)!important;color:var(--onink)!important}.here td{font-weight:bold}
-.swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px}
-@media print{main{display:block;height:auto}section{overflow:visible}
+sans-serif;display:flex;flex-direction:column;height:100vh}header{padding:.6em 1em;border-bottom:
+1px solid var(--line)}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0;
+color:var(--dim)}main{display:grid;grid-template-columns:auto auto 1fr;flex:1;min-height:0}
+section{overflow:auto;padding:0 1em .5em;font:12.5px/1.5 ui-monospace,monospace}section+section{
+border-left:1px solid var(--line)}#list{max-width:20em}#list a{display:block;white-space:nowrap}
+#hex{white-space:pre}#hex i{color:var(--dim);font-style:normal}#hex b,th,#list b{position:sticky;
+top:0;background:var(--bg);display:block;padding:.4em 0;z-index:1}th{display:table-cell}a{color:
+var(--link)}td:first-child a{color:inherit;text-decoration:none}input{font:inherit;color:inherit;
+background:var(--bg);border:1px solid var(--dim);border-radius:3px;padding:.2em .5em;width:20em;
+max-width:100%%}.structure0{background:var(--s0)}.structure1{background:var(--s1)}.data0,.data1{
+background:var(--data)}.padding0,.padding1{background:var(--padding)}.unused0,.unused1{background:
+var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}td,th{padding:.05em .7em
+.05em 0;text-align:left;white-space:nowrap;vertical-align:top}td:last-child{color:var(--dim)}
+[data-f]{scroll-margin-top:3em}tr:focus{outline:2px solid var(--on);outline-offset:-2px}
+.on,.on td,.on a{background:var(--on)!important;color:var(--onink)!important}
+.here td{font-weight:bold}.swatch{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 .6em;
+border-radius:2px}[hidden]{display:none!important}
+@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh;
+border-top:1px solid var(--line)}section+section{border-left:0}#list{max-width:none;max-height:9em}}
+@media print{body,main{display:block;height:auto}section{overflow:visible;max-height:none}
+#list,input{display:none}#hex b,th{position:static}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
-</style></head><body><header><h1>%s</h1><p>%s</p></header><main>
-<section id="hex" aria-label="bytes">"""
+</style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
+placeholder="search names, values, offsets"> <output></output></header><main>
+<section id="list" aria-label="tensors"><b>tensors</b>"""
 PAGE_SCRIPT = """</main><script>
 "use strict";
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
+let [search] = all("input"), [output] = all("output"), shown = null;
 function mark(id, scroll) {
   all(".on").forEach(e => e.classList.remove("on"));
-  all('[data-f="' + id + '"]').forEach((e, i) => {
+  all('[data-f="' + (shown = id) + '"]').forEach((e, i) => {
     e.classList.add("on");
-    if (scroll && !i) e.scrollIntoView({block: "nearest"});
+    if (scroll && (!i || e.id)) e.scrollIntoView({block: "nearest"});
   });
 }
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-function choose(id, focus) {
-  if (!id) return;
-  fixed = id;
-  mark(id, true);
-  let row = rows.find(r => r.dataset.f === id);
-  if (focus && row) row.focus({preventScroll: true});
+function choose(id, row) {
+  if (id) mark(fixed = id, true);
+  if (id && row) row.focus({preventScroll: true});
 }
-document.onmouseover = e => mark(owner(e) || fixed);
-document.onclick = e => choose(owner(e), true);
+function go() {
+  let e = location.hash && document.getElementById(location.hash.slice(1));
+  if (e && e.hidden) { search.value = ""; search.oninput(); }
+  if (e) choose(e.dataset.f, e);
+}
+search.oninput = () => {
+  let text = search.value.toLowerCase();
+  rows.concat(all("#list a")).forEach(e => e.hidden = !e.textContent.toLowerCase().includes(text));
+  output.textContent = text && rows.filter(e => !e.hidden).length + " of " + rows.length;
+};
+document.onmousemove = e => {  // not when rows scroll under a mouse at rest
+  let id = owner(e) || fixed;
+  if ((e.movementX || e.movementY) && id !== shown) mark(id);
+};
+document.onclick = e => {
+  let id = owner(e);
+  if (!e.target.closest("a")) choose(id, rows.find(r => r.dataset.f === id));
+};
 document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
-  let step = {ArrowDown: 1, ArrowUp: -1}[e.key];
-  if (!step || !rows.length) return;
-  let at = rows.findIndex(r => r.dataset.f === fixed);
+  let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
+  let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
+  if (!step || !left.length || (e.target === search && step * step > 400)) return;
   e.preventDefault();
-  choose((rows[Math.max(0, at + step)] || rows[at]).dataset.f, true);
+  let row = left[Math.min(left.length - 1, Math.max(0, at))];
+  choose(row.dataset.f, row);
 };
+(window.onhashchange = go)();
 </script></body></html>
 """
 
@@ -8780,10 +8977,19 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
     title = escape(plain(os.path.basename(args.file)))
-    note = escape(totals if error is None else f"error: {error}") + "<br>"
-    note += " ".join([f'<span class="swatch {kind}0"></span>{kind}'
-                      for kind in ("structure", "data", "padding", "unused")])
-    note += f"<br>{left_out} fields in the middle are left out" if left_out else ""
+    name, version = detect(args.file), ""
+    kind = "not a tensor file known here" if name is None else find_format(name).TITLE
+    if error is None:
+        version = str(load(args.file, **args.options).attrs.get("version", ""))
+    kind += f", version {plain(version)}" * (version not in kind)
+    note = escape(f"{kind}, " + (totals if error is None else f"error: {error}")) + "<br>"
+    note += "colours:" + " ".join([
+        f'<span class="swatch {kind}"></span>{text}' for kind, text in (
+            ("structure0", ""), ("structure1", "structure, field by field in turn"),
+            ("data0", "data"), ("padding0", "padding"), ("unused0", "unused"))])
+    if left_out:
+        note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
+                f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
     parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
     nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
     note = count_of(len(picked), "field") + (f", {left_out} left out" if left_out else "")
@@ -8791,26 +8997,41 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
 
 
 def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
-    """Yield the page: the bytes, 16 a line, long fields cut off; then the fields."""
+    """Yield the page: the tensors; the bytes, 16 a line, long fields cut off; the fields."""
     from html import escape
+    places: Any = {}  # of each tensor: where its data are
+    for _, row in picked:
+        if row.field.kind == "data":
+            link = f'<a href="#0x{row.field.offset:x}">%s</a>'
+            places.setdefault(row.field.tensor or row.field.name[5:], link)
     yield head
+    for name, link in places.items():
+        yield link % escape(plain(name)) + "\n"
+    yield '</section><section id="hex" aria-label="bytes"><b>offset    bytes</b>'
     for number, row in picked:
         field, data, at = row.field, row.bytes(0, PAGE_BYTES), row.field.offset
         for line in pieces(data, 16):
             digits = " ".join(["%02x" % byte for byte in line])
             text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%-47s</span>  <i>%s</i>\n' % (
-                at, number, field.kind, number % 2, digits, text)
+            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
+                at, number, field.kind, number % 2, digits, " " * (47 - len(digits)), text)
             at += len(line)
         if field.nbytes > len(data):
             yield f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n'
     yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
           '<th>field</th><th>value</th><th>meaning</th></tr>'
+    seen: Any = set()
     for number, row in picked:
         here = ' class="here"' if broken and row is picked[-1][1] else ""
-        cells = [f'<td style="padding-left:{row.field.depth}em">' + escape(row.name)]
-        cells += [escape(row.value), escape(row.field.doc)]
-        yield f'<tr data-f="{number}" tabindex="0"{here}><td>{row.field.offset:08x}</td>'
+        field, place, value = row.field, f"0x{row.field.offset:x}", escape(row.value)
+        if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
+            value = places.get(field.tensor, "%s") % value
+        name = "" if place in seen else f' id="{place}"'
+        seen.add(place)
+        cells = [f'<td style="padding-left:{field.depth}em">' + escape(row.name)]
+        cells += [value, escape(field.doc)]
+        yield f'<tr data-f="{number}" tabindex="0"{name}{here}>' \
+              f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
         yield "</td><td>".join(cells) + "</td></tr>\n"
     yield "</table></section>" + PAGE_SCRIPT
 

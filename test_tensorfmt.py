@@ -1960,7 +1960,29 @@ class TensorTest(TestCase):
     def test_repr_escapes_names(self):
         item = load(dumps({"a\x1b\u00e9": tensor([1.0])}, format="ztensor"))
         text = repr(item) + repr(item["a\x1b\u00e9"])
+        text = text.replace(":\n", "")
         self.assertEqual([c for c in text if not " " <= c <= "~"] if CPYTHON else [], [])
+
+    @full
+    def test_repr_shows_values(self):
+        for item, text in (
+                (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
+                (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
+                (tensor([0.1]), "[0.1]"), (tensor([INF, NAN]), "[inf, nan]"),
+                (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
+                (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
+                (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, ...")):
+            self.assertIn(":\n" + text, repr(item) + "\n")
+        closed = load(dumps({"w": [1.0]}, format="ztensor"))
+        item = closed["w"]
+        closed.close()
+        self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
+        file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
+        self.assertEqual(file._ipython_key_completions_(), ["<b>", "w"])
+        html = file._repr_html_()
+        self.assertIn("<tr><td>int64<td>[1]<td>8<td>w", html)
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -4285,6 +4307,16 @@ def upstream_files():
 
 
 class VerifyTest(TestCase):
+    def test_what_cannot_be_decoded_is_said_once(self):
+        def absent():
+            raise tensorfmt.Unsupported("zstd data need a module")
+        item = load(golden("zstd_64k_zeros.zt"))["zeros"]
+        data = dumps([(name, item) for name in "abc"], format="ztensor")
+        with Changed(tensorfmt, "zstd_module", absent):
+            rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
+        self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
+                                 "zstd data need a module", 64)])
+
     @full
     def test_what_real_libraries_make_of_a_file(self):
         for data, word in upstream_files():
@@ -4419,6 +4451,10 @@ class ModuleTest(TestCase):
 
     def test_doctests(self):
         import doctest
+        texts = dict([(name, getattr(tensorfmt, name).__doc__) for name in PUBLIC])
+        texts["FORMATS"] = tensorfmt.FORMATS[0].__class__.__base__.__doc__
+        if sys.flags.optimize < 2:
+            self.assertEqual([name for name, text in texts.items() if ">>> " not in text], [])
         result = doctest.testmod(tensorfmt)
         self.assertEqual(result.failed, 0)
         self.assertEqual(result.attempted > 15, sys.flags.optimize < 2)
@@ -4677,7 +4713,8 @@ class CopyTest(TestCase):
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
     if not args[0].startswith("python3"):
-        usual, out, err = (sys.stdout, sys.stderr), io.BytesIO(), io.StringIO()
+        usual, out, err = (sys.stdout, sys.stderr, sys.argv), io.BytesIO(), io.StringIO()
+        sys.argv = ["tensorfmt.py"]
         sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
         try:
             code = tensorfmt.main(list(args))
@@ -4686,7 +4723,7 @@ def run(*args):
         finally:
             sys.stdout.flush()
             sys.stdout.detach()
-            sys.stdout, sys.stderr = usual
+            sys.stdout, sys.stderr, sys.argv = usual
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
@@ -4721,40 +4758,46 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed"""
+    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
+    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
+    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
+    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
+    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
+    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
 OUTPUTS = """
-    XGqWsQ JVaqnA n8K/RQ cvMfsw 0ne16g fWZ9gw T/gOtg g5WA+A jNu3pA Vd9NCA Tyx3Hg rhapQg G3Lk/g
-    wcVVOQ eMrAJA my+Mgg oZPPXA x2hjeQ c/n2EQ aZZxrQ G7zHWw 51LUsA O3hppg HQtGsA ffBbWw 8KzOkw
-    xiRIdw RwPCQg jglbhA p8gelw nX6j6g y23V5w sdFrEg v4C7vw ic4p+w d9rzYw vZdL/A 4bxnJw 8+B7KA
-    4oCM1g IVLjQw WHIfrg 14xL8w RYYfmQ TAbf6w yzuBbA rJWvQA mvtyfw +5IoYw 24MePg rtbSKQ 54DoLg
-    VTWGug hZ3D9g SFkzWA KHizKA B1NhUg cgR4rw crHCgA cJz8GA kcbx7Q +ku8VQ 5wQlaw HbWUAQ OL9lJA
-    kWymIQ G6VeNw 3Mxu/w wWWf0A 98xXHA 1Np4MA yy0WJw Ler7LA Z03Q7Q TAAOdA dOk5ZA JK137w hk0D0A
-    Vh49OA 3gCEow l0kYQg Z+C8CQ CvQKrA hngQkg QxeZPA 2SlEHw zMMlww Gtp9Uw x///Tg 4RwzoQ vAosTA
-    H9/m5A n9VJOw sX3DXw NkZxJw /Srdmg EIc1oQ 8dgUmQ j8wcjg shIYeA BYUlEA /VkAlQ PZYgJw fEa5fQ
-    i21gVQ fIoksQ F5j2Rw LlpvsQ 5wmxLw k5BoCA pnCb5Q JWr9Pw ReiW4g u1xtsw 6x7sXA Dx5gig CcHdEA
-    EbJAtA iFbzfA Z4V6eQ +46xXw ni0dDg rdYApw kvf4og 5mGc8g redHYg z6v/oQ ZCMfWA wJDvCQ oO5jPQ
-    rDDbmw t+Km2A 9EHznA p/jhhQ TJ0TbA 0Linrg nwXznQ 2bNQvw cqvAPw XwGHOw l6hyvg TSeQBw +Z6egg
-    PnZeUw 4kQX6A KiDcCw BtvxqA 1GjtzQ FYd9vw 0/rs6g Rbf2jg eg5cBw dumJHA 9Nc4Vw aH05XA 7WaMKw
-    xPWYVQ oVjpDw 0VbTbA FQDK1A o4CPgw CTNnoQ xMWr/A fYTpEg WIV+EA 3J2fng stlT6w mcT6mg PnG0LQ
-    Pt22dg XYqmxw P7o7Ow 3P1lGQ huSJPA 7lePNA Wkt0jw 5MIFiQ iCyBtw fX4vww ffJK6Q zQenHA +C2p2g
-    /whswg ftLjJQ khe3qw tW1ydQ n/JQrw gIAOgw toxW1g QiDmng VSjQBQ cobokg LnU1kg cMwwog dkeNng
-    IEJfig QTkhDA B+Ptng uvXGKw 60jFxA qO7KCA fvAyhw r5LCDA RqhwSA /UMaSg 15xpCg r5dveg v6AbIQ
-    WTCFFg BpBWeQ R0p7ww dOw+RQ EVzWiQ 2se85A cHBALw RHeWgQ aNXlDg XLBiSA E8L6aA /KU1Lw tycokQ
-    E75Fzg qeM5Hw KIiDrg aCYXvQ KMgvwQ lySm/w WUE9uQ MLYZZw qcHNJw 5G+Eng Q7kY2A TAYAyw tJNwqA
-    jDPW4g JVpYCA JVpHpA abw2jw yoDAqQ FeUdFg QSMreg 4s7ibw 4tB/qg dvp2Mw gZsa2g 6kybsA S/xo3Q
-    n7zhZg tzzntg P5KmQw ExBUKA BMVpEw zA1EeQ fCBxhA XPoxjg zEsbEw qAzIFw csUdLQ CUJTew O/Gqkg
-    ITr85w 00sMYQ A8dtSQ Y9Th4Q vVvFnQ tWEGUw PPQlcA Pahdrw lEfpKQ HMLcSQ PGdnyQ YknLFg JsIgHw
-    bX1CKw vGy/cw wTW3sg sWWbCw FB7myg B3/Q/Q PY09MQ dGISag fFMHGA 2TMGvQ frN3Bg bc3oGw iQpQEg
-    e89KYg lk5xBQ 4Bzejg x3Dw6w m6GIyg gD1Fzg m1W45g I7U5JA OnQOJQ WVaW7w hv6K5Q m7NNjQ scVlCw
-    unz6QQ 9vKCOg iHq3GA VhE1/A wiLyRQ K5U4fA z3ooGA pxmR2g s1ZdvQ WaWibg zbSmaA qwnOXg b6Ojmg
-    S2K9Mg ZKKbCA GjhGhQ LHkTKg fFGLww zXL8MA pRU56Q OoTzhw xdazJQ 2pymwA iCokPw P8QG7Q sjnjvg
-    tsm23g YiORHg GOh01w DIa5JA k8XKWw E9FXFA 1TwRdw x7EMQA v4quug x5egDg uVQO/Q WxcTqA Is1czA
-    QoUc2A belMqw gOUb3g Qb/qqg 77Yv4A WzZ9Pw rySnUw HB6Kyg TCJl4g L2HQog 4fsVQg TBK3WQ lgE09A
-    TBL1UQ sMBMwQ 9DoAtA mK9xEg UJY81w wFZm4A N27rwQ BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
-    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A dl/1eA yDHoKw 9RWSlA zbXWJw sje8rQ bgJPBQ TqSpPw
-    v7VQmQ bD75Yg WMhIbA yedEYA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
-    FKrhCg 5IQkOA EalQbg 9GExOQ uO/uAw 5T+dyQ Il8Nyg ZNSdBQ GY2omA MTxVzQ Ut4fRA scCVzA 72FgXg
-    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA"""
+    uZ+Uiw OkPusg d6nc0A hel9IQ rrvJUA MmHefQ 4JgKsQ hzfHOA 0hK54w 2o2XAg mykVRw PbrRpA 3r5f7g
+    JW2Scg 53qniw CTUapg QZU19Q rGCt+A gREcKw eFsG1A gK1MZw /9iPGw bBi6EA 8G6tvg jAZ9eA U4eY8g
+    WIXvfQ xMZFyg 5zYfMw u9FC/g w8c3sg eFjKYw Lk8hCA M1cfcg MmHmAg KKsTSg XcM4vA jfGrAg DavvIg
+    B9srLg /XYacw WNk19g AYiCbw uY0vWA +LCd7g yzpNDw SoJrHA SwN4hw m+OA0w /Yp20g FJHepw nG1zKw
+    kUcptA 03ULQQ RudD9w u/9ckQ yRSYfA 8Kmelw 8viAig JgGvAg qIYqmw O0VsVA Ca1Zzg sdVX8g zMDt5Q
+    hWvdUQ f9jEqA Ts5NBA GxeFwg LolXQA +NAksA 51Z/Wg KI4h2g xH9IVg PJSjKg h1fgpQ XhaLZw R3qOgg
+    uQekCA 1lOtEg TCBItQ LRpCdg yvtaDg z4hQgg 8t6kVQ qkUotg sOrQ4w MhZdcA 9BR5Vg dMmSWw NxGkbw
+    9FEF3A dcSjFA Q3PHLQ 36OwTg XcHWgA ne6odQ hG3QXQ FzPQ6g 7sjEEQ 1mfdsA YrjrUA 6LqMQg ey+N2w
+    EjOVpg EZnIdQ FAt7IQ UeU4Rg j1heIA +hvp7g /6a/2g rELuAw rB8DnA dloDug cZHTIw 6O4YSQ zNc/JQ
+    Ssw2tg sUN6wA 4+YR9w BURu4w I8VAzA RlqiJw 5Wzhcg eGNviA fda2tw Tr4wxQ 5rzwsg Lp4O3A vrSlPQ
+    cLcNEQ zMHBtw iHs78A dnr8Jw wr4ARg +dHilg /q6WEg g1VeEw fz1hjg F17GqQ Xl7spQ c1mjLg guFK5g
+    6ALI1w xhRVzQ mevffw ZUu6SQ 6dFsPA JHPzJw xnYuEQ wSXl+g TJcG8g oKHYGg mhaAow xZDJ1A WbOrQg
+    Lyx+1w EbKIzw CqIxlQ uXkRdA 8//FuA 4YprGw b9g9WQ fjdQRA m5a11g Ouozww 4PklJg Ei4q2w 3hfDCg
+    9GDqGw s33oeQ y/OewA xYrzWg oc07+g f+LhCw A29r4w 6CMVWA mgxojw aNlFfg NWLxXA sfhUEg NAwgoA
+    75aFUw v43cpA 1PokfA /gd83Q L0yWyg 94TPMw qkLcsg ysAItA EKxLvQ 9oBD7A er4gLg DkikTw QMspcw
+    cQxn2w WKvnAQ Sz+5Nw uRzUiw EiF5rA yC+rzg F9xIZA ohWfbw QG3EXA SigR4g bk+U8A zE5VCA aesETw
+    S1E8zA g7p6iQ P7CJwA dUR44A Jyxdew SJg16w ExfumA wmjAbg 1KY72A 9kADBQ wYwr8g pFnxhA vaOSFQ
+    Fj7LOQ FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ 6cBMIA
+    v4p4sA 8LxLMQ UgWPow JoQU9Q A/DLqw xgTZEA j/8+Ng YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg Ig+jBw
+    4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g UvKETA FimJ5A 1Ac5XA lzemeQ xULZyQ
+    qqM2jA knCiCg fULCTg PkascQ kqnEXw +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw ZQeypA
+    VNYrng kInNCQ tmhUSg /DmlWw HaTSCg WCp+mg SfHPFA Rlim1Q VJtUUQ aHcqUg bSJy+Q RlwTWQ 3UP3Tw
+    6f6/7A N64N7w G0QL4A HK9huQ L8UI+A RbbTXw PVuKJQ RhMM4g iQyyoQ 7zFttQ rDOOvg uTvhHA jXHHkg
+    /x26AA NwBHVQ ct1/cw gdFPsQ Rz0UlQ b3Qhvw VsrDWQ 9ihbQA e8V8ZA tGN9AA FRItqQ 894jvA wc1PTw
+    OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg q2jFFg
+    MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w wsHXpw
+    wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA /jhXHg
+    dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A /qzetA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
+    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
+    1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
+    itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
+    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
+    V27SKw L6F3GA jhUyrQ ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
 
 
 @full
@@ -4892,14 +4935,58 @@ class CommandTest(TestCase):
 
     def test_progress(self):
         import time
-        errors, clock = io.StringIO(), iter((0, 1, 1.5, 1.5))
-        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", errors):
-            pieces = [len(piece) for piece in tensorfmt.progress(iter([bytes((32 << 20) - 1)]))]
-        self.assertEqual(pieces, [1 << 24, (1 << 24) - 1])
-        self.assertEqual(errors.getvalue(), "\r31 MB \r            \r")
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        tensorfmt.save("p.zt", {"w": F32}, checksum="crc32c")
+        for line in ("verify p.zt", "get p.zt w --stats", "get p.zt w --raw", "diff p.zt p.zt",
+                     "convert p.zt q.zt"):
+            for kind in (Terminal, io.StringIO):
+                out, err, clock = io.TextIOWrapper(io.BytesIO()), kind(), iter(range(0, 200, 2))
+                with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err), Changed(
+                        sys, "stdout", out):
+                    self.assertEqual(tensorfmt.main(line.split()), 0)
+                first, last = err.getvalue()[:23], err.getvalue()[-len(tensorfmt.WIPE):]
+                self.assertEqual((first, last), ("", "") if kind is io.StringIO else (
+                    "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
+        with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
+            self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        err = Terminal()
+
+        def interrupt(source):
+            raise KeyboardInterrupt
+        with Changed(tensorfmt, "load", interrupt), Changed(sys, "stderr", err):
+            self.assertEqual(tensorfmt.main(["ls", "p.zt"]), 130)
+        self.assertEqual(err.getvalue(), tensorfmt.WIPE)
+
+    def test_every_help_has_examples_that_are_right(self):
+        for command in tensorfmt.USAGE.split("\n  ")[1:]:
+            lines = run("python3", os.path.join(HERE, "tensorfmt.py"), command.split()[0], "-h")[1]
+            lines = lines.partition("examples:")[2].split("\n  ")[1:]
+            self.assertTrue(lines, command)
+            for line in lines:
+                words = line.split(" > ")[0].split()
+                self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
+                with Changed(sys, "argv", ["tensorfmt.py"]):
+                    tensorfmt.make_parser(words[2]).parse_args(words[3:])
+
+    def test_version_in_a_zip_and_frozen(self):
+        from shutil import copy
+        from zipfile import ZipFile
+        wanted = self.prints("--version")
+        copy(os.path.join(HERE, "tensorfmt.py"), "__main__.py")
+        with ZipFile("tool.pyz", "w") as archive:
+            archive.write("__main__.py")
+        self.assertEqual(run("python3", "tool.pyz", "--version"), (0, wanted, ""))
+        self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
+        with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
+            self.assertTrue(self.prints("--version").endswith(", frozen\n"))
+            self.assertTrue(run("vendor", "x.py")[0])
 
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
+        tensorfmt.save("w.tbs", {"w": F32})
         for path, rows in (
                 ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
                 ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
