@@ -8720,6 +8720,7 @@ def show_formats(args: Any) -> None:
 def show_demo(args: Any) -> None:
     from tempfile import TemporaryDirectory
     here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
+    kinds.sort(key=lambda kind: kind.TITLE)
     with TemporaryDirectory() as temporary:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
