@@ -4792,7 +4792,7 @@ OUTPUTS = """
     OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg q2jFFg
     MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w wsHXpw
     wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA /jhXHg
-    dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A /qzetA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
+    dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
     IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
     1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
     itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
