@@ -6837,13 +6837,13 @@ class Numbers:
         self.code = STRUCT_CODE[dtype] if dtype in ("bool", "int16", "int32", "int64") else "H"
 
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
+        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0] if size else 0)
         if step:  # big-endian floats, a head of one byte before each
             for block in gather(source.view(offset, nbytes), 1, [nbytes // step], [step], step - 1):
                 yield swap(block, step - 1)
             return
         values = []
-        for row in each_head(source, offset, offset + nbytes):
+        for row in each_head(source, offset, offset + nbytes if size else 0):
             values.append(row[2])
             if len(values) == PART or row[3] == offset + nbytes:
                 yield pack(f"<{len(values)}{self.code}", *values)
@@ -6903,8 +6903,8 @@ class RecordReader(MsgpackTree):
     def spend(self, nbytes: int) -> None:
         self.room -= nbytes
         if self.room < 0:
-            raise Unsupported("its index needs more memory than MAX_TREE = %d and 8 times the file"
-                              % self.MAX_TREE, self.pos)
+            what = f"its index needs more than MAX_TREE = {self.MAX_TREE} and 8 times the file"
+            raise Unsupported(what, self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
@@ -6988,9 +6988,8 @@ class RecordReader(MsgpackTree):
                 self.remark("bytes that are not a tensor's are ignored", value[1])
             elif kind in (Map, list, tuple):
                 if kind is tuple:
-                    if self.trace is not None:
-                        self.trace.add(value[1], value[2] - value[1], path, None, "numbers",
-                                       len(stack))
+                    self.leave()
+                    self.add(value[1], value[2] - value[1], path, None, "numbers")
                     value = [row[2] for row in each_head(self.source, value[1], value[2])]
                 stack.append((name + "." if len(stack) > 1 else "", path, iter(
                     value.items() if kind is Map else enumerate(value))))
@@ -7141,10 +7140,6 @@ class BurnRecord(Format):
     # <save>
     def check_options(self, options: Any) -> None:
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
-
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        self.check_options(options)
-        return iter(())
     # </save>
 
 
