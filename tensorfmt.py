@@ -1632,27 +1632,90 @@ def msgpack_text(data: bytes) -> str:
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-def _msgpack_body(data: bytes, kind: str, start: int, pos: int, nbytes: int) -> Any:
-    """Return (value, position behind it) of a str, bin or ext whose head was read."""
-    stop = pos + nbytes + (kind == "ext")
-    if stop > len(data):
-        raise FormatError(f"MessagePack: {kind} of {nbytes} bytes, {len(data) - pos} left", start)
-    if kind == "bin":
-        return memoryview(data)[pos:stop], stop
-    body = data[pos:stop]
-    if kind == "str":
-        return msgpack_text(body), stop
-    code, = unpack_from(">b", body, 0)
-    if code != -1 or nbytes not in (4, 8, 12):
-        return (code, body[1:]), stop
-    if nbytes == 12:
-        nanoseconds, seconds = unpack_from(">Iq", body, 1)
-    else:
-        both = int.from_bytes(body[1:], "big")
-        nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
-    if nanoseconds > 999999999:
-        raise FormatError(f"MessagePack: timestamp with {nanoseconds} nanoseconds", start)
-    return (seconds, nanoseconds), stop
+class MsgpackTree(Cursor):
+    """Reads a MessagePack value of any kind; msgpack_loads() says what the kinds become."""
+
+    TEXT_KEYS = False
+    token: Any = None  # as in cbor_read
+
+    def tree(self, limit: str, most: int) -> Any:
+        """Return the next value, of at most `most` containers in each other."""
+        box: Any = []
+        stack: Any = []  # the containers around: boards cannot recurse so deep
+        left, keyed, key, hard_keys = 1, False, MISSING, 0
+        try:
+            while left or stack:
+                if left == 0:
+                    box, left, keyed = stack.pop()
+                    continue
+                start, at = self.pos, self.pos - self.base
+                if at + 9 > len(self.data):
+                    at = self.peek(9)
+                kind, count, stop = msgpack_head(self.data, at, len(self.data))
+                self.pos = stop = start + stop - at
+                naming, value = keyed and key is MISSING, count
+                if naming and kind != "str" and self.TEXT_KEYS:
+                    raise FormatError(f"a key of the type {kind}")
+                opens = kind == "array" or kind == "map"
+                if opens or kind in ("str", "bin", "ext"):
+                    rest = self.end - stop
+                    if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
+                        raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
+                    if opens and naming:
+                        raise Unsupported("a map key is an array or a map")
+                    if opens and len(stack) >= most:
+                        raise FormatError(f"nested deeper than {limit} = {most}")
+                    value = self.body(kind, count, key)
+                    opens = opens and type(value) is not tuple
+                if self.token is not None:  # a tuple: bytes or numbers that are left in the file
+                    far = type(value) is tuple
+                    self.token(start, stop if far else self.pos, len(stack),
+                               "key" if naming else "data" if far else kind,
+                               count if opens or far else value, key if keyed else len(box))
+                if naming:
+                    key = bytes(value) if kind == "bin" else value
+                    if not BOARD and type(key) is not str and len(box) > 64:
+                        hard_keys = key_cost(key, len(box), hard_keys, start)
+                    if key in box or (key != key and [k for k in box if k != k]):
+                        twice, key = key, MISSING
+                        raise FormatError(f"key {show(twice)} twice")
+                    continue
+                if keyed:
+                    box[key] = value
+                else:
+                    box.append(value)
+                left, key = left - 1, MISSING
+                if opens:
+                    stack.append((box, left, keyed))
+                    box, left, keyed = value, count, kind == "map"
+        except FormatError as error:
+            path = None if self.token is None else self.token.path(
+                len(stack), key if keyed else len(box))
+            raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
+        return box[0]
+
+    def body(self, kind: str, nbytes: int, key: Any) -> Any:
+        """Return the value of a str, bin or ext, or an empty container, whose head was read."""
+        if kind == "str":
+            return msgpack_text(self.next_bytes(nbytes, ""))
+        if kind == "array" or kind == "map":
+            return [] if kind == "array" else Map()
+        body = self.source.view(self.pos, nbytes + (kind == "ext"))
+        self.pos += len(body)
+        if kind == "bin":
+            return body
+        body = bytes(body)
+        code, = unpack_from(">b", body, 0)
+        if code != -1 or nbytes not in (4, 8, 12):
+            return code, body[1:]
+        if nbytes == 12:
+            nanoseconds, seconds = unpack_from(">Iq", body, 1)
+        else:
+            both = int.from_bytes(body[1:], "big")
+            nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
+        if nanoseconds > 999999999:
+            raise FormatError(f"timestamp with {nanoseconds} nanoseconds")
+        return seconds, nanoseconds
 
 
 def msgpack_loads(data: Any) -> Any:
@@ -1665,46 +1728,13 @@ def msgpack_loads(data: Any) -> Any:
     [1, 'a']
     """
     data = bytes(memoryview(data))
-    pos, end = 0, len(data)
-    stack: Any = []  # the containers around: boards cannot recurse so deep
-    box: Any = []
-    left, keyed, key, hard_keys = 1, False, MISSING, 0
-    while stack or left:
-        start = pos
-        kind, value, pos = msgpack_head(data, pos, end)
-        nested = kind == "array" or kind == "map"
-        if nested:
-            if keyed and key is MISSING:
-                raise Unsupported("MessagePack: a map key is an array or a map", start)
-            if len(stack) >= MAX_MSGPACK_DEPTH:
-                limit = f"MAX_MSGPACK_DEPTH = {MAX_MSGPACK_DEPTH}"
-                raise FormatError(f"MessagePack: nested deeper than {limit}", start)
-            if value * (1 if kind == "array" else 2) > end - pos:
-                what = f"{kind} of {value} items, {end - pos} bytes left"
-                raise FormatError("MessagePack: " + what, start)
-            size, value = value, [] if kind == "array" else Map()
-        elif kind in ("str", "bin", "ext"):
-            value, pos = _msgpack_body(data, kind, start, pos, value)
-        if keyed and key is MISSING:
-            key = bytes(value) if kind == "bin" else value
-            if not BOARD and type(key) is not str and len(box) > 64:
-                hard_keys = key_cost(key, len(box), hard_keys, start)
-            if key in box or (key != key and [k for k in box if k != k]):
-                raise FormatError(f"MessagePack: key {show(key)} twice", start)
-            continue
-        if keyed:
-            box[key] = value
-        else:
-            box.append(value)
-        left, key = left - 1, MISSING
-        if nested:
-            stack.append((box, left, keyed))
-            box, left, keyed = value, size, kind == "map"
-        while left == 0 and stack:
-            box, left, keyed = stack.pop()
-    if pos != end:
-        raise FormatError(f"MessagePack: {end - pos} bytes behind the value", pos)
-    return box[0]
+    reader = MsgpackTree(Memory(data))
+    reader.data = data  # all at once is faster
+    value = reader.tree("MAX_MSGPACK_DEPTH", MAX_MSGPACK_DEPTH)
+    if reader.pos != reader.end:
+        what = f"MessagePack: {reader.end - reader.pos} bytes behind the value"
+        raise FormatError(what, reader.pos)
+    return value
 
 
 class MsgpackReader(Cursor):
@@ -2563,7 +2593,6 @@ class Tensor:
     components: Any = None  # of a sparse tensor, see [6b]
     own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
-    GAP = 0  # bytes in front of each element that are not of the tensor
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -6799,160 +6828,125 @@ class Safetensors(Format):
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
-class Spaced(Tensor):
-    """The floats of a MessagePack array: each big-endian, behind a head of one byte."""
+class Numbers:
+    """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
 
-    __slots__ = ()
-    GAP = 1
-
-    def ranges(self) -> Any:
-        return [(self.start - 1, self.size * ((self.itemsize or 0) + 1), self.name)]
-
-
-class Integers:
-    """The codec of a MessagePack array of integers or bools; of floats they are the bits."""
+    most = 0  # bytes from a stored one: no other format can use it
 
     def __init__(self, dtype: str) -> None:
-        self.code = "H" if "float" in dtype else STRUCT_CODE[dtype]
+        self.code = STRUCT_CODE[dtype] if dtype in ("bool", "int16", "int32", "int64") else "H"
 
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        values = [row[2] for row in each_head(source, offset, offset + nbytes)]
-        for part in pieces(values, PART):
-            yield pack(f"<{len(part)}{self.code}", *part)
+        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0] if size else 0)
+        if step:  # big-endian floats, a head of one byte before each
+            for block in gather(source.view(offset, nbytes), 1, [nbytes // step], [step], step - 1):
+                yield swap(block, step - 1)
+            return
+        values = []
+        for row in each_head(source, offset, offset + nbytes if size else 0):
+            values.append(row[2])
+            if len(values) == PART or row[3] == offset + nbytes:
+                yield pack(f"<{len(values)}{self.code}", *values)
+                values = []
 
 
-ENCODINGS.update([(f"[{dtype}]", Integers(dtype)) for dtype in (
-    "bool", "float16", "bfloat16", "int64", "int32", "int16")])
+ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in (
+    "bool", "float16", "bfloat16", "float32", "float64", "int64", "int32", "int16")])
 
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
     """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
-    data, at = source.read(start, stop - start), 0
-    while at < len(data):
-        kind, value, end = msgpack_head(data, at, len(data))
-        if kind == "float":
-            kind = "float32" if end - at == 5 else "float64"
-        yield start + at, kind, value, start + end
-        at = end
+    while start < stop:
+        data, at = source.read(start, min(BLOCK, stop - start)), 0
+        while at < len(data) - 8 or (at < len(data) and start + len(data) == stop):
+            kind, value, end = msgpack_head(data, at, len(data))
+            if kind == "float":
+                kind = "float32" if end - at == 5 else "float64"
+            yield start + at, kind, value, start + end
+            at = end
+        start += at
 
 
-class RecordReader(Cursor):
-    """Reads a record as maps, lists and values.
+class RecordFields(CborFields):
+    """The same of MessagePack; tensors are at any depth."""
 
-    Bytes become (offset, nbytes), lists of numbers in `shape` and `value` become
-    (kind, start, stop, count, least, most): none of them is kept.
+    def owner(self, depth: int, path: str) -> str:
+        return f"{self.boxes[depth][0]}."
+
+
+class RecordReader(MsgpackTree):
+    """Reads a record as maps, lists and values, then its tensors.
+
+    What is large is left in the file: of a bin or ext ("bin", start, stop), of numbers of one kind
+    under `value` (kind, start, stop, count, least, most).
     """
 
     MAX_TREE = 4 << 20  # bytes of memory for all that, besides 8 for each of the file
-    COSTS = {"map": 200, "array": 100, "bin": 100, "ext": 100}
-    DOCS = {"id": "Burn's own id of it", "param": "the tensor", "bytes": "the elements",
-            "shape": "dimensions", "dtype": "type of the elements", "value": "the elements"}
-    SAME = dict([(key, key) for key in DOCS])
-    scalars: Any = ()
-    metadata: Facts = {}
+    COSTS = {"map": 200, "array": 100, "bin": 120, "ext": 120, "str": 60}
+    MEANING: Any = {"id": ("Burn's own id of it", None), "bytes": ("the elements", None),
+                    "shape": ("dimensions", None), "dtype": ("type of the elements", None)}
+    MEANING.update({"param": ("the tensor", MEANING), "value": ("the elements", MEANING),
+                    "*": ("of the record", MEANING)})
+    TEXT_KEYS = True
+    metadata: Facts
+
+    def read_all(self) -> Any:
+        """Return the map that the file is."""
+        if self.trace is not None:
+            self.token = RecordFields(self.trace, 0, "", ("one map", self.MEANING), 0, "magic")
+        self.room = self.MAX_TREE + 8 * self.end
+        self.texts: "Dict[bytes, str]" = {}  # short texts repeat
+        self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
+        self.scalars: Facts = Map()
+        return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
         self.room -= nbytes
         if self.room < 0:
-            raise Unsupported("its index needs more memory than MAX_TREE = %d and 8 times the file"
-                              % self.MAX_TREE, self.pos)
+            what = f"its index needs more than MAX_TREE = {self.MAX_TREE} and 8 times the file"
+            raise Unsupported(what, self.pos)
 
-    def next_item(self) -> "Tuple[str, Any]":
-        """Return (kind, value) of what comes next; of an array or a map, its length."""
-        at, start = self.peek(9), self.pos
-        try:
-            kind, value, end = msgpack_head(self.data, at, len(self.data))
-        except FormatError as error:
-            raise FormatError(error.what, start)
-        self.pos += end - at
-        size = 0
-        if kind in ("str", "bin", "ext", "array", "map"):
-            size = value * (2 if kind == "map" else 1) + (kind == "ext")
-        if size > self.end - self.pos:
-            left = count_of(self.end - self.pos, "byte")
-            raise FormatError(f"{kind} of {value}, {left} left", start)
-        self.spend(self.COSTS.get(kind, 0))
+    def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
-            value = decode_text(self.next_bytes(size, ""))
-            if value is None:
-                raise FormatError("text is not UTF-8", start)
-            if value in self.SAME:
-                return kind, self.SAME[value]
-            self.spend(60)
-        elif kind in ("bin", "ext"):
-            value = (self.pos, value) if kind == "bin" else (self.pos,)
-            self.pos += size
-        return kind, value
-
-    def tree(self) -> Any:
-        """Return the map that the file is; an error is named by all keys around it."""
-        left, stack, path = 1, [], ""
-        box: Any = []
-        keys: Any = [0]
-        self.room = self.MAX_TREE + 8 * self.end
-        self.odd: Any = {}  # by id of a list: the first item that is not a number as the others
-        try:
-            while left:
-                start, keys[-1] = self.pos, len(box)
-                if type(box) is Map:
-                    keys[-1] = MISSING
-                    kind, key = self.next_item()
-                    if kind != "str" or key in box:
-                        what = f"{show(key)} twice" if kind == "str" else f"of the type {kind}"
-                        raise FormatError("key " + what, start)
-                    keys[-1] = key
-                at = self.pos
-                kind, value = self.next_item()
-                size, behind = 0, value[0] if type(value) is tuple else self.pos
-                shown = None if type(value) is tuple else value
-                if kind == "map" or kind == "array":
-                    if len(stack) >= MAX_DEPTH:
-                        raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", at)
-                    size, value = value, Map() if kind == "map" else []
-                    if kind == "array" and keys[-1] in ("shape", "value"):
-                        found = self.scan(size)
-                        if type(found) is tuple:
-                            size, value = 0, found
-                        self.odd[id(value)] = found
-                    if keys[-1] == "shape" and type(value) is tuple:
-                        behind, shown = self.pos, self.numbers(value)
-                name = ""
-                if self.trace is not None:
-                    name = join_path(path, keys[-1]) if stack else ""
-                    self.trace.add(start, behind - start, name or "magic", shown, self.DOCS.get(
-                        keys[-1], kind), max(0, len(stack) - 1), lead=at - start, owner=path + ".")
-                if type(box) is Map:
-                    box[keys[-1]] = value
-                else:
-                    box.append(value)
-                left -= 1
-                if size:
-                    stack.append((box, left, path))
-                    keys.append(MISSING)
-                    box, left, path = value, size, name
-                while not left and stack:
-                    box, left, path = stack.pop()
-                    keys.pop()
-        except FormatError as error:
-            path = ".".join([join_path("", key) for key in keys[1:] if key is not MISSING])
-            path = path.replace(".[", "[")
-            raise type(error)(error.what, error.offset, path or "magic", None, self.path)
-        return box[0]
-
-    def numbers(self, found: Any) -> "List[Any]":
-        return [row[2] for row in each_head(self.source, found[1], found[2])]
+            data = self.next_bytes(nbytes, "")
+            text = self.texts.get(data)
+            if text is None:
+                text = decode_text(data)
+                self.spend(self.COSTS[kind])
+                if text is None:
+                    raise FormatError("text is not UTF-8")
+                if nbytes < 24 and len(self.texts) < 1 << 12:
+                    self.texts[data] = text
+            return text
+        self.spend(self.COSTS[kind])
+        if kind in ("bin", "ext"):
+            start = self.pos
+            self.pos += nbytes + (kind == "ext")
+            return kind, start, self.pos
+        value: Any = Map() if kind == "map" else []
+        if kind == "map" or key == "shape":
+            return value
+        if key == "value":
+            found = self.scan(nbytes)
+            if type(found) is tuple:
+                return found
+            self.odd[id(value)] = found
+        self.spend(160 * nbytes)  # its items will get names
+        return value
 
     def scan(self, count: int) -> Any:
         """Return what stands for a list of numbers, and move behind it.
 
         If they are not of one kind: the index of the first other item.
         """
-        start, head = self.pos, self.head(1)
+        start, head, n, low, high = self.pos, self.head(1), 0, 0, 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
-        n, stop, low, high = 0, start, 0, 0
-        if FAST and 0 < step * count <= self.end - start and self.source.read(
-                start, step * count)[::step].count(head) == count:  # floats: all at once
-            n, stop = count, start + step * count
+        while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
+            many = min(count - n, BLOCK)
+            if self.source.read(start + n * step, many * step)[::step].count(head) < many:
+                break
+            n += many
+        stop = start + n * step
         try:
             for _, one, value, end in each_head(
                     self.source, stop, min(self.end, stop + 9 * (count - n))):
@@ -6970,43 +6964,52 @@ class RecordReader(Cursor):
     def tensors(self, item: Any) -> Chunks:
         """Yield the rows for admit(), each with the reader inside; numbers go into .scalars."""
         stack: Any = [("", "", iter([("item", item)]))]
-        self.scalars = []
+        value: Any
         while stack:
             name, path, items = stack[-1]
-            key, value = next(items, (MISSING, None))
+            key, value = next(items, (MISSING, MISSING))
             if key is MISSING:
                 stack.pop()
+            if value is None or key is MISSING:
                 continue
             name = name + str(key) if len(stack) > 1 else ""
             path = join_path(path, key) if self.trace is not None else ""
             self.spend(2 * len(name.encode()))
-            pair: Any = value if type(value) is Map and len(value) == 2 else {}
-            inner, text = pair.get("param"), pair.get("id")
-            if self.is_tensor(inner) and type(text) is str:
+            kind, inner, text = type(value), None, None
+            if kind is Map and len(value) == 2:
+                inner, text = value.get("param"), value.get("id")
+            if type(text) is str and self.is_tensor(inner):
                 number = BurnRecord.param_id(text)
                 yield self.row(name or "item", join_path(path, "param"), inner, (
                     ("id", text) if number is None else ("param_id", number)))
-            elif self.is_tensor(value):
+            elif kind is Map and self.is_tensor(value):
                 yield self.row(name or "item", path, value, ())
-            elif type(value) is Map or type(value) is list or (type(value) is tuple and value[3:]):
-                if type(value) is tuple and self.trace is not None and key == "value":
-                    self.trace.add(value[1], value[2] - value[1], path, None, "numbers", len(stack))
-                items = value.items() if type(value) is Map else enumerate(
-                    value if type(value) is list else self.numbers(value))
-                stack.append((name + "." if len(stack) > 1 else "", path, iter(items)))
-            elif type(value) is tuple:
-                self.remark("bytes that are not a tensor's are ignored", value[0])
-            elif value is not None:
+            elif kind is tuple and len(value) == 3:
+                self.remark("bytes that are not a tensor's are ignored", value[1])
+            elif kind in (Map, list, tuple):
+                if kind is tuple:
+                    self.leave()
+                    self.add(value[1], value[2] - value[1], path, None, "numbers")
+                    value = [row[2] for row in each_head(self.source, value[1], value[2])]
+                stack.append((name + "." if len(stack) > 1 else "", path, iter(
+                    value.items() if kind is Map else enumerate(value))))
+            else:
                 self.spend(160)
-                self.scalars.append((name or "item", value))
+                if (name or "item") in self.scalars:
+                    self.leave()
+                    self.fault("two numbers or texts have this name: " + show(name), path)
+                self.scalars[name or "item"] = value
 
-    def is_tensor(self, value: Any) -> bool:
-        if type(value) is not Map or "shape" not in value:
+    @staticmethod
+    def is_tensor(entry: Any) -> bool:
+        if type(entry) is not Map or "shape" not in entry:
             return False
-        if len(value) == 2 and "value" in value:
-            return id(value["value"]) in self.odd and id(value["shape"]) in self.odd
-        return "bytes" in value and "dtype" in value and (len(value) == 3 or (
-            type(value["bytes"]) is tuple and len(value["bytes"]) == 2))
+        raw, found = entry.get("bytes"), entry.get("value")
+        if len(entry) == 2:
+            return type(entry["shape"]) is list and (type(found) is list or (
+                type(found) is tuple and len(found) == 6))
+        return "dtype" in entry and "bytes" in entry and (
+            len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
 
     def row(self, name: str, path: str, entry: Any, attrs: Any) -> Any:
         """Return the row of a tensor for admit(); None if verify notes a fault."""
@@ -7014,19 +7017,17 @@ class RecordReader(Cursor):
         self.tensor = name
         if self.trace is not None:
             self.prefix = self.owner = path + "."
-        raw, dims, make = entry.get("bytes"), entry["shape"], Tensor
-        if type(dims) is not tuple or dims[0] not in ("", "int") or dims[4] < 0:
+        raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
+        if type(shape) is not list or not all_u64(shape):
             wrong: Any = ("shape", "shape is not an array of integers " + U64)
-        elif raw is None and len(entry) == 2:
-            shape = tuple(self.numbers(dims))
+        elif len(entry) == 2:
             dtype, args, start, wrong = self.listed(entry["value"], shape)
-            make = Spaced if args[2] == ">" else Tensor
-        elif type(raw) is not tuple or len(raw) != 2:
+        elif type(raw) is not tuple or raw[0] != "bin":
             wrong = "bytes", "bytes is not a bin"
         else:
-            shape, start = tuple(self.numbers(dims)), raw[0]
+            start = raw[1]
             dtype, more, why, wrong = Burnpack.dtype_of(entry["dtype"])
-            args, attrs = (raw[1], None, "<", "raw", why), attrs + more
+            args, attrs = (raw[2] - start, None, "<", "raw", why), attrs + more
             make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
             if entry["dtype"] == "Bool":
                 self.remark('Burn 0.21 refuses it: the text dtype "Bool"', start)
@@ -7034,33 +7035,30 @@ class RecordReader(Cursor):
             self.fault(wrong[1], wrong[0])
             return None
         entry.clear()  # of many entries, only the dict is left
-        return name, dtype, shape, Storage(self.source, *args), start, attrs, make
+        return name, dtype, tuple(shape), Storage(self.source, *args), start, attrs, make
 
-    def listed(self, found: Any, shape: Shape) -> Any:
+    def listed(self, found: Any, shape: Any) -> Any:
         """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
         if type(found) is list:
-            return "", (0, None, ""), 0, (f"value[{self.odd[id(found)]}]", "not as those before it")
+            return "", (), 0, (f"value[{self.odd[id(found)]}]", "not as those before it")
         kind, start, stop, count, low, high = found
-        told, ints, wrong, why = self.metadata["float"], self.metadata["int"], None, None
-        if count != count_elements(shape):
-            wrong = "value", f"{count} numbers do not have the shape {show(shape)}"
-        if kind in ("float32", "float64"):
-            size = ITEMSIZE[kind]
-            return kind, (count * size, row_major(shape, size + 1), ">"), start + 1, wrong
+        told, ints, wrong = self.metadata["float"], self.metadata["int"], None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
         dtype = kind or half or {"f64": "float64"}.get(told, "float32")
         if kind == "int":
             dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
-            why = None if f"[{dtype}]" in ENCODINGS else f"{ints} is not known"
-            least, most = INT_RANGE.get(dtype, (low, high))
-            rows = enumerate(each_head(self.source, start, stop))
-            for i, row in rows if low < least or most < high else ():
-                if not least <= row[2] <= most:
-                    wrong = wrong or (f"value[{i}]", f"{show(row[2])} does not fit {dtype}")
-                    self.add(row[0], row[3] - row[0], f"value[{i}]", row[2], "does not fit")
-                    break
-        encoding = "raw" if why or not count else f"[{dtype}]"
-        return None if why else dtype, (stop - start, None, "<", encoding, why), start, wrong
+        least, most = INT_RANGE.get(dtype, (low, high))
+        if count != count_elements(shape):
+            wrong = "value", f"{count} numbers do not have the shape {show(shape)}"
+        elif low < least or most < high:
+            i, (at, _, value, end) = next(
+                (i, row) for i, row in enumerate(each_head(self.source, start, stop))
+                if not least <= row[2] <= most)
+            wrong = f"value[{i}]", f"{show(value)} does not fit {dtype}"
+            self.add(at, end - at, wrong[0], value, "does not fit")
+        if f"[{dtype}]" not in ENCODINGS:
+            return None, (stop - start, None, "<", "raw", f"{ints} is not known"), start, wrong
+        return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
 
 
 class BurnRecord(Format):
@@ -7101,7 +7099,7 @@ class BurnRecord(Format):
     def read(self, cursor: RecordReader) -> Any:
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
-        top = cursor.tree()
+        top = cursor.read_all()
         metadata = cursor.metadata = top["metadata"]
         if type(metadata) is not Map or [1 for key in self.FILE_ATTRS[:5] if key not in metadata]:
             what = "metadata is not a map with " + ", ".join(self.FILE_ATTRS[:5])
@@ -7116,7 +7114,7 @@ class BurnRecord(Format):
         rows = cursor.tensors(top["item"])
         tensors = admit(cursor, rows, self, 0, cursor.end, ("", "bytes", "bytes"))
         if cursor.scalars:
-            metadata["scalars"] = Map(cursor.scalars)
+            metadata["scalars"] = cursor.scalars
         return metadata, Map(), tensors
 
     @staticmethod
@@ -7142,10 +7140,6 @@ class BurnRecord(Format):
     # <save>
     def check_options(self, options: Any) -> None:
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
-
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        self.check_options(options)
-        return iter(())
     # </save>
 
 
@@ -7728,11 +7722,10 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
         return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
-    doc = "column-major, " if stored.strides is not None and not item.GAP else ""
+    doc = "column-major, " if stored.strides is not None else ""
     if itemsize > 1:
         doc += "LE: " if stored.order == "<" else "BE: "
-    head = b"".join([stored.source.view(item.start + i * (itemsize + item.GAP), itemsize)
-                     for i in range(min(3, stored.nbytes // itemsize))])
+    head = stored.source.view(item.start, min(stored.nbytes, 3 * itemsize))
     values = [repr(value) for value in unpack_values(str(item.dtype), head, stored.order)]
     return text, doc + " ".join(values + ["..."] * (item.size > 3))
 
@@ -8303,7 +8296,8 @@ def print_listing(file: File, path: str, args: Any) -> None:
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(file), "tensor")]
     attrs, codings = file.attrs, {item.stored.encoding for item in file.values()}
-    facts += ["%s %s" % (key, plain(value) if isinstance(value, str) else show(value))
+    facts += ["%s %s" % (key, plain(value.split("<")[0].split("::")[-1])  # of a path in Rust
+                         if isinstance(value, str) else show(value))
               for key, value in attrs.items() if key not in ("version", "scalars", "operations")]
     coded = len(codings) > 1
     facts += [] if coded else ["all " + coding for coding in codings]

@@ -669,8 +669,8 @@ SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2
     model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk head_quant.bpk head_scalars.bpk
     sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
-    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g IJzfzA nhFmnQ anOYmg R3bgyA
-    IYdSpw b9RNVw PWRuEw RsLXhg d9IhAQ vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
+    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
+    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
     ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
@@ -2731,15 +2731,16 @@ class RecordTest(TestCase):
             self.assertIn(word, rows)
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
-    def test_numbers_are_read_where_they_lie(self):
+    def test_lists_of_numbers(self):
         item = load(golden("v013_kinds.mpk"))["floats"]
-        self.assertEqual((item.strides, item.offset, item.nbytes), ((10, 5), 284, 16))
+        self.assertEqual((item.stored.encoding, item.offset, item.nbytes, len(item.raw)),
+                         ("[float32]", 283, 16, 20))
         self.assertEqual(item[0, 1], INF)
         self.assertEqual(tohex(item[:, 1].tobytes()), "0000807fc2160100")
         self.assertEqual(tohex(item[::-1].tobytes()), "00000080c21601000000c07f0000807f")
         self.assertEqual(tohex(item.transpose().tobytes()), "0000c07f000000800000807fc2160100")
         shape = Map([("value", [1.5, -2.0] * 500), ("shape", [10, 100])])
-        item = load(record(shape))["item"]  # float64: 9 bytes apart
+        item = load(record(shape))["item"]
         self.assertEqual(item.dtype, "float64")
         self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
 
@@ -3594,6 +3595,7 @@ def bad_files():
         ("mixed", value + "92ca00000000c3" + shape + "9102", "item.value[1]", 199),
         ("two floats", value + "92ca00000000cb0000000000000000" + shape + "9102", "item.value[1]",
          199), ("large", value + "9205cfffffffffffffffff" + shape + "9102", "item.value[1]", 195),
+        ("two scalars", "82a3612e6201a16181a16202", "item.a.b", 195),
         ("count", value + "9105" + shape + "9102", "item.value", 187),
         ("nesting", "91" * 200 + "90", "item" + "[0]" * 127, 313),
         ("two of a name", "82a3612e62" + (data + "c400" + shape + "9100" + dtype) + "a16181a162"
@@ -4767,7 +4769,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
 OUTPUTS = """
     uZ+Uiw OkPusg d6nc0A hel9IQ rrvJUA MmHefQ 4JgKsQ hzfHOA 0hK54w 2o2XAg mykVRw PbrRpA 3r5f7g
     JW2Scg 53qniw CTUapg QZU19Q rGCt+A gREcKw eFsG1A gK1MZw /9iPGw bBi6EA 8G6tvg jAZ9eA U4eY8g
-    WIXvfQ xMZFyg 5zYfMw u9FC/g w8c3sg eFjKYw Lk8hCA M1cfcg MmHmAg KKsTSg XcM4vA jfGrAg DavvIg
+    WIXvfQ xMZFyg 5zYfMw u9FC/g w8c3sg eFjKYw Lk8hCA M1cfcg +F9+2g 8VMW2A ARjA5Q jfGrAg DavvIg
     B9srLg /XYacw WNk19g AYiCbw uY0vWA +LCd7g yzpNDw SoJrHA SwN4hw m+OA0w /Yp20g FJHepw nG1zKw
     kUcptA 03ULQQ RudD9w u/9ckQ yRSYfA 8Kmelw 8viAig JgGvAg qIYqmw O0VsVA Ca1Zzg sdVX8g zMDt5Q
     hWvdUQ f9jEqA Ts5NBA GxeFwg LolXQA +NAksA 51Z/Wg KI4h2g xH9IVg PJSjKg h1fgpQ XhaLZw R3qOgg
@@ -4780,24 +4782,24 @@ OUTPUTS = """
     Lyx+1w EbKIzw CqIxlQ uXkRdA 8//FuA 4YprGw b9g9WQ fjdQRA m5a11g Ouozww 4PklJg Ei4q2w 3hfDCg
     9GDqGw s33oeQ y/OewA xYrzWg oc07+g f+LhCw A29r4w 6CMVWA mgxojw aNlFfg NWLxXA sfhUEg NAwgoA
     75aFUw v43cpA 1PokfA /gd83Q L0yWyg 94TPMw qkLcsg ysAItA EKxLvQ 9oBD7A er4gLg DkikTw QMspcw
-    cQxn2w WKvnAQ Sz+5Nw uRzUiw EiF5rA yC+rzg F9xIZA ohWfbw QG3EXA SigR4g bk+U8A zE5VCA aesETw
-    S1E8zA g7p6iQ P7CJwA dUR44A Jyxdew SJg16w ExfumA wmjAbg 1KY72A 9kADBQ wYwr8g pFnxhA vaOSFQ
-    Fj7LOQ FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ 6cBMIA
-    v4p4sA 8LxLMQ UgWPow JoQU9Q A/DLqw xgTZEA j/8+Ng YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg Ig+jBw
-    4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g UvKETA FimJ5A 1Ac5XA lzemeQ xULZyQ
-    qqM2jA knCiCg fULCTg PkascQ kqnEXw +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw ZQeypA
-    VNYrng kInNCQ tmhUSg /DmlWw HaTSCg WCp+mg SfHPFA Rlim1Q VJtUUQ aHcqUg bSJy+Q RlwTWQ 3UP3Tw
-    6f6/7A N64N7w G0QL4A HK9huQ L8UI+A RbbTXw PVuKJQ RhMM4g iQyyoQ 7zFttQ rDOOvg uTvhHA jXHHkg
-    /x26AA NwBHVQ ct1/cw gdFPsQ Rz0UlQ b3Qhvw VsrDWQ 9ihbQA e8V8ZA tGN9AA FRItqQ 894jvA wc1PTw
-    OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg q2jFFg
-    MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w wsHXpw
-    wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA /jhXHg
-    dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
-    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
-    1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
-    itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
-    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
-    V27SKw L6F3GA jhUyrQ ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
+    cQxn2w WKvnAQ Sz+5Nw QVbRKA NDz3lw oC2/TQ Gw5LQA L6+C6Q hQznug g03XSA 8Ut+9Q z6TFng 6Eoz1Q
+    KkEA/g ssLobg XurqDg D8fntw ZP8oEw P1RZ3w SJg16w ygSFWQ 4yNgOw 1KY72A 9kADBQ wYwr8g pFnxhA
+    vaOSFQ Fj7LOQ FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ
+    6cBMIA v4p4sA 8LxLMQ UgWPow JoQU9Q A/DLqw xgTZEA j/8+Ng YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg
+    Ig+jBw 4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g UvKETA FimJ5A 1Ac5XA lzemeQ
+    xULZyQ qqM2jA knCiCg fULCTg PkascQ kqnEXw +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw
+    ZQeypA VNYrng kInNCQ tmhUSg /DmlWw HaTSCg WCp+mg SfHPFA Rlim1Q VJtUUQ aHcqUg bSJy+Q RlwTWQ
+    3UP3Tw 6f6/7A N64N7w G0QL4A HK9huQ L8UI+A RbbTXw PVuKJQ RhMM4g iQyyoQ 7zFttQ rDOOvg uTvhHA
+    jXHHkg /x26AA NwBHVQ ct1/cw gdFPsQ fHt4Ig b3Qhvw VsrDWQ 9ihbQA e8V8ZA tGN9AA FRItqQ 894jvA
+    wc1PTw OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg
+    q2jFFg MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w
+    wsHXpw wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA
+    /jhXHg dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
+    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
+    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
+    h2j48w itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
+    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
+    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
 
 
 @full
