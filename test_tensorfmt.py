@@ -4578,7 +4578,9 @@ def check_copy(test, copy):
 COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools")] + [
     ([], ""), (["mag", "burnpack"], ""), ([], "no-tools"), ([], "board no-tools"),
     (["burnrecord"], "load-only"), (["burnrecord"], "board no-tools"),
-    (["ztensor"], "board load-only"), (["primitiv"], "board")]
+    (["ztensor"], "board load-only"), (["primitiv"], "board"),
+    (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
+    (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
 
 @full
