@@ -756,8 +756,7 @@ def open_source(source: Any, mapped: bool) -> Any:
             if REMOTE:
                 return Remote(source)
             return Stream(source)
-    wrong = type(source).__name__
-    raise TypeError(f"a source is a path, bytes or a seekable binary stream, not {wrong}")
+    raise TypeError(f"a source is a path, bytes or a seekable stream, not {type(source).__name__}")
 
 
 # -- [4b] readers --------------------------------------------------------------------------------
@@ -2948,17 +2947,17 @@ class Tensor:
         """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
         import numpy
         array: Any = self
-        known = sys.modules.get("ml_dtypes")
-        if self.dtype == "bfloat16" and dtype is not None and known is None:
-            array = self.astype("float32")
-        elif self.dtype == "bfloat16":
+        if self.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
             bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
-            array = bits.view(getattr(known, "bfloat16", "V2"))
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     self.astype("float32"))
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __jax_array__(self) -> Any:
         array = self.__array__()
-        return sys.modules["jax"].numpy.asarray(array.astype(array.dtype.newbyteorder("=")))
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
 
     def __dlpack__(self, **options: Any) -> Any:
         """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
@@ -3256,10 +3255,13 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
             return _from_bytes(bytes(data), dtype or "uint8")
         return _from_lists(list(data), dtype)
     given = str(getattr(data, "dtype", "")).split(".")[-1]
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     if ARRAYS:
         data = as_buffer(data, given)
-    view = view_of(data)
-    if view is None:
+    try:
+        view = memoryview(data)
+    except (TypeError, ValueError, BufferError):
         raise TypeError(f"cannot make a tensor of {type(data).__name__} {given}".rstrip())
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
@@ -3270,7 +3272,7 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
         given = f"{BUFFER_KINDS.get(code)}{8 * view.itemsize}".replace("bool8", "bool")
     if given not in ITEMSIZE:
         raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
-    if ARRAYS and given == "uint16" and dtype in ("float16", "bfloat16"):
+    if given == "uint16" and dtype in ("float16", "bfloat16"):
         raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
                          f'bits, tensor(x).astype("{dtype}") if they are the values')
     return new_tensor(given, tuple(view.shape or ()), view, order)
@@ -3280,20 +3282,11 @@ def as_buffer(data: Any, given: str) -> Any:
     """Return an array of any library, of this dtype, as a buffer; of bfloat16 its bits."""
     if given.startswith("complex"):
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
-    if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
         data = data.detach().cpu().resolve_neg()
     if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
         data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
-    return data.__array__() if view_of(data) is None and hasattr(data, "__array__") else data
-
-
-def view_of(data: Any) -> Any:
-    try:
-        return memoryview(data)
-    except (TypeError, ValueError, BufferError):
-        return None
+    return data.__array__() if hasattr(data, "__array__") else data
 # </save>
 
 
@@ -8816,7 +8809,7 @@ def make_parser(wanted: str) -> Any:
             option("out", metavar="OUT.py"), option("--formats", "only these", metavar="NAME,..."),
             option("--load-only", "nothing that writes, no tools"),
             option("--no-tools", "no explain, verify, convert, no command line"),
-            option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
+            option("--with", f"{', '.join(OPTIONAL)}: also these", metavar="NAME,..."),
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
         raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
