@@ -2766,6 +2766,7 @@ class RecordTest(TestCase):
         self.assertEqual(list(load(gzip.open(packed))), ["w"])
 
 
+@full
 class SavePathTest(FolderCase):
     def test_a_failure_leaves_the_old_file_and_nothing_else(self):
         def fail(*args):
