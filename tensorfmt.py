@@ -2950,6 +2950,7 @@ class Tensor:
         if self.dtype == "bfloat16":
             known = sys.modules.get("ml_dtypes")
             bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
             array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
                      self.astype("float32"))
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
