@@ -111,6 +111,8 @@ else:  # annotations name them
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
+REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False in small copies
+ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
     quote = ascii  # names are data: escaped for people
@@ -491,15 +493,14 @@ def cast_is_exact(old: str, new: str) -> bool:
 def as_dtype(dtype: Any) -> str:
     """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
     name: Any = dtype
-    # <full>
-    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
-        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1].lower()
-        kind = name.rstrip("_0123456789")
-        bits = name[len(kind):].rstrip("_")
-        full: Any = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
-        name = (kind if bits == "8" else full.get(kind, kind)) + bits
-    # </full>
-    if name not in ITEMSIZE:  # "i8" has 64 bits in numpy, 8 in Rust
+    if ARRAYS and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
+        name = name.lower().rstrip("_")
+        kind = name.rstrip("0123456789")
+        if name != kind + "8":  # "i8" has 64 bits in numpy, 8 in Rust
+            full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+            name = full.get(kind, kind) + name[len(kind):]
+    if name not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     return str(name)
 
@@ -617,8 +618,8 @@ class Remote(Stream):
         try:
             super().__init__(stream)
         except (OSError, ValueError) as error:
-            raise ValueError("%s: no seeking (%s); if it is a pipe, take all it gives, load(stream."
-                             "read()), or ls -, verify -" % (plain(self.path or "stream"), error))
+            raise ValueError("%s: no seeking (%s); of a pipe: load(stream.read()), ls -, verify -"
+                             % (plain(self.path or "stream"), error))
 
     def read(self, offset: int, nbytes: int) -> bytes:
         (first, data), end = self._kept, offset + nbytes
@@ -640,21 +641,21 @@ class Path(Stream):
     _map: Any = None  # None: not made yet; False: it cannot be
     shared: Any = None  # of shared_path()
 
-    def __init__(self, path: str, mapped: bool = True, stamp: Any = None, later: Any = 0) -> None:
+    def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle
-        if not later:
-            self._open()
+        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle: opened when used
+        if stamp is None:
+            self.open()
 
-    def _open(self) -> Any:
+    def open(self) -> Any:
         """Return the file, opened now, or by the absolute path of a pickle."""
         with self._lock:
             if self._file is False:
                 raise ValueError(f"{plain(self.path)}: the File is closed")
             if self._file is None:
                 file = open(self.path, "rb")
-                if not BOARD and not file.seekable():
+                if REMOTE and not file.seekable():
                     with file:
                         Remote(file)  # says what to do
                 self.nbytes = file.seek(0, 2)
@@ -666,7 +667,7 @@ class Path(Stream):
             return self._file
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        mapping, file = self._map, self._file or self._open()
+        mapping, file = self._map, self._file or self.open()
         if mapping:
             return bytes(mapping[offset:offset + nbytes])
         try:  # without the lock: threads may wait for a disk together
@@ -689,28 +690,10 @@ class Path(Stream):
         """Return a view of the mapped file, or a false value."""
         if not BOARD and self._map is None and self.wanted:
             with self._lock:
-                number = self._open().fileno()
+                number = self.open().fileno()
                 if self._map is None and self.nbytes:
-                    self._map = self._make_map(number)
+                    self._map = map_privately(number, self.nbytes, self.path)
         return self._map
-
-    def _make_map(self, number: int) -> Any:
-        """Return a private mapping, copy on write: torch writes whatever the flags of an array say.
-
-        That changes pages in memory, neither the file nor the process. Where the system does not
-        promise memory for all of them (ENOMEM): without the promise, else for reading only.
-        """
-        private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-        for key, value in ("access", 3), ("flags", private), ("access", 1):  # ACCESS_COPY, _READ
-            try:
-                from mmap import mmap
-                way: Any = {key: value}
-                return Memory(mmap(number, self.nbytes, **way))._view
-            except ValueError:  # "mmap length is greater than file size"
-                raise FormatError("the file has shrunk since it was opened", path=self.path)
-            except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
-                pass
-        return False
 
     def close(self) -> None:
         """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
@@ -728,11 +711,28 @@ class Path(Stream):
     # </full>
 
 
+def map_privately(number: int, nbytes: int, path: Any) -> Any:
+    """Return a view of a mapped file, or False: copy on write, since torch writes into any array.
+
+    Where the system does not promise so much memory (ENOMEM): without a promise, or ACCESS_READ.
+    """
+    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+    for way in {"access": 3}, {"flags": private}, {"access": 1}:  # ACCESS_COPY, flags, ACCESS_READ
+        try:
+            from mmap import mmap
+            return Memory(mmap(number, nbytes, **way))._view
+        except ValueError:  # "mmap length is greater than file size"
+            raise FormatError("the file has shrunk since it was opened", path=path)
+        except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
+            pass
+    return False
+
+
 def shared_path(*facts: Any) -> Any:
     """Return the source of a pickled tensor: one for all of a file, while one of them lives."""
     from weakref import WeakValueDictionary
     Path.shared = Path.shared or WeakValueDictionary()
-    return Path.shared.get(facts) or Path.shared.setdefault(facts, Path(*facts + (True,)))
+    return Path.shared.get(facts) or Path.shared.setdefault(facts, Path(*facts))
 
 
 def path_of(target: Any) -> str:
@@ -740,7 +740,7 @@ def path_of(target: Any) -> str:
         target = os.fsdecode(target)
     if not isinstance(target, str):
         raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
-    if not BOARD and "://" in target[2:] and target.split("://")[0].replace(":", "").isalnum():
+    if REMOTE and "://" in target[2:] and target.split("://")[0].replace(":", "").isalnum():
         raise ValueError('%s is a URL; fsspec opens it: with fsspec.open(URL, block_size=1 << 16, '
                          'cache_type="none") as stream: load(stream)' % plain(target))
     return target
@@ -753,11 +753,10 @@ def open_source(source: Any, mapped: bool) -> Any:
         return Memory(source, True)
     except TypeError:
         if hasattr(source, "read") and hasattr(source, "seek"):
-            if not BOARD:
+            if REMOTE:
                 return Remote(source)
             return Stream(source)
-    wrong = type(source).__name__
-    raise TypeError(f"a source is a path, bytes-like or a seekable binary file object, not {wrong}")
+    raise TypeError(f"a source is a path, bytes or a seekable stream, not {type(source).__name__}")
 
 
 # -- [4b] readers --------------------------------------------------------------------------------
@@ -2655,14 +2654,14 @@ class Tensor:
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
         text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
-        # <full>
-        try:
-            if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+        # <tools>
+        if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+            try:
                 return text + ":\n%s>" % self.preview(
                     lambda x: float("%.8g" % x) if type(x) is float else x)
-        except (ValueError, OSError):  # damaged, closed, no values
-            pass
-        # </full>
+            except (ValueError, OSError):  # damaged, closed, no values
+                pass
+        # </tools>
         return text + ">"
 
     def preview(self, show_value: Any) -> str:
@@ -2897,9 +2896,11 @@ class Tensor:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
         itemsize, old, at = self.check(), self.stored, 0
         if old.encoding != "raw":
+            if BOARD:
+                return self.contiguous()[key]
             return self._decoded_once()[key]
         ints = key if type(key) is tuple else (key,)
-        if not BOARD and old.strides is None and len(ints) <= len(self.shape):
+        if FAST and old.strides is None and len(ints) <= len(self.shape):
             for k, n in zip(ints, self.shape):
                 if type(k) is not int or not -n <= k < n:
                     break
@@ -2970,17 +2971,17 @@ class Tensor:
         return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
+    # <arrays>
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; of bfloat16 with ml_dtypes' dtype where that is loaded, or "V2"."""
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
         import numpy
         array: Any = self
-        known = sys.modules.get("ml_dtypes")
-        if self.dtype == "bfloat16" and (known or dtype is None):
+        if self.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
             bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
-            array = bits.view(getattr(known, "bfloat16", "V2"))
-            array.flags.writeable = False
-        elif self.dtype == "bfloat16":
-            array = self.astype("float32")
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     self.astype("float32"))
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __jax_array__(self) -> Any:
@@ -3005,18 +3006,17 @@ class Tensor:
     def __dlpack_device__(self) -> "Tuple[int, int]":
         return 1, 0  # memory of the CPU
 
-    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
-
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
         code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
-        if code is None or stored.why is not None:
-            raise BufferError(f"{self.dtype} has no buffer code")
-        if stored.strides is not None or (stored.order != NATIVE and self.itemsize != 1):
-            raise BufferError("not a plain native array: take .contiguous().data")
-        if 0 in self.shape or self.ndim > 64:
-            raise BufferError(f"memoryview cannot show the shape {show(self.shape)}")
+        native = stored.order == NATIVE or self.itemsize == 1
+        if not code or stored.why or stored.strides or not native or 0 in self.shape or (
+                self.ndim > 64):
+            raise BufferError("not a plain native array with elements: take .contiguous().data")
         return self.data.cast("B").cast(code, self.shape)
+    # </arrays>
+
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
 
     def __reduce__(self) -> Any:
         """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
@@ -3124,6 +3124,7 @@ class File(TensorMap):
         self.close()
 
     # <full>
+    # <tools>
     def _ipython_key_completions_(self) -> Any:
         return list(self)
 
@@ -3135,6 +3136,7 @@ class File(TensorMap):
             for name, item in list(self.items())[:MAX_SHOWN]]
         lines = ["<tr><td>" + "<td>".join([escape(str(cell)) for cell in row]) for row in rows]
         return f"{escape(repr(self))}<table>{''.join(lines)}</table>"
+    # </tools>
 
     def __reduce__(self) -> Any:
         if not isinstance(self._source, Path):
@@ -3198,9 +3200,8 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
         quantized: Tensor = feature("quantized").make(data, shape, attrs)
         return quantized
     dtype = None if dtype is None else as_dtype(dtype)
-    # <full>
-    data = adopt(data)
-    # </full>
+    if ARRAYS:
+        data = adopt(data)
     if isinstance(data, Tensor):
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
@@ -3221,7 +3222,6 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     return made
 
 
-# <full>
 def adopt(item: Any) -> Any:
     """Return a Tensor or a File of another copy of this module as one of this copy."""
     if isinstance(item, (Tensor, File)):
@@ -3239,7 +3239,6 @@ def adopt(item: Any) -> Any:
         args += ({key: adopt(part) for key, part in item.components.items()}, None, (),
                  item.own_attrs)
     return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
-# </full>
 
 
 def as_shape(shape: Any) -> Shape:
@@ -3286,18 +3285,13 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
             return _from_bytes(bytes(data), dtype or "uint8")
         return _from_lists(list(data), dtype)
     given = str(getattr(data, "dtype", "")).split(".")[-1]
-    if given.startswith("complex"):
-        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg()
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
-        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
-    if view_of(data) is None and hasattr(data, "__array__"):
-        data = data.__array__()
-    view = view_of(data)
-    if view is None:
+    if ARRAYS:
+        data = as_buffer(data, given)
+    try:
+        view = memoryview(data)
+    except (TypeError, ValueError, BufferError):
         raise TypeError(f"cannot make a tensor of {type(data).__name__} {given}".rstrip())
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     code = view.format.lstrip("<>=@")
@@ -3314,11 +3308,15 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(given, tuple(view.shape or ()), view, order)
 
 
-def view_of(data: Any) -> Any:
-    try:
-        return memoryview(data)
-    except (TypeError, ValueError, BufferError):
-        return None
+def as_buffer(data: Any, given: str) -> Any:
+    """Return an array of any library, of this dtype, as a buffer; of bfloat16 its bits."""
+    if given.startswith("complex"):
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg()
+    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
+    return data.__array__() if hasattr(data, "__array__") else data
 # </save>
 
 
@@ -7330,6 +7328,7 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
 def load_again(format: str, facts: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
     source = Path(*facts)
+    source.open()
     return read_file(kind_of(source, format), source, options)
 
 
@@ -7342,7 +7341,6 @@ def in_order(tensors: Any) -> Items:
     return [items[key[2]] for key in sorted(keys)]
 
 
-# <full>
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
     """Iterate over (name, value) pairs; TypeError for values without names."""
     bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
@@ -7351,7 +7349,6 @@ def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
                             "state_dict()) or pairs of both, not " + type(pair).__name__)
         yield pair[0], pair[1]
-# </full>
 
 
 def named_again(tensors: "List[Tensor]") -> Any:
@@ -7395,10 +7392,9 @@ def check_stored(items: Items) -> None:
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    # <full>
-    tensors = adopt(tensors)
-    tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
-    # </full>
+    if ARRAYS:
+        tensors = adopt(tensors)
+        tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
     found: "Dict[str, Tensor]" = Map()
     for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
         if not isinstance(name, str):
@@ -8809,7 +8805,7 @@ def make_parser(wanted: str) -> Any:
             option("out", metavar="OUT.py"), option("--formats", "only these", metavar="NAME,..."),
             option("--load-only", "nothing that writes, no tools"),
             option("--no-tools", "no explain, verify, convert, no command line"),
-            option("--with", "zstd, sparse, quantized, fast: also these", metavar="NAME,..."),
+            option("--with", f"{', '.join(OPTIONAL)}: also these", metavar="NAME,..."),
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
         raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
@@ -9035,13 +9031,16 @@ def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iter
 #
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, later (generations), and full (not for boards). `if BOARD` and `if FAST` are decided;
-# then everything goes that no line that stays names: only what would be named anyhow needs marks.
+# quantized, arrays, later (generations), and full (not for boards). `if BOARD`, `if FAST`, `if
+# REMOTE` and `if ARRAYS` are decided. Then everything goes that no line that stays names: only
+# what would be named anyhow needs marks.
 
 TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
 SWITCHES = {  # of `vendor`: the sections that each leaves out
-    "load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["full", "fast"]}
-OPTIONAL = ("zstd", "sparse", "quantized", "fast")  # with a switch only if they are asked for
+    "load-only": ["save", "tools"], "no-tools": ["tools"],
+    "board": ["full", "fast", "remote", "arrays"]}
+CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
+OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
@@ -9062,16 +9061,16 @@ def show_vendor(args: Any) -> None:
     kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
                                          kind.BOARDS or not args.board)]
     later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
-    optional = list(OPTIONAL) + later
+    optional = OPTIONAL + later
     for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
         if set(given).difference(known):
             raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
     used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
     drop = [part for word in flags for part in SWITCHES[word]]
-    used += ["fast"] * (not flags) + ["later"] * (
+    used += CONSTANTS * (not flags) + ["later"] * (
         "tools" not in drop or bool(set(used).intersection(later)))
-    gone = list(OPTIONAL) + [kind.NAME for kind in LATER] + ["later"]
+    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
     drop += [part for part in gone if part not in used]
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
@@ -9100,16 +9099,19 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
     for part in drop:
         text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (part, part), "", text)
-    if "tools" in drop:  # a copy that cannot vendor has no marks
+    if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
-    if "full" in drop:
-        text = re.sub(r"(?m)^BOARD = .*", "BOARD = True", text)
-    if "fast" in drop:
-        text = re.sub(r"(?m)^FAST = .*", "FAST = False", text)
-        board = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
-        text = decide(text, dict(board, FAST=False))
+        text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
+    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
+    known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
+    for name, value in known.items():
+        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
+    text = decide(text, known)
     roots = {word for part in API if part not in drop for word in API[part].split()}
-    text = drop_unnamed(text, roots)
+    text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
+    empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
+    names = "|".join(re.findall(empty, text) + ["-"])
+    text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)

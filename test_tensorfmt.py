@@ -2767,6 +2767,7 @@ class RecordTest(TestCase):
         self.assertEqual(list(load(gzip.open(packed))), ["w"])
 
 
+@full
 class SavePathTest(FolderCase):
     def test_a_failure_leaves_the_old_file_and_nothing_else(self):
         def fail(*args):
@@ -4580,7 +4581,9 @@ def check_copy(test, copy):
 COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools")] + [
     ([], ""), (["mag", "burnpack"], ""), ([], "no-tools"), ([], "board no-tools"),
     (["burnrecord"], "load-only"), (["burnrecord"], "board no-tools"),
-    (["ztensor"], "board load-only"), (["primitiv"], "board")]
+    (["ztensor"], "board load-only"), (["primitiv"], "board"),
+    (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
+    (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
 
 @full
@@ -5609,7 +5612,7 @@ class RemoteTest(TestCase):
 
 @full
 class AtHomeTest(PeerCase):
-    dirty_bytes = FileTest.dirty_bytes
+    dirty_bytes = getattr(FileTest, "dirty_bytes", None)  # boards have no FileTest
 
     def setUp(self):
         self.path = os.path.join(folder_for(self), "m.zt")
