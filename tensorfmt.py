@@ -2637,7 +2637,8 @@ class Tensor:
 
     def preview(self) -> str:
         """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        edge = MAX_SHOWN if self.size <= MAX_SHOWN else 3 if self.ndim < 5 else 1
+        edge = 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0
+        edge = MAX_SHOWN if 0 < self.size <= MAX_SHOWN else edge
         widths = [0]
 
         def text_of(item: Any, depth: int) -> str:
@@ -8565,7 +8566,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     try:
-        for part, other in zip_parts(a, b):
+        for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
@@ -8583,17 +8584,15 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
 
 
-def zip_parts(a: Tensor, b: Tensor) -> Chunks:
-    """Yield the row-major bytes of as many elements of both, which have the same shape."""
-    sizes, sources, rest = (a.check(), b.check()), (a.parts(), b.parts()), [b"", b""]
-    left = a.size
-    while left:
-        for i in (0, 1):  # the blocks of both may have other lengths
-            while len(rest[i]) < sizes[i]:
-                rest[i] += bytes(next(sources[i]))
-        count = min(len(rest[0]) // sizes[0], len(rest[1]) // sizes[1])
-        yield [rest[i][:count * sizes[i]] for i in (0, 1)]
-        rest, left = [rest[i][count * sizes[i]:] for i in (0, 1)], left - count
+def groups_of(item: Tensor) -> Chunks:
+    """Yield the row-major bytes of PART elements, then of those that are left."""
+    nbytes, rest = PART * item.check(), b""
+    for part in item.parts():
+        rest += part
+        if len(rest) >= nbytes:
+            yield rest[:nbytes]
+            rest = rest[nbytes:]
+    yield rest
 
 
 def show_verify(args: Any) -> bool:
@@ -8617,15 +8616,15 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        old, name, target = file.kind, plain(args.source), plain(args.target)
-        print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
+        name, target = plain(args.source), plain(args.target)
+        print(f"{name} ({file.kind.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
-            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
-            raise ValueError(f"{error}{hint * helps}\nnothing written")
+            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out" * helps
+            raise ValueError(f"{error}{hint}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
     print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
@@ -8690,14 +8689,13 @@ def show_formats(args: Any) -> None:
                         "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
                         "load": kind.READ_OPTIONS} for kind in FORMATS]))
     for kind in () if args.json else FORMATS:
-        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
         names = list(kind.DTYPES)
         lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
         lines.append(("besides", kind.HOLDS))
-        lines += [("save option", f"{key}: {text}") for key, text in kind.OPTIONS.items()]
-        lines += [("load option", f"{key}: {text}") for key, text in kind.READ_OPTIONS.items()]
-        for title, text in lines:
-            print(f"  {title:12} {text}")
+        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
+            lines += [(title, f"{key}: {text}") for key, text in options.items()]
+        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
+        print("\n".join(["  %-12s %s" % line for line in lines]))
 
 
 def show_demo(args: Any) -> None:
@@ -8753,12 +8751,13 @@ def make_parser(wanted: str) -> Any:
     def command(call: Any, examples: str, *arguments: Any) -> None:
         if call.__name__ == "show_" + wanted:
             parser.set_defaults(call=call)
-            lines = [f"\n  {parser.prog} {example}" for example in examples.split(" | ")]
-            parser.epilog = "examples:" + "".join(lines)
-            for name, settings in list(arguments) + loading:
+            lines = [f"{parser.prog} {example}" for example in examples.split(" | ")]
+            parser.epilog = "\n  ".join(["examples:"] + lines)
+            for name, settings in arguments:
                 parser.add_argument(name, **settings)
-    loading = [option("--" + key, f"of {kind.NAME}: {doc}", type=str) for kind in FORMATS
-               for key, doc in kind.READ_OPTIONS.items()]
+    for kind in FORMATS:
+        for key, doc in kind.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
     command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
