@@ -2647,7 +2647,8 @@ class Tensor:
                 widths.append(len(repr(item)))
                 return repr(item).rjust(width)
             n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
-            rows = [*range(edge), -1, *range(n - edge, n)] if n > 2 * edge else range(n)
+            rows = list(range(n)) if n <= 2 * edge else (
+                list(range(edge)) + [-1] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
             return f"[{comma.join(texts)}]"
         base, width = self.decoded() if self.shape else self.item(), 0
@@ -8408,11 +8409,11 @@ def print_stats(item: Tensor) -> None:
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
             values = [value for value in values if -INFINITY < value < INFINITY]
-        low, high = min([low, *values]), max([high, *values])
+        low, high = min([low] + list(values)), max([high] + list(values))
         count, total = count + len(values), total + sum(values)
-    ends, infs = (low, high, total / count) if count else (None,) * 3, item.size - count - nans
+    ends = (low, high, total / count) if count else (None, None, None)
     print(f"dtype {item.dtype}, shape {list(item.shape)}, {count_of(item.size, 'element')}")
-    print("min %s, max %s, mean %s, %d NaN, %d infinite" % (*ends, nans, infs))
+    print("min %s, max %s, mean %s, " % ends + f"{nans} NaN, {item.size - count - nans} infinite")
 
 
 def print_values(item: Tensor) -> None:
@@ -8536,6 +8537,7 @@ def show_diff(args: Any) -> bool:
                     found.append((sign, kind, name, changes))
         progress.end()
         count, metadata = len(set(a).union(b)), a.metadata or b.metadata
+    total = count_of(count, "tensor")
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
@@ -8544,9 +8546,9 @@ def show_diff(args: Any) -> bool:
         print(f"{sign} {plain(name):10} {', '.join(changes)}" if kind == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
-        print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
+        print(f"{count_of(len(found), 'difference')}, {total}")
     elif not args.quiet:
-        print(f"the same {count_of(count, 'tensor')}, {'same' if metadata else 'no'} metadata")
+        print(f"the same {total}, {'same' if metadata else 'no'} metadata")
     return bool(found)
 
 
@@ -8659,6 +8661,7 @@ class Progress:
     def read(self, offset: int, nbytes: int) -> Any:
         self.tick(nbytes)
         return self.source.view(offset, nbytes)
+    view = read
 
     def tick(self, nbytes: int) -> None:
         self.done += nbytes
@@ -8755,9 +8758,6 @@ def make_parser(wanted: str) -> Any:
             parser.epilog = "\n  ".join(["examples:"] + lines)
             for name, settings in arguments:
                 parser.add_argument(name, **settings)
-    for kind in FORMATS:
-        for key, doc in kind.READ_OPTIONS.items():
-            parser.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
     command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
@@ -8798,6 +8798,9 @@ def make_parser(wanted: str) -> Any:
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
         raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
+    for kind in FORMATS:
+        for key, doc in kind.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
     return parser
 
 
@@ -8868,7 +8871,7 @@ def run(argv: "List[str]") -> int:
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
 PAGE_BYTES = 64  # bytes of one field shown in hex
-PAGE_HEAD = """<!DOCTYPE html>
+PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>%s</title><style>
 :root{color-scheme:light dark}*{box-sizing:border-box}
@@ -8895,8 +8898,10 @@ td,th{text-align:left;white-space:nowrap}td:first-child a{color:inherit;text-dec
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
 placeholder="search names, values, offsets"> <output></output></header><main>
-<section id="list" aria-label="tensors"><b>tensors</b>"""
-PAGE_SCRIPT = """</main><script>
+<section id="list" aria-label="tensors"><b>tensors</b>%s</section>
+<section id="hex" aria-label="bytes"><b>offset    bytes</b>%s</section>
+<section id="fields" aria-label="fields"><table><tr><th>offset</th><th>field</th><th>value</th>
+<th>meaning</th></tr>%s</table></section></main><script>
 "use strict";
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
 let [search] = all("input"), [output] = all("output");
@@ -8959,47 +8964,43 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     if left_out:
         note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
                 f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
-    parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
-    nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
+    page = PAGE % ((title, title, note) + page_parts(picked, error is not None))
+    nbytes = write_out(args.html, iter([page.encode("ascii", "xmlcharrefreplace")]))
     print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}"
           + f", {left_out} left out" * (left_out > 0))
 
 
-def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
-    """Yield the page: the tensors; the bytes, 16 a line, long fields cut off; the fields."""
+def page_parts(picked: "List[Tuple[int, Row]]", broken: bool) -> "Tuple[str, str, str]":
+    """Return the tensors; the bytes, 16 a line, long fields cut off; the fields."""
     from html import escape
+    dump, table, before = [], [], ""
     links: Any = {}  # of each tensor: to where its data are
     for _, row in picked:
         if row.field.kind == "data":
             name = row.field.tensor or row.field.name[5:]
             links.setdefault(name, f'<a href="#0x{row.field.offset:x}">%s</a>')
-    yield head + "".join([link % escape(plain(name)) for name, link in links.items()])
-    yield '</section><section id="hex" aria-label="bytes"><b>offset    bytes</b>'
     for number, row in picked:
-        field, data, at = row.field, row.bytes(0, PAGE_BYTES), row.field.offset
-        for line in pieces(data, 16):
+        field, place, data = row.field, f"0x{row.field.offset:x}", row.bytes(0, PAGE_BYTES)
+        for i, line in enumerate(pieces(data, 16)):
             digits = " ".join(["%02x" % byte for byte in line])
             text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
-                at, number, field.kind, number % 2, digits, " " * (47 - len(digits)), text)
-            at += len(line)
+            dump.append('<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
+                field.offset + 16 * i, number, field.kind, number % 2, digits,
+                " " * (47 - len(digits)), text))
         if field.nbytes > len(data):
-            yield f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n'
-    yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
-          '<th>field</th><th>value</th><th>meaning</th></tr>'
-    before = ""
-    for number, row in picked:
-        field, value, place = row.field, escape(row.value), f"0x{row.field.offset:x}"
+            dump.append(f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n')
+        value = escape(row.value)
         if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
             value = links.get(field.tensor, "%s") % value
         anchor = f' id="{place}"' * (place != before)  # the first field of each offset
         here = ' class="here"' * (broken and row is picked[-1][1])
-        yield f'<tr data-f="{number}" tabindex="0"{anchor}{here}>' \
-              f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>' \
-              f'<td style="padding-left:{field.depth}em">{escape(row.name)}</td>' \
-              f'<td>{value}</td><td>{escape(field.doc)}</td></tr>\n'
+        table.append(f'<tr data-f="{number}" tabindex="0"{anchor}{here}>'
+                     f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
+                     f'<td style="padding-left:{field.depth}em">{escape(row.name)}</td>'
+                     f'<td>{value}</td><td>{escape(field.doc)}</td></tr>\n')
         before = place
-    yield "</table></section>" + PAGE_SCRIPT
+    names = [link % escape(plain(name)) for name, link in links.items()]
+    return "".join(names), "".join(dump), "".join(table)
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
