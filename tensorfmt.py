@@ -2655,34 +2655,33 @@ class Tensor:
         of = "" if self.format is None else " of " + self.format
         text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
         # <tools>
-        if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
-            try:
-                return text + ":\n%s>" % self.preview(
-                    lambda x: float("%.8g" % x) if type(x) is float else x)
-            except (ValueError, OSError):  # damaged, closed, no values
-                pass
+        try:
+            if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+                text += ":\n" + self.preview()
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
         # </tools>
         return text + ">"
 
-    def preview(self, show_value: Any) -> str:
+    def preview(self) -> str:
         """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        edges = [edge for edge in (MAX_SHOWN, 3, 1) if self.ndim < 33 and count_elements(
-            [min(n, 2 * edge) for n in self.shape]) <= MAX_SHOWN]
-        edge = edges[0] if edges and self.size else 0  # so many from each end of a dimension
-        seen, width = [""], 0
+        edge = 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0
+        edge = MAX_SHOWN if 0 < self.size <= MAX_SHOWN else edge
+        widths = [0]
 
         def text_of(item: Any, depth: int) -> str:
             if not depth:
-                seen.append(str(show_value(item)))
-                return seen[-1].rjust(width)
+                item = float("%.8g" % item) if isinstance(item, float) else item
+                widths.append(len(repr(item)))
+                return repr(item).rjust(width)
             n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
-            rows = list(range(min(n, edge))) + [-1] + list(range(n - edge, n))
-            rows = rows if n > 2 * edge else list(range(n))
+            rows = list(range(n)) if n <= 2 * edge else (
+                list(range(edge)) + [-1] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
             return f"[{comma.join(texts)}]"
-        base = self.decoded() if self.shape else self.item()
+        base, width = self.decoded() if self.shape else self.item(), 0
         text_of(base, self.ndim)  # how wide they are
-        width = max([len(text) for text in seen])
+        width = max(widths)
         return text_of(base, self.ndim)
 
     def __len__(self) -> int:
@@ -3131,11 +3130,10 @@ class File(TensorMap):
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
         from html import escape
-        rows: Any = [("dtype", "shape", "bytes", "name")] + [
-            (item.dtype or "?", show(item.shape), item.nbytes, plain(name))
+        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"] + [
+            f"<tr><td>{item.dtype}<td>{show(item.shape)}<td>{item.nbytes}<td>{escape(plain(name))}"
             for name, item in list(self.items())[:MAX_SHOWN]]
-        lines = ["<tr><td>" + "<td>".join([escape(str(cell)) for cell in row]) for row in rows]
-        return f"{escape(repr(self))}<table>{''.join(lines)}</table>"
+        return f"{escape(repr(self))}<table>{''.join(rows)}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -7833,8 +7831,7 @@ def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, w
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too. For a progress bar, watch(bytes
-    to do, source) makes a source that also has tick(bytes done) and end().
+    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too. `watch`: as [10a] Progress.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -8238,7 +8235,7 @@ def called_as() -> str:
     name = os.path.basename(sys.argv[0] or "tensorfmt")
     module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "__main__")
     if module != "__main__":
-        return "python3 -m " + str(module)
+        return f"python3 -m {module}"
     return plain("python3 " * name.endswith((".py", ".pyz")) + name)
 
 
@@ -8265,8 +8262,8 @@ def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
         return str(error)
-    path = path if error.filename is None else str(error.filename)
-    return (plain(path) + ": " if path else "") + (error.strerror or str(error))
+    path = plain(str(error.filename or path))
+    return (path + ": " if path else "") + (error.strerror or str(error))
 
 
 def show_ls(args: Any) -> None:
@@ -8289,15 +8286,14 @@ def path_or_stdin(path: str) -> Any:
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
+    attrs, items = file.attrs, list(file.items())
+    codings = sorted(set([item.stored.encoding for _, item in items]))
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
-             count_of(len(file), "tensor")]
-    attrs, codings = file.attrs, {item.stored.encoding for item in file.values()}
+             count_of(len(items), "tensor")]
     facts += ["%s %s" % (key, plain(value.split("<")[0].split("::")[-1])  # of a path in Rust
-                         if isinstance(value, str) else show(value))
+              if isinstance(value, str) else show(value))
               for key, value in attrs.items() if key not in ("version", "scalars", "operations")]
-    coded = len(codings) > 1
-    facts += [] if coded else ["all " + coding for coding in codings]
-    print(", ".join(facts))
+    print(", ".join(facts + ["all " + coding for coding in codings if len(codings) == 1]))
     for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
             print(f"{title} {plain(key)} = {show(value)}")
@@ -8305,26 +8301,24 @@ def print_listing(file: File, path: str, args: Any) -> None:
             print(f"{len(pairs) - 20} more {title} entries")
     if attrs.get("operations"):
         print(count_of(len(attrs["operations"]), "operation"))
-    if not len(file):
+    if not items:
         return
-    items: Any = list(file.items())
     if args.sort:
         items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
                                      "offset": pair[1].start}[args.sort])
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
-    shown = items[:args.limit]
-    for name, item in shown:
+    for name, item in items[:args.limit]:
         rows.append((item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
                      show(item.shape), plain(name)))
         if item.scheme is not None:
             rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
-    if len(shown) < len(items):
-        rows.append(("", "", "", "", f"{len(items) - len(shown)} more", ""))
+    if args.limit is not None and len(items) > args.limit:
+        rows.append(("", "", "", "", f"{len(items) - args.limit} more", ""))
     nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
     rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
-        coding = f"  {coding:8}" if coded else ""
+        coding = f"  {coding:8}" if len(codings) > 1 else ""
         print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
 
 
@@ -8341,24 +8335,21 @@ def write_json(file: File, path: str) -> None:
 
 def to_json(value: Any) -> str:
     from json import dumps
-    return dumps(json_ready(value), default=json_default)
+    return dumps(json_ready(value))
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value with keys that JSON lacks and huge integers as text."""
+    """Return a value as JSON has it: bytes as {"bytes_hex": ...}, what JSON lacks as text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else show(key): json_ready(item)
                 for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
-    return show(value) if isinstance(value, int) and abs(value) >> 128 else value
-
-
-def json_default(value: Any) -> Any:
-    """Return bytes as {"bytes_hex": ...}, one at a time, and the rest that JSON lacks as text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"bytes_hex": bytes(value).hex()}
-    return repr(value)
+    if isinstance(value, int) and abs(value) >> 128:
+        return show(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
 def show_get(args: Any) -> None:
@@ -8378,7 +8369,7 @@ def show_get(args: Any) -> None:
         elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
         else:
-            print(item.preview(repr))
+            print(item.preview())
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
 
 
@@ -8401,21 +8392,18 @@ def natural(text: str) -> int:
 
 def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
-    ends: Any = []  # the least and the greatest so far
+    low, high = INFINITY, -INFINITY
     item.check()
     for part in Progress(item.nbytes).watch(item.parts()):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
             values = [value for value in values if -INFINITY < value < INFINITY]
-        if values:
-            ends = [min(ends[:1] + [min(values)]), max(ends[1:] + [max(values)])]
-            count += len(values)
-            total += sum(values)
-    low, high = ends or (None, None)
-    mean, infs = total / count if count else None, item.size - count - nans
+        low, high = min([low] + list(values)), max([high] + list(values))
+        count, total = count + len(values), total + sum(values)
+    ends = (low, high, total / count) if count else (None, None, None)
     print(f"dtype {item.dtype}, shape {list(item.shape)}, {count_of(item.size, 'element')}")
-    print(f"min {low}, max {high}, mean {mean}, {nans} NaN, {infs} infinite")
+    print("min %s, max %s, mean %s, " % ends + f"{nans} NaN, {item.size - count - nans} infinite")
 
 
 def print_values(item: Tensor) -> None:
@@ -8477,16 +8465,16 @@ def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
     """Print a table; --limit never leaves the offending row out."""
     print("offset    bytes                    %-22s %-20s meaning" % (
         "token" if args.wire else "field", "value"))
-    good, broken = (rows, []) if error is None else (rows[:-1], rows[-1:])
-    for row in good[:args.limit]:
-        print(row.line(120 if args.wire else 100))
-    for row in broken:
-        print(f"{row.line(87):87}      <- here")
-    if args.limit is not None and len(rows) > args.limit:
-        print(f"... {len(rows) - args.limit} more rows")
+    last = rows[-1:] if error is not None else []
+    shown = rows[:len(rows) - len(last)][:args.limit] + last
+    for row in shown:
+        print(f"{row.line(87):87}      <- here" if row in last else
+              row.line(120 if args.wire else 100))
+    if len(shown) < len(rows):
+        print(f"... {len(rows) - len(shown)} more rows")
     if error is None:
         print("\n" + totals)
-    if [row for row in rows[:args.limit] if row.field.lead or row.field.nbytes > 8]:
+    if [row for row in shown if row.field.lead or row.field.nbytes > 8]:
         print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
 
 
@@ -8523,45 +8511,42 @@ class Row:
         return line if len(line) <= width else line[:width - 3] + "..."
 
 
-def show_diff(args: Any) -> int:
-    signs = {(True, False): "-", (False, True): "+", (True, True): "~"}
+def show_diff(args: Any) -> bool:
     found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(args.a) as a, load(args.b) as b:
         for file in (a, b):
             check_copies(Format(), list(file.items()), file.nbytes)
-        keys = list(a.metadata) + [key for key in b.metadata if key not in a.metadata]
-        names = list(a) + [name for name in b if name not in a]
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-        for name in names:
-            changes = diff_tensor(a.get(name), b.get(name), progress)
-            if changes:
-                found.append((signs[name in a, name in b], "tensor", name, changes))
+        for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):  # type: Any
+            for name in list(x) + [name for name in y if name not in x]:
+                both: Any = [data[name] for data in (x, y) if name in data]
+                changes = diff_tensor(both, progress) if kind == "tensor" else (
+                    [] if len(both) == 2 and repr(both[0]) == repr(both[1]) else both)
+                if changes:
+                    sign = "~" if len(both) == 2 else "-" if name in x else "+"
+                    found.append((sign, kind, name, changes))
         progress.end()
-        for key in keys:
-            values = [data.metadata[key] for data in (a, b) if key in data.metadata]
-            if len(values) < 2 or repr(values[0]) != repr(values[1]):
-                sign = signs[key in a.metadata, key in b.metadata]
-                found.append((sign, "metadata", key, values))
+        count, metadata = len(set(a).union(b)), a.metadata or b.metadata
+    total = count_of(count, "tensor")
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
-        print(to_json({"a": args.a, "b": args.b, "tensors": len(names), "differences": rows}))
-        return 1 if found else 0
+        print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
+        return bool(found)
     for sign, kind, name, changes in found:
         print(f"{sign} {plain(name):10} {', '.join(changes)}" if kind == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
-    total = count_of(len(names), "tensor")
     if found:
         print(f"{count_of(len(found), 'difference')}, {total}")
     elif not args.quiet:
-        print(f"the same {total}, {'same' if keys else 'no'} metadata")
-    return 1 if found else 0
+        print(f"the same {total}, {'same' if metadata else 'no'} metadata")
+    return bool(found)
 
 
-def diff_tensor(a: "Optional[Tensor]", b: "Optional[Tensor]", progress: Any) -> "List[str]":
-    """Return what differs between two tensors; of the only one, what it is."""
-    if a is None or b is None:
-        only: Any = b if a is None else a
-        return [f"{only.dtype} {show(only.shape)}"]
+def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
+    """Return what differs between two tensors; of a single one, what it is."""
+    if len(both) == 1:
+        return [f"{both[0].dtype} {show(both[0].shape)}"]
+    a, b = both
     changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
     if a.shape == b.shape:
         return changes + diff_values(a, b, progress)
@@ -8573,7 +8558,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     try:
-        for part, other in zip_parts(a, b):
+        for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
@@ -8591,17 +8576,15 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
 
 
-def zip_parts(a: Tensor, b: Tensor) -> Chunks:
-    """Yield the row-major bytes of as many elements of both, which have the same shape."""
-    sizes, sources, rest = (a.check(), b.check()), (a.parts(), b.parts()), [b"", b""]
-    left = a.size
-    while left:
-        for i in (0, 1):  # the blocks of both may have other lengths
-            while len(rest[i]) < sizes[i]:
-                rest[i] += bytes(next(sources[i]))
-        count = min(len(rest[0]) // sizes[0], len(rest[1]) // sizes[1])
-        yield [rest[i][:count * sizes[i]] for i in (0, 1)]
-        rest, left = [rest[i][count * sizes[i]:] for i in (0, 1)], left - count
+def groups_of(item: Tensor) -> Chunks:
+    """Yield the row-major bytes of PART elements, then of those that are left."""
+    nbytes, rest = PART * item.check(), b""
+    for part in item.parts():
+        rest += part
+        if len(rest) >= nbytes:
+            yield rest[:nbytes]
+            rest = rest[nbytes:]
+    yield rest
 
 
 def show_verify(args: Any) -> bool:
@@ -8625,15 +8608,15 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        old, name, target = file.kind, plain(args.source), plain(args.target)
-        print(f"{name} ({old.TITLE}) -> {target} ({kind.TITLE})")
+        name, target = plain(args.source), plain(args.target)
+        print(f"{name} ({file.kind.TITLE}) -> {target} ({kind.TITLE})")
         try:
             summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
-            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
-            raise ValueError(f"{error}{hint * helps}\nnothing written")
+            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out" * helps
+            raise ValueError(f"{error}{hint}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         print("  " + line)
     print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
@@ -8661,7 +8644,9 @@ class Progress:
         from time import time
         self.time, self.total, self.done, self.source = time, total, 0, source
         self.start = self.last = time()
-        self.path, self.nbytes = getattr(source, "path", None), getattr(source, "nbytes", 0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
 
     def read(self, offset: int, nbytes: int) -> Any:
         self.tick(nbytes)
@@ -8697,14 +8682,13 @@ def show_formats(args: Any) -> None:
                         "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
                         "load": kind.READ_OPTIONS} for kind in FORMATS]))
     for kind in () if args.json else FORMATS:
-        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
         names = list(kind.DTYPES)
         lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
         lines.append(("besides", kind.HOLDS))
-        lines += [("save option", f"{key}: {text}") for key, text in kind.OPTIONS.items()]
-        lines += [("load option", f"{key}: {text}") for key, text in kind.READ_OPTIONS.items()]
-        for title, text in lines:
-            print(f"  {title:12} {text}")
+        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
+            lines += [(title, f"{key}: {text}") for key, text in options.items()]
+        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
+        print("\n".join(["  %-12s %s" % line for line in lines]))
 
 
 def show_demo(args: Any) -> None:
@@ -8712,16 +8696,15 @@ def show_demo(args: Any) -> None:
     here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
     kinds.sort(key=lambda kind: kind.TITLE)
     with TemporaryDirectory() as temporary:
-        folder = args.folder or temporary
-        os.makedirs(folder, exist_ok=True)
-        os.chdir(folder)
+        os.makedirs(args.folder or temporary, exist_ok=True)
+        os.chdir(args.folder or temporary)
         try:
             for kind in kinds:
                 demo_one(kind, "demo" + kind.SUFFIXES[0])
         finally:
             os.chdir(here)
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
-    print(f"files are in {plain(folder)}" if args.folder else
+    print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
 
 
@@ -8732,14 +8715,13 @@ def demo_one(kind: "Format", path: str) -> None:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
     print(f"== {kind.TITLE}: save({quote(path)}, {{...}})\n")
-    for command in (f"ls {path}", f"verify {path}", f"explain {path} --limit 16"):
-        if main(command.split()):
-            raise FormatError(command + " failed")
+    for command in ("ls", "verify", "explain --limit 16"):
+        if main(command.split() + [path]):
+            raise FormatError(f"{command} {path} failed")
         print()
     with load(path) as file:
-        for name in wanted:
-            if diff_tensor(wanted[name], file[name], Progress(0)):
-                raise FormatError(name + " does not come back as it was saved")
+        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
+            raise FormatError(f"{path} does not come back as it was saved")
 
 
 def make_parser(wanted: str) -> Any:
@@ -8763,12 +8745,10 @@ def make_parser(wanted: str) -> Any:
     def command(call: Any, examples: str, *arguments: Any) -> None:
         if call.__name__ == "show_" + wanted:
             parser.set_defaults(call=call)
-            lines = [f"\n  {parser.prog} {example}" for example in examples.split(" | ")]
-            parser.epilog = "examples:" + "".join(lines)
-            for name, settings in list(arguments) + loading:
+            lines = [f"{parser.prog} {example}" for example in examples.split(" | ")]
+            parser.epilog = "\n  ".join(["examples:"] + lines)
+            for name, settings in arguments:
                 parser.add_argument(name, **settings)
-    loading = [option("--" + key, f"of {kind.NAME}: {doc}", type=str) for kind in FORMATS
-               for key, doc in kind.READ_OPTIONS.items()]
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
     command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
@@ -8809,6 +8789,9 @@ def make_parser(wanted: str) -> Any:
             option("--board", "for MicroPython: the least that works"))
     if parser.get_default("call") is None:
         raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
+    for kind in FORMATS:
+        for key, doc in kind.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
     return parser
 
 
@@ -8879,59 +8862,52 @@ def run(argv: "List[str]") -> int:
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
 PAGE_BYTES = 64  # bytes of one field shown in hex
-PAGE_HEAD = """<!DOCTYPE html>
+PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>%s</title><style>
-:root{--bg:#fff;--ink:#1a1a1a;--dim:#666;--line:#ddd;--s0:#dbe9ff;--s1:#ffe9cc;--data:#d8f3dc;
---padding:#eee;--unused:#f6d5d5;--on:#ffd43b;--onink:#000;--link:#0645ad}
-@media (prefers-color-scheme:dark){:root{--bg:#16181c;--ink:#e6e6e6;--dim:#9aa0a6;--line:#333;
---s0:#1d3557;--s1:#4a3413;--data:#1b4332;--padding:#2a2d33;--unused:#5c2626;--link:#8ab4f8}}
-*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:14px system-ui,
-sans-serif;display:flex;flex-direction:column;height:100vh}header{padding:.6em 1em;border-bottom:
-1px solid var(--line)}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0;
-color:var(--dim)}main{display:grid;grid-template-columns:auto auto 1fr;flex:1;min-height:0}
-section{overflow:auto;padding:0 1em .5em;font:12.5px/1.5 ui-monospace,monospace}section+section{
-border-left:1px solid var(--line)}#list{max-width:20em}#list a{display:block;white-space:nowrap}
-#hex{white-space:pre}#hex i{color:var(--dim);font-style:normal}#hex b,th,#list b{position:sticky;
-top:0;background:var(--bg);display:block;padding:.4em 0;z-index:1}th{display:table-cell}a{color:
-var(--link)}td:first-child a{color:inherit;text-decoration:none}input{font:inherit;color:inherit;
-background:var(--bg);border:1px solid var(--dim);border-radius:3px;padding:.2em .5em;width:20em;
-max-width:100%%}.structure0{background:var(--s0)}.structure1{background:var(--s1)}.data0,.data1{
-background:var(--data)}.padding0,.padding1{background:var(--padding)}.unused0,.unused1{background:
-var(--unused)}[data-f]{cursor:pointer}table{border-collapse:collapse}td,th{padding:.05em .7em
-.05em 0;text-align:left;white-space:nowrap;vertical-align:top}td:last-child{color:var(--dim)}
-[data-f]{scroll-margin-top:3em}tr:focus{outline:2px solid var(--on);outline-offset:-2px}
-.on,.on td,.on a{background:var(--on)!important;color:var(--onink)!important}
-.here td{font-weight:bold}.swatch{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 .6em;
-border-radius:2px}[hidden]{display:none!important}
-@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh;
-border-top:1px solid var(--line)}section+section{border-left:0}#list{max-width:none;max-height:9em}}
+:root{color-scheme:light dark}*{box-sizing:border-box}
+body{margin:0;height:100vh;display:flex;flex-direction:column;font:14px system-ui,sans-serif;
+background:Canvas;color:CanvasText}
+header{padding:.6em 1em}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0}
+input{font:inherit;width:20em;max-width:100%%}
+main{flex:1;min-height:0;display:grid;grid-template-columns:auto auto 1fr}
+section{overflow:auto;padding:0 1em .5em;border:1px solid #8884;
+font:12.5px/1.5 ui-monospace,monospace}
+#list{max-width:20em}#list a:not([hidden]){display:block;white-space:nowrap}
+section>b,th{position:sticky;top:0;z-index:1;background:Canvas;padding:.4em 0}
+section>b{display:block}#hex{white-space:pre}i,td:last-child{opacity:.7;font-style:normal}
+table{border-collapse:collapse}td{padding:.05em .7em .05em 0;vertical-align:top}
+td,th{text-align:left;white-space:nowrap}td:first-child a{color:inherit;text-decoration:none}
+[data-f]{cursor:pointer;scroll-margin-top:3em}.here{font-weight:bold}
+.structure0{background:#3b82f638}.structure1{background:#f904}.data0,.data1{background:#22c55e40}
+.padding0,.padding1{background:#8883}.unused0,.unused1{background:#ef444450}
+.on,.on a{background:#ffd43b;color:#000}
+@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh}
+#list{max-width:none;max-height:9em}}
 @media print{body,main{display:block;height:auto}section{overflow:visible;max-height:none}
-#list,input{display:none}#hex b,th{position:static}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
+#list,input{display:none}section>b,th{position:static}tr{break-inside:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
 placeholder="search names, values, offsets"> <output></output></header><main>
-<section id="list" aria-label="tensors"><b>tensors</b>"""
-PAGE_SCRIPT = """</main><script>
+<section id="list" aria-label="tensors"><b>tensors</b>%s</section>
+<section id="hex" aria-label="bytes"><b>offset    bytes</b>%s</section>
+<section id="fields" aria-label="fields"><table><tr><th>offset</th><th>field</th><th>value</th>
+<th>meaning</th></tr>%s</table></section></main><script>
 "use strict";
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
-let [search] = all("input"), [output] = all("output"), shown = null;
-function mark(id, scroll) {
-  all(".on").forEach(e => e.classList.remove("on"));
-  all('[data-f="' + (shown = id) + '"]').forEach((e, i) => {
-    e.classList.add("on");
-    if (scroll && (!i || e.id)) e.scrollIntoView({block: "nearest"});
-  });
-}
+let [search] = all("input"), [output] = all("output");
 function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-function choose(id, row) {
-  if (id) mark(fixed = id, true);
-  if (id && row) row.focus({preventScroll: true});
+function mark(id) {
+  all(".on").forEach(e => e.classList.remove("on"));
+  let found = all('[data-f="' + id + '"]');  // its bytes, then its row
+  found.forEach(e => e.classList.add("on"));
+  return found;
 }
-function go() {
-  let e = location.hash && document.getElementById(location.hash.slice(1));
-  if (e && e.hidden) { search.value = ""; search.oninput(); }
-  if (e) choose(e.dataset.f, e);
+function choose(id) {
+  if (!id) return;
+  let found = mark(fixed = id), row = found[found.length - 1];
+  [found[0], row].forEach(e => e.scrollIntoView({block: "nearest"}));
+  row.focus({preventScroll: true});
 }
 search.oninput = () => {
   let text = search.value.toLowerCase();
@@ -8939,23 +8915,22 @@ search.oninput = () => {
   output.textContent = text && rows.filter(e => !e.hidden).length + " of " + rows.length;
 };
 document.onmousemove = e => {  // not when rows scroll under a mouse at rest
-  let id = owner(e) || fixed;
-  if ((e.movementX || e.movementY) && id !== shown) mark(id);
+  if (e.movementX || e.movementY) mark(owner(e) || fixed);
 };
-document.onclick = e => {
-  let id = owner(e);
-  if (!e.target.closest("a")) choose(id, rows.find(r => r.dataset.f === id));
-};
+document.onclick = e => e.target.closest("a") || choose(owner(e));
 document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
   let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
-  if (!step || !left.length || (e.target === search && step * step > 400)) return;
+  if (!step || !left.length || (e.target === search && Math.abs(step) > 20)) return;
   e.preventDefault();
-  let row = left[Math.min(left.length - 1, Math.max(0, at))];
-  choose(row.dataset.f, row);
+  choose(left[Math.min(left.length - 1, Math.max(0, at))].dataset.f);
 };
-(window.onhashchange = go)();
+(window.onhashchange = () => {
+  let row = document.getElementById(location.hash.slice(1));
+  if (row && row.hidden) { search.value = ""; search.oninput(); }
+  if (row) choose(row.dataset.f);
+})();
 </script></body></html>
 """
 
@@ -8967,64 +8942,56 @@ def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
     picked = list(enumerate(rows))
     picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
     left_out = len(rows) - len(picked)
-    title = escape(plain(os.path.basename(args.file)))
-    name, version = detect(args.file), ""
-    kind = "not a tensor file known here" if name is None else find_format(name).TITLE
+    name = detect(args.file)
+    head = "not a tensor file known here" if name is None else find_format(name).TITLE
     if error is None:
-        version = str(load(args.file, **args.options).attrs.get("version", ""))
-    kind += f", version {plain(version)}" * (version not in kind)
-    note = escape(f"{kind}, " + (totals if error is None else f"error: {error}")) + "<br>"
-    note += "colours:" + " ".join([
-        f'<span class="swatch {kind}"></span>{text}' for kind, text in (
-            ("structure0", ""), ("structure1", "structure, field by field in turn"),
-            ("data0", "data"), ("padding0", "padding"), ("unused0", "unused"))])
+        with load(args.file, **args.options) as file:
+            head = f"{file.kind.TITLE}, version {file.attrs.get('version', 'not given')}"
+    title = escape(plain(os.path.basename(args.file)))
+    note = escape(plain(f"{head}, " + (totals if error is None else f"error: {error}")))
+    note += "<br>colours:" + "".join([f' <span class="{colour}">{text}</span>' for colour, text in (
+        ("structure0", "structure,"), ("structure1", "field by field in turn"), ("data0", "data"),
+        ("padding0", "padding"), ("unused0", "unused"))])
     if left_out:
         note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
                 f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
-    parts = make_page(PAGE_HEAD % (title, title, note), picked, error is not None)
-    nbytes = write_out(args.html, (part.encode("ascii", "xmlcharrefreplace") for part in parts))
-    note = count_of(len(picked), "field") + (f", {left_out} left out" if left_out else "")
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {note}")
+    page = PAGE % ((title, title, note) + page_parts(picked, error is not None))
+    nbytes = write_out(args.html, iter([page.encode("ascii", "xmlcharrefreplace")]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}"
+          + f", {left_out} left out" * (left_out > 0))
 
 
-def make_page(head: str, picked: "List[Tuple[int, Row]]", broken: bool) -> "Iterator[str]":
-    """Yield the page: the tensors; the bytes, 16 a line, long fields cut off; the fields."""
+def page_parts(picked: "List[Tuple[int, Row]]", broken: bool) -> "Tuple[str, str, str]":
+    """Return the tensors; the bytes, 16 a line, long fields cut off; the fields."""
     from html import escape
-    places: Any = {}  # of each tensor: where its data are
+    dump, table, before = [], [], ""
+    links: Any = {}  # of each tensor: to where its data are
     for _, row in picked:
         if row.field.kind == "data":
-            link = f'<a href="#0x{row.field.offset:x}">%s</a>'
-            places.setdefault(row.field.tensor or row.field.name[5:], link)
-    yield head
-    for name, link in places.items():
-        yield link % escape(plain(name)) + "\n"
-    yield '</section><section id="hex" aria-label="bytes"><b>offset    bytes</b>'
+            name = row.field.tensor or row.field.name[5:]
+            links.setdefault(name, f'<a href="#0x{row.field.offset:x}">%s</a>')
     for number, row in picked:
-        field, data, at = row.field, row.bytes(0, PAGE_BYTES), row.field.offset
-        for line in pieces(data, 16):
+        field, place, data = row.field, f"0x{row.field.offset:x}", row.bytes(0, PAGE_BYTES)
+        for i, line in enumerate(pieces(data, 16)):
             digits = " ".join(["%02x" % byte for byte in line])
             text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            yield '<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
-                at, number, field.kind, number % 2, digits, " " * (47 - len(digits)), text)
-            at += len(line)
+            dump.append('<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
+                field.offset + 16 * i, number, field.kind, number % 2, digits,
+                " " * (47 - len(digits)), text))
         if field.nbytes > len(data):
-            yield f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n'
-    yield '</section><section id="fields" aria-label="fields"><table><tr><th>offset</th>' \
-          '<th>field</th><th>value</th><th>meaning</th></tr>'
-    seen: Any = set()
-    for number, row in picked:
-        here = ' class="here"' if broken and row is picked[-1][1] else ""
-        field, place, value = row.field, f"0x{row.field.offset:x}", escape(row.value)
+            dump.append(f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n')
+        value = escape(row.value)
         if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
-            value = places.get(field.tensor, "%s") % value
-        name = "" if place in seen else f' id="{place}"'
-        seen.add(place)
-        cells = [f'<td style="padding-left:{field.depth}em">' + escape(row.name)]
-        cells += [value, escape(field.doc)]
-        yield f'<tr data-f="{number}" tabindex="0"{name}{here}>' \
-              f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
-        yield "</td><td>".join(cells) + "</td></tr>\n"
-    yield "</table></section>" + PAGE_SCRIPT
+            value = links.get(field.tensor, "%s") % value
+        anchor = f' id="{place}"' * (place != before)  # the first field of each offset
+        here = ' class="here"' * (broken and row is picked[-1][1])
+        table.append(f'<tr data-f="{number}" tabindex="0"{anchor}{here}>'
+                     f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
+                     f'<td style="padding-left:{field.depth}em">{escape(row.name)}</td>'
+                     f'<td>{value}</td><td>{escape(field.doc)}</td></tr>\n')
+        before = place
+    names = [link % escape(plain(name)) for name, link in links.items()]
+    return "".join(names), "".join(dump), "".join(table)
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------

@@ -1972,7 +1972,7 @@ class TensorTest(TestCase):
                 (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
-                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, ...")):
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, ")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
@@ -4770,39 +4770,39 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
     explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
 OUTPUTS = """
-    uZ+Uiw OkPusg d6nc0A hel9IQ rrvJUA MmHefQ 4JgKsQ hzfHOA 0hK54w 2o2XAg mykVRw PbrRpA 3r5f7g
-    JW2Scg 53qniw CTUapg QZU19Q rGCt+A gREcKw eFsG1A gK1MZw /9iPGw bBi6EA 8G6tvg jAZ9eA U4eY8g
-    WIXvfQ xMZFyg 5zYfMw u9FC/g w8c3sg eFjKYw Lk8hCA M1cfcg +F9+2g 8VMW2A ARjA5Q jfGrAg DavvIg
-    B9srLg /XYacw WNk19g AYiCbw uY0vWA +LCd7g yzpNDw SoJrHA SwN4hw m+OA0w /Yp20g FJHepw nG1zKw
-    kUcptA 03ULQQ RudD9w u/9ckQ yRSYfA 8Kmelw 8viAig JgGvAg qIYqmw O0VsVA Ca1Zzg sdVX8g zMDt5Q
-    hWvdUQ f9jEqA Ts5NBA GxeFwg LolXQA +NAksA 51Z/Wg KI4h2g xH9IVg PJSjKg h1fgpQ XhaLZw R3qOgg
-    uQekCA 1lOtEg TCBItQ LRpCdg yvtaDg z4hQgg 8t6kVQ qkUotg sOrQ4w MhZdcA 9BR5Vg dMmSWw NxGkbw
-    9FEF3A dcSjFA Q3PHLQ 36OwTg XcHWgA ne6odQ hG3QXQ FzPQ6g 7sjEEQ 1mfdsA YrjrUA 6LqMQg ey+N2w
-    EjOVpg EZnIdQ FAt7IQ UeU4Rg j1heIA +hvp7g /6a/2g rELuAw rB8DnA dloDug cZHTIw 6O4YSQ zNc/JQ
-    Ssw2tg sUN6wA 4+YR9w BURu4w I8VAzA RlqiJw 5Wzhcg eGNviA fda2tw Tr4wxQ 5rzwsg Lp4O3A vrSlPQ
-    cLcNEQ zMHBtw iHs78A dnr8Jw wr4ARg +dHilg /q6WEg g1VeEw fz1hjg F17GqQ Xl7spQ c1mjLg guFK5g
-    6ALI1w xhRVzQ mevffw ZUu6SQ 6dFsPA JHPzJw xnYuEQ wSXl+g TJcG8g oKHYGg mhaAow xZDJ1A WbOrQg
-    Lyx+1w EbKIzw CqIxlQ uXkRdA 8//FuA 4YprGw b9g9WQ fjdQRA m5a11g Ouozww 4PklJg Ei4q2w 3hfDCg
-    9GDqGw s33oeQ y/OewA xYrzWg oc07+g f+LhCw A29r4w 6CMVWA mgxojw aNlFfg NWLxXA sfhUEg NAwgoA
-    75aFUw v43cpA 1PokfA /gd83Q L0yWyg 94TPMw qkLcsg ysAItA EKxLvQ 9oBD7A er4gLg DkikTw QMspcw
-    cQxn2w WKvnAQ Sz+5Nw QVbRKA NDz3lw oC2/TQ Gw5LQA L6+C6Q hQznug g03XSA 8Ut+9Q z6TFng 6Eoz1Q
-    KkEA/g ssLobg XurqDg D8fntw ZP8oEw P1RZ3w SJg16w ygSFWQ 4yNgOw 1KY72A 9kADBQ wYwr8g pFnxhA
-    vaOSFQ Fj7LOQ FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ
-    6cBMIA v4p4sA 8LxLMQ UgWPow JoQU9Q A/DLqw xgTZEA j/8+Ng YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg
-    Ig+jBw 4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g UvKETA FimJ5A 1Ac5XA lzemeQ
-    xULZyQ qqM2jA knCiCg fULCTg PkascQ kqnEXw +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw
-    ZQeypA VNYrng kInNCQ tmhUSg /DmlWw HaTSCg WCp+mg SfHPFA Rlim1Q VJtUUQ aHcqUg bSJy+Q RlwTWQ
-    3UP3Tw 6f6/7A N64N7w G0QL4A HK9huQ L8UI+A RbbTXw PVuKJQ RhMM4g iQyyoQ 7zFttQ rDOOvg uTvhHA
-    jXHHkg /x26AA NwBHVQ ct1/cw gdFPsQ fHt4Ig b3Qhvw VsrDWQ 9ihbQA e8V8ZA tGN9AA FRItqQ 894jvA
-    wc1PTw OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg
-    q2jFFg MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w
-    wsHXpw wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA
-    /jhXHg dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
-    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
-    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
-    h2j48w itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
-    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
-    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
+    rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
+    O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
+    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ jdW41g k1dnfQ LYDlcw VZQl5A ISYX8w
+    N8E2Mw 6sEZyg 45hFgg kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
+    Jg1KWg 7TyySw C1pvpw VWWcPQ 6Tc5Mw RK74og EfOVGQ eiJkjw MRW4Bg cAicsg PgufQQ 5SY/PQ wvWb/A
+    4Hojfw Hsc7/Q eHFPOw gw41bw 0Li+4g fURkIQ Bm2N+g 5IjQhw Q+sddg gVmV9g 0MAucg ReMEIw PpfiHg
+    w2V9Bw JhPBZw zg1YWg 1wtDyA gjSe2g mI7EsQ GCu1fw sprUjQ Den33A WQ2neg Ve7Xug rPIz4g vfukVA
+    2VHIQw oQmo1Q rCfmKw ynYX+g 98UacQ 03FsLA zvmjtw uDf77Q gfiD+A ZEwIDw XRHGTw 0FlKUQ pVngVg
+    D9u9Bg Sd1jbw vpfP4w acN+og fMyFRQ +cCLKg E6FXcQ iFZoGA A44zrg NFh7bA ORAy7Q 44+U0A B7ioOg
+    C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
+    mHSWQw ujvivg qY+2qA 5MhIzQ UB0M9g LCD/aA Cd320A ZXqXhw Ti8OLA 0gZ75Q wHg9cA ITa7Gw 7ZcyrQ
+    DJJBHA Nj460w vYuRTw ydPvTw DKLazw um/w/w Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
+    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg bzSAeQ LoxWZA 6b+GBg I4exdg
+    vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg d1weGQ x+ArPQ
+    90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA rYRSkg 93hjaw
+    COEe5g z583hg xG4KyQ noz88g y2Dseg 4nXhwA UgG/1g kmjJRA TV4U5g nu/CQw RPhLyQ AbRrAg 3E56kg
+    9QAK/A 2fAykg IzFiaA FrN9UA qMRt0g SpaR6Q LcOYFg +CJgtA ncPTfQ s/0Fcw Z9ZmQQ 03a/mg +oAEiA
+    ifofdw mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA aXHNZw
+    DzTnng USoUGA AywcgA TjDiXQ vGf9lw 6YwJaA SIM6mA LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ cxiFLw
+    GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg 4oxqOg ruCfcg wvuChg bXQg0g qvRvHQ
+    M/6AjA Ndx7Aw 5etH/g VlSEow h0eM6w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ LuWDWg
+    z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ
+    /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g A2RovA
+    swlnvQ wajIcA mEsCgg pOlgTQ ssRJbA 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw CanLYg
+    poT+Eg 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw
+    Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw
+    CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ
+    5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A /qzetA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
+    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
+    1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
+    itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
+    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
+    V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
 
 
 @full
