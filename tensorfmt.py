@@ -2442,11 +2442,11 @@ def json_misfit(value: Any, depth: int) -> str:
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: too deep for Python
         return str(error)
     boxes: Any = [value]
-    while boxes:
-        if [key for box in boxes if isinstance(box, dict) for key in box if type(key) is not str]:
+    for box in boxes:  # it grows
+        if isinstance(box, dict) and [key for key in box if type(key) is not str]:
             return "a key is not text"
-        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
-                 if isinstance(item, (dict, list, tuple))]
+        items = box.values() if isinstance(box, dict) else box
+        boxes += [item for item in items if isinstance(item, (dict, list, tuple))]
     return ""
 # </save>
 
@@ -4152,8 +4152,8 @@ class Mag100(Format):
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
-        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"),
-        ("srp", "4s", "mark"), ("pool_count", "I", "names"))
+        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
+    COUNT = Record(("pool_count", "I", "names"))
     RECORD = Record(
         ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
         ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
@@ -4166,51 +4166,49 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
-        (_, version, timestamp, checksum, aux, metadata_len, count, mark,
-         pool_count) = cursor.record(self.HEADER)
+        _, version, timestamp, checksum, aux, metadata_len, count = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
-        self._check_mark(cursor, "SRP!", mark)
-        names, records = self._names(cursor, pool_count), []
-        self._check_mark(cursor, "MDT!")
-        self._check_mark(cursor, "DSC!")
+        names = self._names(cursor)
+        self._marks(cursor, "MDT!", "DSC!")
         if 24 * count > cursor.end - cursor.pos:
             raise cursor.error(f"{count} records cannot fit the file", "tensor_count", 28)
+        records = []
         for i in range(count):
             cursor.enter("tensors", i)
             fields = cursor.record(self.RECORD)
             if fields[0] > 63:
                 raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
-            row = "shape", f"{fields[0]}Q", "dimensions"
-            records.append(fields + (cursor.record(Record(row)) if fields[0] else (),))
+            shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
+            records.append(fields + (cursor.record(shape) if fields[0] else (),))
         cursor.leave()
-        end = cursor.pos
-        self._check_mark(cursor, "BUF!")
-        found = crc32c(cursor.source.read(20, end - 20))
+        found = crc32c(cursor.source.read(20, cursor.pos - 20))
+        self._marks(cursor, "BUF!")
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", 16, check="checksum")
-        if aux or metadata_len:
-            raise cursor.error(f"aux {aux}, metadata_len {metadata_len}; known files have 0, 0",
-                               "aux" if aux else "metadata_len", kind=Unsupported)
-        start = end = round_up(cursor.pos, self.alignment(attrs))
+        for field, value in ("aux", aux), ("metadata_len", metadata_len):
+            if value:
+                raise cursor.error(f"{field} {value}, only 0 is known", field, kind=Unsupported)
+        start = round_up(cursor.pos, self.alignment(attrs))
         tensors = admit(cursor, self._rows(cursor, attrs, names, records, start), self, start,
                         cursor.end, ("key_id", "numel", "offset"))
-        for item in tensors.values():
-            end = item.start + item.stored.nbytes
+        end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
         if end < cursor.end:
             cursor.remark("magnetron refuses a file with bytes behind the data", end)
         releases = "0.1.5 and 0.1.6" if version == 100 else "0.1.7 to 0.1.9"
         cursor.remark(f"of magnetron, only {releases} read this version", 4)
         return attrs, Map(), tensors
 
-    def _check_mark(self, cursor: Cursor, text: str, found: Any = None) -> None:
-        field = text[:3].lower()
-        found = cursor.take(4, field, "mark") if found is None else found
-        if found != text.encode():
-            raise cursor.error(f"{quote(found)} is not {text}", field)
+    def _marks(self, cursor: Cursor, *texts: str) -> None:
+        for text in texts:
+            found = cursor.take(4, text[:3].lower(), "mark")
+            if found != text.encode():
+                raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
-    def _names(self, cursor: Cursor, count: int) -> "List[str]":
-        at, names = cursor.pos, Map()  # type: int, Dict[str, None]
+    def _names(self, cursor: Cursor) -> "List[str]":
+        self._marks(cursor, "SRP!")
+        count, = cursor.record(self.COUNT)
+        at, names = cursor.pos, Map()
         if 4 * (count + 1) > cursor.end - at:
             raise cursor.error(f"{count} names cannot fit the file", "pool_count", 36)
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
@@ -4219,34 +4217,31 @@ class Mag100(Format):
                 raise cursor.error(f"{offset}; the first is 0, each other one larger than the last",
                                    f"pool_offsets[{i}]", at + 4 * i)
         for i in range(count):
-            at, field = cursor.pos, f"pool[{i}]"
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], field, "a name"))
+            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
             if name is None or name in names:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", field, at)
+                raise cursor.error("a name twice" if name else "text is not UTF-8", f"pool[{i}]")
             names[name] = None
         return list(names)
 
     def _rows(self, cursor: Cursor, attrs: Any, names: Any, records: Any, start: int) -> Chunks:
-        unused, at, known = Map(enumerate(names)), 0, {}
+        unused, at, align = Map(enumerate(names)), 0, self.alignment(attrs)
         kinds: Any = self.DTYPES[:3] + (None,) * (attrs["version"] // 200) + self.DTYPES[3:]
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
             cursor.enter("tensors", i)
-            name, at = unused.pop(key, None), round_up(at, self.alignment(attrs))
+            name, at = unused.pop(key, None), round_up(at, align)
             wrong = ("key_id" if name is None else "dtype" if number >= len(kinds) else
                      "shape" if [n for n in shape if not 1 <= n < 1 << 63] else
                      "numel" if numel != count_elements(shape) else
                      "offset" if offset != at else "")
             if wrong:
-                raise cursor.error(
-                    f"name {key} of {len(names)}, each used once, dtype {number} of {len(kinds)}, "
-                    f"{numel} elements {show(shape)} at {offset}, where {at} is next", wrong, None,
-                    name, "sizes", Unsupported if wrong == "dtype" else FormatError)
+                what = (f"name {key} of {len(names)}, each used once; dtype {number} of "
+                        f"{len(kinds)}; {numel} elements {show(shape)} at {offset}, {at} is next")
+                raise cursor.error(what, wrong, None, name, "sizes",
+                                   Unsupported if wrong == "dtype" else FormatError)
             dtype = kinds[number]
-            nbytes = numel * ITEMSIZE.get(dtype, 1)
-            why = None if dtype else "float8_e4m3fn is not known here"
-            stored = known.get((why, nbytes)) or keep(
-                known, (why, nbytes), Storage(cursor.source, nbytes, why=why))
-            at += nbytes
+            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1),
+                             why=None if dtype else "float8_e4m3fn is not known here")
+            at += stored.nbytes
             yield (name, dtype, shape, stored, start + offset,
                    () if dtype else ("dtype_id", number), Tensor)
 
@@ -4266,25 +4261,21 @@ class Mag300(Format):
                  tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
     blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
 
-    The number of a dtype counts, not its name. Tensors of float8_e4m3fn and of unknown numbers are
-    listed, and written as they are.
+    dtype_id counts, not the name. float8_e4m3fn and unknown numbers are listed, and kept.
     """
 
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
-    KINDS = [(name, name.replace("boolean", "bool")) for name in (  # names, dtypes by number
-        "float32 float16 bfloat16 float8_e4m3fn boolean uint8 int8 uint16 int16 uint32 int32 "
-        "uint64 int64").split()]
-    DTYPES = tuple([dtype for _, dtype in KINDS if dtype in ITEMSIZE])
-    CODES = dict([(dtype, (name, i)) for i, (name, dtype) in enumerate(KINDS)])
+    NAMES = ("float32 float16 bfloat16 float8_e4m3fn boolean uint8 int8 uint16 int16 uint32 int32 "
+             "uint64 int64").split()  # by number
+    KINDS = [name.replace("boolean", "bool") for name in NAMES]
+    DTYPES = tuple([dtype for dtype in KINDS if dtype in ITEMSIZE])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK = 16
-    ALIGN = 4096
-    PAD_END = "structure"
+    MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -4305,82 +4296,74 @@ class Mag300(Format):
 
     def read(self, cursor: Cursor) -> Any:
         aux, meta, span, start, size = cursor.record(self.HEADER)[2:]
-        end, most = cursor.end, self.MAX_INDEX_BYTES
-        for field, value, low, high, kind in (
-                ("aux", aux, 0, 1, Unsupported), ("meta_offset", meta, 44, end, FormatError),
-                ("meta_span", span, 0, end - meta, FormatError),
-                ("blob_offset", start, meta + span, end, FormatError),
-                ("blob_offset", start & 4095, 0, 0, FormatError),  # modulo 4096
-                ("blob_span", size, 0, end - start, FormatError),
-                ("meta_span", span, 0, most, Unsupported)):  # MAX_INDEX_BYTES
+        end, stop = cursor.end, meta + span
+        for field, value, low, high, *kind in (
+                ("aux", aux, 0, 1, Unsupported), ("meta_offset", meta, 44, end),
+                ("meta_span", span, 0, end - meta), ("blob_offset", start, stop, end),
+                ("blob_offset modulo 4096", start & 4095, 0, 0),
+                ("blob_span", size, 0, end - start),
+                ("meta_span", span, 0, self.MAX_INDEX_BYTES, Unsupported)):
             if not low <= value <= high:
-                raise cursor.error(f"{value}, expected {low} to {high}", field, kind=kind)
+                raise cursor.error(f"{field} is {value}, expected {low} to {high}",
+                                   field.split()[0], kind=(kind + [FormatError])[0])
         cursor.seek(meta)
         data = cursor.next_bytes(span, "meta")
         if 0 in data:
             raise cursor.error("a NUL byte in the JSON", "meta", meta + data.find(0))
-        root = json_quick(data) if FAST and cursor.trace is None else None
-        if root is None:
-            root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
+        root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
         wrong = self.ROOT.check(root)
         if wrong is not None:
-            at = None if wrong[0] else meta + len(data) - len(data.lstrip())
-            raise cursor.error(wrong[1], wrong[0] or "meta", at)
+            raise cursor.error(wrong[1], wrong[0] or "meta")
         if root["manifest_ver"] != 1:
-            what = f"manifest_ver {root['manifest_ver']} is not known, only 1"
-            raise cursor.error(what, "manifest_ver", kind=Unsupported)
-        rows = self._rows(cursor, root["tensor_map"], start, size, ">" if aux else "<")
-        tensors = admit(cursor, rows, self, start, start + size, ("", "nbytes", "offset"))
-        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS]
-                    + [("byte_order", "big")] * aux)
-        return attrs, root["usr_metadata"], tensors
-
-    def _rows(self, cursor: Cursor, entries: Any, start: int, size: int, order: str) -> Chunks:
-        rows, at = [], 0
-        for name, entry in entries.items():
-            cursor.enter("tensor_map", name)
-            wrong = self.ENTRY.check(entry) if is_text(name) else (
-                None, "the name is not Unicode text (a lone surrogate)")
-            if wrong is None:
-                shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
-                usual, dtype = self.KINDS[number] if number < len(self.KINDS) else ("", "")
-                itemsize, attrs = ITEMSIZE.get(dtype, 1), ()  # type: int, Any
-                if usual and count_elements(shape) * itemsize != nbytes:
-                    wrong = "nbytes", f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
-            if wrong is not None:
-                cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
-                continue
-            why = None if dtype in ITEMSIZE else f"dtype_id {number} ({show(text)}) is not known"
-            if why or text != usual:
-                attrs = ("dtype", text, "dtype_id", number)[:4 if why else 2]
-            stored = Storage(cursor.source, nbytes, None, order if itemsize > 1 or not usual else
-                             "<", "raw", why)
-            rows.append((name, None if why else dtype, tuple(shape), stored, start + offset, attrs,
-                         Tensor))
-        for row in [] if cursor.faults else sorted(rows, key=lambda row: row[4]):
-            offset, nbytes = row[4] - start, row[3].nbytes
-            if (not at <= offset <= size - nbytes or offset - at >= 4096
+            raise cursor.error("only 1 is known", "manifest_ver", kind=Unsupported)
+        rows = self._rows(cursor, root["tensor_map"], start, ">" if aux else "<")
+        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "", ""))
+        at, whole = 0, not cursor.faults  # else there are gaps between those that are left
+        for item in sorted(tensors.values(), key=lambda item: item.start):
+            offset, nbytes = item.start - start, item.stored.nbytes
+            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
                     or nbytes and offset & 4095):
-                cursor.enter("tensor_map", row[0])
+                cursor.enter("tensor_map", item.name)
                 cursor.fault(f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 "
-                             f"from {at}, and up to {size}", "offset", row[0], "bounds")
-                rows.remove(row)
+                             f"from {at}, and up to {size}", "offset", item.name, "bounds")
+                del tensors[item.name]
             at = max(at, offset + nbytes)
         cursor.leave()
         if size - at >= 4096 and not cursor.faults:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span", 36)
-        for row in rows:
-            cursor.enter("tensor_map", row[0])
-            yield row
+        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS]
+                    + [("byte_order", "big")] * aux)
+        return attrs, root["usr_metadata"], tensors
+
+    def _rows(self, cursor: Cursor, entries: Any, start: int, order: str) -> Chunks:
+        for name, entry in entries.items():
+            cursor.enter("tensor_map", name)
+            wrong = self.ENTRY.check(entry) if is_text(name) else (None, "a lone surrogate")
+            if wrong is not None:
+                cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
+                continue
+            shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
+            known = number < len(self.KINDS)
+            dtype = self.KINDS[number] if known else ""
+            itemsize = ITEMSIZE.get(dtype, 1)
+            if known and count_elements(shape) * itemsize != nbytes:
+                what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
+                cursor.fault(what, "nbytes", name, "sizes")
+                continue
+            why = None if dtype in ITEMSIZE else f"dtype_id {number} ({show(text)}) is not known"
+            attrs = ("dtype", text, "dtype_id", number) if why else (
+                ("dtype", text) if text != self.NAMES[number] else ())
+            stored = Storage(cursor.source, nbytes, None,
+                             order if itemsize > 1 or not known else "<", "raw", why)
+            yield name, None if why else dtype, tuple(shape), stored, start + offset, attrs, Tensor
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
         for what, found in (
                 ("refuses big-endian data", "byte_order" in attrs),
-                ("refuses over 16 dimensions", [1 for item in tensors if item.ndim > 16]),
-                ("refuses unknown dtypes", [
-                    1 for item in tensors if item.attrs.get("dtype_id", 3) != 3]),
-                ("writes no file without data", not sum([t.stored.nbytes for t in tensors]))):
+                ("refuses over 16 dimensions", [t for t in tensors if t.ndim > 16]),
+                ("refuses unknown dtypes", [t for t in tensors if t.attrs.get("dtype_id", 3) != 3]),
+                ("writes no file without data", not [t for t in tensors if t.stored.nbytes])):
             if found:
                 yield "magnetron 0.2.2 " + what
 
@@ -4393,26 +4376,27 @@ class Mag300(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
-        entries, starts, end = Map(), [], 0
+        entries, end = Map(), 0
         for name, item in items:
-            start, own = round_up(end, 4096) if item.nbytes else end, self.own_attrs(item)
-            code = self.CODES[item.dtype] if item.dtype else (own["dtype"], own["dtype_id"])
-            values = (list(item.shape),) + code + (start, item.nbytes)
-            entries[name] = Map(zip(self.ENTRY.needed, values))
-            starts.append(start)
+            own = self.own_attrs(item)
+            number = self.KINDS.index(item.dtype) if item.dtype else own["dtype_id"]
+            text = self.NAMES[number] if item.dtype else own["dtype"]
+            start = round_up(end, 4096) if item.nbytes else end
             end = start + item.nbytes
+            entries[name] = Map(zip(
+                self.ENTRY.needed, (list(item.shape), text, number, start, item.nbytes)))
         if not end:
             raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
-        root = Map([("manifest_ver", 1)] + [
-            (key, self.choose(key, text, options, attrs)) for key, text in self.FACTS.items()] + [
-            ("usr_metadata", Map(metadata.items())), ("tensor_map", entries)])
+        facts = [self.choose(key, text, options, attrs) for key, text in self.FACTS.items()]
+        root = Map(zip(self.ROOT.needed, [1] + facts + [Map(metadata.items()), entries]))
         wrong = self.ROOT.check(root)
         if wrong is not None:
             raise ValueError(wrong[1])
         data = encode_text(json_text(root))
-        blob = round_up(44 + len(data), 4096)
-        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), blob, end)
-        return self.lay_out(head + data, items, [blob + start for start in starts], blob + end)
+        base = round_up(44 + len(data), 4096)
+        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), base, end) + data
+        starts = [base + entry["offset"] for entry in entries.values()]
+        return self.lay_out(head, items, starts, base + end)
 
 
 if not BOARD:  # the regular expressions there are too small for [5f]
