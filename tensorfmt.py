@@ -7145,8 +7145,10 @@ FORMATS: "Tuple[Format, ...]" = (
     BurnRecord(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
-BY_NAME: "Dict[Any, Format]" = dict([(name, kind) for kind in FORMATS for end in kind.SUFFIXES
-                                     for name in (kind.NAME, end, end[1:])])
+BY_NAME: "Dict[Any, Format]" = dict(
+    [(kind.NAME, kind) for kind in LATER] + [
+        (name, kind) for kind in FORMATS for end in kind.SUFFIXES
+        for name in (kind.NAME, end, end[1:])])
 # <tools>
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -7164,63 +7166,50 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 
 
 def find_format(name: str) -> "Format":
-    """Return the entry of FORMATS with this name, or this suffix."""
-    if name in BY_NAME:
-        return BY_NAME[name]
-    # <later>
-    for kind in LATER:
-        if kind.NAME == name:
-            return kind
-    # </later>
-    raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    """Return the format with this name, or this suffix."""
+    if name not in BY_NAME:
+        raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    return BY_NAME[name]
 # <later>
-
-
-def later_kind(name: Any, head: bytes) -> Any:
-    """Return the later generation of a format (None: of any) of a file that begins so, or None."""
-    found = [kind for kind in LATER if name in (None, kind.FAMILY, kind.NAME) and kind.detect(head)]
-    return found[0] if found else None
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
+    if len(kinds) == 1:
+        return kind
     written, given = [one for one in kinds if one.VERSION], options.get("version")
-    if given is not None and len(kinds) > 1:
-        chosen = [one for one in written if one.VERSION == str(given)]
-        if not chosen:
-            texts = ", ".join([one.VERSION for one in written])
-            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
-        return chosen[0]
+    if given is not None:
+        for one in written:
+            if one.VERSION == str(given):
+                return one
+        texts = ", ".join([one.VERSION for one in written])
+        raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
     for origin in origins:
         if origin in kinds:
-            return origin if origin in written or len(kinds) == 1 else written[-1]
+            return origin if origin.VERSION else written[-1]
     return kind
 
 
 def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
     """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
-    if isinstance(tensors, File):
-        yield tensors.kind
-    for item in values:
-        if item.format is not None:
-            yield find_format(item.format)
-    for kind in LATER:
-        if attrs and kind.VERSION == attrs.get("version"):
-            yield kind
+    yield from [tensors.kind] if isinstance(tensors, File) else (
+        find_format(item.format) for item in values if item.format is not None)
+    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
 # </later>
 
 
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head = source.read(0, min(64, source.nbytes))
+    wanted = None if name is None else find_format(name)
     # <later>
-    later: Any = later_kind(name, head)
-    if later is not None:
-        return later
+    for kind in LATER:
+        if kind.detect(head) and (wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)):
+            return kind
     # </later>
-    if name is not None:
-        return find_format(name)
+    if wanted is not None:
+        return wanted
     for marked in (True, False):  # those whose files need not begin with a mark come last
         for kind in reversed(FORMATS):  # 00 01 00 of a header's size is a version elsewhere
             if kind.MARKED == marked and kind.detect(head):
@@ -7370,16 +7359,13 @@ def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()
-    for name, item in items:
-        if item.format is None:
-            continue
-        kind, source = find_format(item.format), item.stored.source
-        for label, offset, nbytes, text in kind.checksums(item):
-            key = id(source), offset, nbytes, text
-            if key not in seen:
-                status, why = kind.check_range(source, offset, nbytes, text)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+    for name, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[item.format], item.stored.source
+        for label, *row in kind.checksums(item):
+            key = (id(source),) + tuple(row)
+            status, why = ("", "") if key in seen else kind.check_range(source, *row)
+            if status == "FAIL":
+                raise FormatError(label + why, row[0], "data", name, source.path, "checksums")
             seen.add(key)
 
 
@@ -7475,7 +7461,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD and hasattr(os, "replace"):
+    if not BOARD:
         if not os.path.exists(path) or os.path.isfile(path):
             return _write_beside(path, chunks)
         with open(path, "wb") as stream:  # a device, a pipe (or a folder: an OSError)
@@ -8099,8 +8085,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
     check_copies(kind, chosen, file.nbytes)
-    items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
-    items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
+    items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
     attrs = file.attrs if kind is origin else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -8150,40 +8135,35 @@ def _select(items: Items, only: Any) -> Items:
     return [(name, item) for name, item in items if name in chosen]
 
 
-def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Summary) -> Tensor:
-    """Return a sparse tensor as a dense one where the target has no sparse ones."""
-    if not is_sparse(item) or "sparse" in kind.USES:
-        return item
-    if not dense:
-        text = f"{kind.TITLE} has no sparse tensors: {quote(name)}"
-        raise ValueError(text + "; dense=True (--dense) writes the zeros")
-    summary.cast.append((name, "sparse", "dense", True))
-    return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
-
-
-def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary) -> Any:
-    """Return the tensor with the dtype that `cast` asks for, and note it."""
+def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
+    """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
+    made_dense = is_sparse(item) and "sparse" not in kind.USES
+    if made_dense:
+        if not dense:
+            raise ValueError(f"{kind.TITLE} has no sparse tensors: {quote(name)}; "
+                             "dense=True (--dense) writes the zeros")
+        summary.cast.append((name, "sparse", "dense", True))
+        item = Cast(item, item.dtype or "")  # made dense when it is written, one at a time
     old = item.dtype or ""
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
     else:
         new = cast.get(old)
-    if old == "qfloat" and new is not None:
-        summary.cast.append((name, old, new, False))
-        return item.dequantize().cast(new)
     if new is None or new == old:
-        if not isinstance(item, Cast):  # made dense: it is in .cast
-            summary.copied.append(name)
+        summary.copied += [name] * (not made_dense)
         return item
-    try:
-        made = item.with_values(new) if is_sparse(item) else item.cast(new)
-        values = item.components["values"] if is_sparse(item) else item
-        exact = cast_is_exact(old, new) or _round_trips(values, old, new)
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
+    if old == "qfloat":
+        made, exact = item.dequantize().cast(new), False
+    else:
+        try:
+            made = item.with_values(new) if is_sparse(item) else item.cast(new)
+            values = item.components["values"] if is_sparse(item) else item
+            exact = cast_is_exact(old, new) or _round_trips(values, old, new)
+        except ValueError as error:
+            if isinstance(error, FormatError):
+                raise
+            raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
     summary.cast.append((name, old, new, exact))
     return made
 
