@@ -2442,11 +2442,11 @@ def json_misfit(value: Any, depth: int) -> str:
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: too deep for Python
         return str(error)
     boxes: Any = [value]
-    for box in boxes:  # it grows
-        if isinstance(box, dict) and [key for key in box if type(key) is not str]:
+    while boxes:
+        if [key for box in boxes if isinstance(box, dict) for key in box if type(key) is not str]:
             return "a key is not text"
-        items = box.values() if isinstance(box, dict) else box
-        boxes += [item for item in items if isinstance(item, (dict, list, tuple))]
+        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
+                 if isinstance(item, (dict, list, tuple))]
     return ""
 # </save>
 
@@ -4214,8 +4214,8 @@ class Mag100(Format):
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
-                raise cursor.error(f"{offset}; the first is 0, each other one larger than the last",
-                                   f"pool_offsets[{i}]", at + 4 * i)
+                what = f"{offset}; the first is 0, each other one larger than the last"
+                raise cursor.error(what, f"pool_offsets[{i}]", at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
             if name is None or name in names:
@@ -7203,17 +7203,14 @@ def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head = source.read(0, min(64, source.nbytes))
     wanted = None if name is None else find_format(name)
-    # <later>
-    for kind in LATER:
-        if kind.detect(head) and (wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)):
-            return kind
-    # </later>
+    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
+    for marked in (True, False):  # those whose files need not begin with a mark come last
+        for kind in kinds:
+            asked = wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)
+            if asked and kind.MARKED == marked and kind.detect(head):
+                return kind
     if wanted is not None:
         return wanted
-    for marked in (True, False):  # those whose files need not begin with a mark come last
-        for kind in reversed(FORMATS):  # 00 01 00 of a header's size is a version elsewhere
-            if kind.MARKED == marked and kind.detect(head):
-                return kind
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
     # <tools>
@@ -7418,10 +7415,8 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
-    kinds = [kind for kind in FORMATS if kind.WRITES]
-    names = ", ".join([kind.NAME for kind in kinds])
-    ends = ", ".join([kind.SUFFIXES[0] for kind in kinds])
-    raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
+    names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
+    raise ValueError("which format? give format= or --format, or a suffix: " + names)
 
 
 def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
@@ -7786,13 +7781,12 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]",
-                  more: str) -> None:
+    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]") -> None:
         """Add five notes on (tensor, what % in the text stands for), and the number of others."""
         for item, detail in notes[:5]:
             self.add("note", check, text % detail, item.name, item.start)
         if len(notes) > 5:
-            self.add("note", check, more % (len(notes) - 5))
+            self.add("note", check, f"{len(notes) - 5} more")
 
     def __repr__(self) -> str:
         lines = []
@@ -7918,7 +7912,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     ranges = [(item.start, item.start + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
     odd: Any = [(tensors[i], align) for start, _, i in ranges if start % align]
-    report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
+    report.add_notes("alignment", "its data are not at a multiple of %d", odd)
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
     shared, owner = [], (0, 0, -1)
@@ -7927,7 +7921,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
             shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
         if end > owner[1]:
             owner = start, end, i
-    report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
+    report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
 
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
@@ -8154,16 +8148,16 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         summary.copied += [name] * (not made_dense)
         return item
     if old == "qfloat":
-        made, exact = item.dequantize().cast(new), False
-    else:
-        try:
-            made = item.with_values(new) if is_sparse(item) else item.cast(new)
-            values = item.components["values"] if is_sparse(item) else item
-            exact = cast_is_exact(old, new) or _round_trips(values, old, new)
-        except ValueError as error:
-            if isinstance(error, FormatError):
-                raise
-            raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
+        summary.cast.append((name, old, new, False))
+        return item.dequantize().cast(new)
+    values = item.components["values"] if is_sparse(item) else item
+    try:
+        made = item.with_values(new) if is_sparse(item) else item.cast(new)
+        exact = cast_is_exact(old, new) or _round_trips(values, old, new)
+    except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
+        raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
     summary.cast.append((name, old, new, exact))
     return made
 

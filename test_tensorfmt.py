@@ -4768,35 +4768,35 @@ OUTPUTS = """
     uZ+Uiw OkPusg d6nc0A hel9IQ rrvJUA MmHefQ 4JgKsQ hzfHOA 0hK54w 2o2XAg mykVRw PbrRpA 3r5f7g
     JW2Scg 53qniw CTUapg QZU19Q rGCt+A gREcKw eFsG1A gK1MZw /9iPGw bBi6EA 8G6tvg jAZ9eA U4eY8g
     WIXvfQ xMZFyg 5zYfMw u9FC/g w8c3sg eFjKYw Lk8hCA M1cfcg MmHmAg KKsTSg XcM4vA jfGrAg DavvIg
-    B9srLg /XYacw WNk19g AYiCbw uY0vWA +LCd7g yzpNDw SoJrHA SwN4hw m+OA0w /Yp20g FJHepw nG1zKw
+    B9srLg UXzuvQ +gPEUA AYiCbw uY0vWA +LCd7g yzpNDw SoJrHA SwN4hw m+OA0w /Yp20g FJHepw nG1zKw
     kUcptA 03ULQQ RudD9w u/9ckQ yRSYfA 8Kmelw 8viAig JgGvAg qIYqmw O0VsVA Ca1Zzg sdVX8g zMDt5Q
     hWvdUQ f9jEqA Ts5NBA GxeFwg LolXQA +NAksA 51Z/Wg KI4h2g xH9IVg PJSjKg h1fgpQ XhaLZw R3qOgg
     uQekCA 1lOtEg TCBItQ LRpCdg yvtaDg z4hQgg 8t6kVQ qkUotg sOrQ4w MhZdcA 9BR5Vg dMmSWw NxGkbw
     9FEF3A dcSjFA Q3PHLQ 36OwTg XcHWgA ne6odQ hG3QXQ FzPQ6g 7sjEEQ 1mfdsA YrjrUA 6LqMQg ey+N2w
     EjOVpg EZnIdQ FAt7IQ UeU4Rg j1heIA +hvp7g /6a/2g rELuAw rB8DnA dloDug cZHTIw 6O4YSQ zNc/JQ
     Ssw2tg sUN6wA 4+YR9w BURu4w I8VAzA RlqiJw 5Wzhcg eGNviA fda2tw Tr4wxQ 5rzwsg Lp4O3A vrSlPQ
-    cLcNEQ zMHBtw iHs78A dnr8Jw wr4ARg +dHilg /q6WEg g1VeEw fz1hjg F17GqQ Xl7spQ c1mjLg guFK5g
-    6ALI1w xhRVzQ mevffw ZUu6SQ 6dFsPA JHPzJw xnYuEQ wSXl+g TJcG8g oKHYGg mhaAow xZDJ1A WbOrQg
+    t+kxMg zveHfw IduL5A 347n9g nK4xiQ tW75zA Oy12Xg LsEVtA +H+wqA F17GqQ iZ2lGA VW5Z3g guFK5g
+    q4skQQ mQouQw AuDOfA ubMqFQ 0TNvog 01A4wQ xnYuEQ wSXl+g TJcG8g oKHYGg mhaAow xZDJ1A WbOrQg
     Lyx+1w EbKIzw CqIxlQ uXkRdA 8//FuA 4YprGw b9g9WQ fjdQRA m5a11g Ouozww 4PklJg Ei4q2w 3hfDCg
     9GDqGw s33oeQ y/OewA xYrzWg oc07+g f+LhCw A29r4w 6CMVWA mgxojw aNlFfg NWLxXA sfhUEg NAwgoA
     75aFUw v43cpA 1PokfA /gd83Q L0yWyg 94TPMw qkLcsg ysAItA EKxLvQ 9oBD7A er4gLg DkikTw QMspcw
     cQxn2w WKvnAQ Sz+5Nw uRzUiw EiF5rA yC+rzg F9xIZA ohWfbw QG3EXA SigR4g bk+U8A zE5VCA aesETw
-    S1E8zA g7p6iQ P7CJwA dUR44A Jyxdew SJg16w ExfumA wmjAbg 1KY72A 9kADBQ wYwr8g pFnxhA vaOSFQ
-    Fj7LOQ FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ 6cBMIA
-    v4p4sA 8LxLMQ UgWPow JoQU9Q A/DLqw xgTZEA j/8+Ng YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg Ig+jBw
-    4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g UvKETA FimJ5A 1Ac5XA lzemeQ xULZyQ
-    qqM2jA knCiCg fULCTg PkascQ kqnEXw +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw ZQeypA
+    S1E8zA g7p6iQ P7CJwA dUR44A Jyxdew SJg16w ExfumA wmjAbg 1KY72A 9kADBQ wYwr8g HW8klQ ict7NQ
+    dvIDVg FFUm3g n6E7jA 8RT08g YrqEgg ANeQ8A 07x1LA 0ragFQ P3zx7Q 5rfBBA 0J/9HA BNsYTQ 6cBMIA
+    v4p4sA 8LxLMQ fYW1+A iewP8Q xlXH/g /sbExg 5mQLZA YGvrUw Ro6LtQ 3Cu6KA oTnVcg xSDuWg Ig+jBw
+    4XI1rg PdV+0w 6hh6tw NdAuIA beB0Tw Bef+oQ 000LIA iKVU2g T1cH4Q FimJ5A 1Ac5XA lzemeQ xULZyQ
+    qqM2jA knCiCg fULCTg 0d779g Sm+y+Q +3mAjw ziKHCw glTSHQ uPP5zA HjFWCA mqBOZA XxdEVw ZQeypA
     VNYrng kInNCQ tmhUSg /DmlWw HaTSCg WCp+mg SfHPFA Rlim1Q VJtUUQ aHcqUg bSJy+Q RlwTWQ 3UP3Tw
     6f6/7A N64N7w G0QL4A HK9huQ L8UI+A RbbTXw PVuKJQ RhMM4g iQyyoQ 7zFttQ rDOOvg uTvhHA jXHHkg
     /x26AA NwBHVQ ct1/cw gdFPsQ Rz0UlQ b3Qhvw VsrDWQ 9ihbQA e8V8ZA tGN9AA FRItqQ 894jvA wc1PTw
-    OIPdFw eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg q2jFFg
+    u0YIwQ eiPoZA rty/3w FX0ZMw HSbdvg +t33Og rE7uMQ oDwBbQ u2AP+Q a1EHhQ EIhb4g jIwuNg q2jFFg
     MMxz8g XPn5Lw 0m5LiA wFa3rg aVyxew pQ0iiQ TFpXzw LrqcMQ hfO1Qw qtRlDw CJn62w fQNQ7w wsHXpw
     wVHQEA 9LteEw mGL6PA 8yZmIQ oPmVJA I0/smg DWSEkA zpGOWA Fm7OBA AmJ2Aw Nb4AoA jVw6YA /jhXHg
     dgYwuA M5iy5A /bZQLw mK9xEg jknAiA wFZm4A /qzetA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
     IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
     1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
     itW1HA 1Z/jPQ MygfmQ GF8ohA zt1DXg 8uWSmw Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
-    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
+    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw /uGFpw 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
     V27SKw L6F3GA jhUyrQ ggzBZA lRxlXg HbrENA abQl7w 15+5/A"""
 
 
