@@ -7456,7 +7456,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD:
+    if not BOARD and hasattr(os, "replace"):
         if not os.path.exists(path) or os.path.isfile(path):
             return _write_beside(path, chunks)
         with open(path, "wb") as stream:  # a device, a pipe (or a folder: an OSError)
