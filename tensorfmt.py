@@ -2655,11 +2655,11 @@ class Tensor:
         of = "" if self.format is None else " of " + self.format
         text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
         # <tools>
-        try:
-            if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+        if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
+            try:
                 text += ":\n" + self.preview()
-        except (ValueError, OSError):  # damaged, closed, no values
-            pass
+            except (ValueError, OSError):  # damaged, closed, no values
+                pass
         # </tools>
         return text + ">"
 
@@ -4177,8 +4177,8 @@ class Mag100(Format):
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
-        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"),
-        ("srp", "4s", "mark"), ("pool_count", "I", "names"))
+        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
+    COUNT = Record(("pool_count", "I", "names"))
     RECORD = Record(
         ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
         ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
@@ -4191,87 +4191,82 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
-        (_, version, timestamp, checksum, aux, metadata_len, count, mark,
-         pool_count) = cursor.record(self.HEADER)
+        _, version, timestamp, checksum, aux, metadata_len, count = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
-        self._check_mark(cursor, "SRP!", mark)
-        names, records = self._names(cursor, pool_count), []
-        self._check_mark(cursor, "MDT!")
-        self._check_mark(cursor, "DSC!")
+        names = self._names(cursor)
+        self._marks(cursor, "MDT!", "DSC!")
         if 24 * count > cursor.end - cursor.pos:
             raise cursor.error(f"{count} records cannot fit the file", "tensor_count", 28)
+        records = []
         for i in range(count):
             cursor.enter("tensors", i)
             fields = cursor.record(self.RECORD)
             if fields[0] > 63:
                 raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
-            row = "shape", f"{fields[0]}Q", "dimensions"
-            records.append(fields + (cursor.record(Record(row)) if fields[0] else (),))
+            shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
+            records.append(fields + (cursor.record(shape) if fields[0] else (),))
         cursor.leave()
-        end = cursor.pos
-        self._check_mark(cursor, "BUF!")
-        found = crc32c(cursor.source.read(20, end - 20))
+        found = crc32c(cursor.source.read(20, cursor.pos - 20))
+        self._marks(cursor, "BUF!")
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", 16, check="checksum")
-        if aux or metadata_len:
-            raise cursor.error(f"aux {aux}, metadata_len {metadata_len}; known files have 0, 0",
-                               "aux" if aux else "metadata_len", kind=Unsupported)
-        start = end = round_up(cursor.pos, self.alignment(attrs))
+        for field, value in ("aux", aux), ("metadata_len", metadata_len):
+            if value:
+                raise cursor.error(f"{field} {value}, only 0 is known", field, kind=Unsupported)
+        start = round_up(cursor.pos, self.alignment(attrs))
         tensors = admit(cursor, self._rows(cursor, attrs, names, records, start), self, start,
                         cursor.end, ("key_id", "numel", "offset"))
-        for item in tensors.values():
-            end = item.start + item.stored.nbytes
+        end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
         if end < cursor.end:
             cursor.remark("magnetron refuses a file with bytes behind the data", end)
         releases = "0.1.5 and 0.1.6" if version == 100 else "0.1.7 to 0.1.9"
         cursor.remark(f"of magnetron, only {releases} read this version", 4)
         return attrs, Map(), tensors
 
-    def _check_mark(self, cursor: Cursor, text: str, found: Any = None) -> None:
-        field = text[:3].lower()
-        found = cursor.take(4, field, "mark") if found is None else found
-        if found != text.encode():
-            raise cursor.error(f"{quote(found)} is not {text}", field)
+    def _marks(self, cursor: Cursor, *texts: str) -> None:
+        for text in texts:
+            found = cursor.take(4, text[:3].lower(), "mark")
+            if found != text.encode():
+                raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
-    def _names(self, cursor: Cursor, count: int) -> "List[str]":
-        at, names = cursor.pos, Map()  # type: int, Dict[str, None]
+    def _names(self, cursor: Cursor) -> "List[str]":
+        self._marks(cursor, "SRP!")
+        count, = cursor.record(self.COUNT)
+        at, names = cursor.pos, Map()
         if 4 * (count + 1) > cursor.end - at:
             raise cursor.error(f"{count} names cannot fit the file", "pool_count", 36)
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
-                raise cursor.error(f"{offset}; the first is 0, each other one larger than the last",
-                                   f"pool_offsets[{i}]", at + 4 * i)
+                what = f"{offset}; the first is 0, each other one larger than the last"
+                raise cursor.error(what, f"pool_offsets[{i}]", at + 4 * i)
         for i in range(count):
-            at, field = cursor.pos, f"pool[{i}]"
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], field, "a name"))
+            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
             if name is None or name in names:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", field, at)
+                raise cursor.error("a name twice" if name else "text is not UTF-8", f"pool[{i}]")
             names[name] = None
         return list(names)
 
     def _rows(self, cursor: Cursor, attrs: Any, names: Any, records: Any, start: int) -> Chunks:
-        unused, at, known = Map(enumerate(names)), 0, {}
+        unused, at, align = Map(enumerate(names)), 0, self.alignment(attrs)
         kinds: Any = self.DTYPES[:3] + (None,) * (attrs["version"] // 200) + self.DTYPES[3:]
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
             cursor.enter("tensors", i)
-            name, at = unused.pop(key, None), round_up(at, self.alignment(attrs))
+            name, at = unused.pop(key, None), round_up(at, align)
             wrong = ("key_id" if name is None else "dtype" if number >= len(kinds) else
                      "shape" if [n for n in shape if not 1 <= n < 1 << 63] else
                      "numel" if numel != count_elements(shape) else
                      "offset" if offset != at else "")
             if wrong:
-                raise cursor.error(
-                    f"name {key} of {len(names)}, each used once, dtype {number} of {len(kinds)}, "
-                    f"{numel} elements {show(shape)} at {offset}, where {at} is next", wrong, None,
-                    name, "sizes", Unsupported if wrong == "dtype" else FormatError)
+                what = (f"name {key} of {len(names)}, each used once; dtype {number} of "
+                        f"{len(kinds)}; {numel} elements {show(shape)} at {offset}, {at} is next")
+                raise cursor.error(what, wrong, None, name, "sizes",
+                                   Unsupported if wrong == "dtype" else FormatError)
             dtype = kinds[number]
-            nbytes = numel * ITEMSIZE.get(dtype, 1)
-            why = None if dtype else "float8_e4m3fn is not known here"
-            stored = known.get((why, nbytes)) or keep(
-                known, (why, nbytes), Storage(cursor.source, nbytes, why=why))
-            at += nbytes
+            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1),
+                             why=None if dtype else "float8_e4m3fn is not known here")
+            at += stored.nbytes
             yield (name, dtype, shape, stored, start + offset,
                    () if dtype else ("dtype_id", number), Tensor)
 
@@ -4291,25 +4286,21 @@ class Mag300(Format):
                  tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
     blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
 
-    The number of a dtype counts, not its name. Tensors of float8_e4m3fn and of unknown numbers are
-    listed, and written as they are.
+    dtype_id counts, not the name. float8_e4m3fn and unknown numbers are listed, and kept.
     """
 
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
-    KINDS = [(name, name.replace("boolean", "bool")) for name in (  # names, dtypes by number
-        "float32 float16 bfloat16 float8_e4m3fn boolean uint8 int8 uint16 int16 uint32 int32 "
-        "uint64 int64").split()]
-    DTYPES = tuple([dtype for _, dtype in KINDS if dtype in ITEMSIZE])
-    CODES = dict([(dtype, (name, i)) for i, (name, dtype) in enumerate(KINDS)])
+    NAMES = ("float32 float16 bfloat16 float8_e4m3fn boolean uint8 int8 uint16 int16 uint32 int32 "
+             "uint64 int64").split()  # by number
+    KINDS = [name.replace("boolean", "bool") for name in NAMES]
+    DTYPES = tuple([dtype for dtype in KINDS if dtype in ITEMSIZE])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK = 16
-    ALIGN = 4096
-    PAD_END = "structure"
+    MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -4330,16 +4321,16 @@ class Mag300(Format):
 
     def read(self, cursor: Cursor) -> Any:
         aux, meta, span, start, size = cursor.record(self.HEADER)[2:]
-        end, most = cursor.end, self.MAX_INDEX_BYTES
-        for field, value, low, high, kind in (
-                ("aux", aux, 0, 1, Unsupported), ("meta_offset", meta, 44, end, FormatError),
-                ("meta_span", span, 0, end - meta, FormatError),
-                ("blob_offset", start, meta + span, end, FormatError),
-                ("blob_offset", start & 4095, 0, 0, FormatError),  # modulo 4096
-                ("blob_span", size, 0, end - start, FormatError),
-                ("meta_span", span, 0, most, Unsupported)):  # MAX_INDEX_BYTES
+        end, stop = cursor.end, meta + span
+        for field, value, low, high, *kind in (
+                ("aux", aux, 0, 1, Unsupported), ("meta_offset", meta, 44, end),
+                ("meta_span", span, 0, end - meta), ("blob_offset", start, stop, end),
+                ("blob_offset modulo 4096", start & 4095, 0, 0),
+                ("blob_span", size, 0, end - start),
+                ("meta_span", span, 0, self.MAX_INDEX_BYTES, Unsupported)):
             if not low <= value <= high:
-                raise cursor.error(f"{value}, expected {low} to {high}", field, kind=kind)
+                raise cursor.error(f"{field} is {value}, expected {low} to {high}",
+                                   field.split()[0], kind=(kind + [FormatError])[0])
         cursor.seek(meta)
         data = cursor.next_bytes(span, "meta")
         if 0 in data:
@@ -4349,63 +4340,58 @@ class Mag300(Format):
             root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
         wrong = self.ROOT.check(root)
         if wrong is not None:
-            at = None if wrong[0] else meta + len(data) - len(data.lstrip())
-            raise cursor.error(wrong[1], wrong[0] or "meta", at)
+            raise cursor.error(wrong[1], wrong[0] or "meta")
         if root["manifest_ver"] != 1:
-            what = f"manifest_ver {root['manifest_ver']} is not known, only 1"
-            raise cursor.error(what, "manifest_ver", kind=Unsupported)
-        rows = self._rows(cursor, root["tensor_map"], start, size, ">" if aux else "<")
-        tensors = admit(cursor, rows, self, start, start + size, ("", "nbytes", "offset"))
-        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS]
-                    + [("byte_order", "big")] * aux)
-        return attrs, root["usr_metadata"], tensors
-
-    def _rows(self, cursor: Cursor, entries: Any, start: int, size: int, order: str) -> Chunks:
-        rows, at = [], 0
-        for name, entry in entries.items():
-            cursor.enter("tensor_map", name)
-            wrong = self.ENTRY.check(entry) if is_text(name) else (
-                None, "the name is not Unicode text (a lone surrogate)")
-            if wrong is None:
-                shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
-                usual, dtype = self.KINDS[number] if number < len(self.KINDS) else ("", "")
-                itemsize, attrs = ITEMSIZE.get(dtype, 1), ()  # type: int, Any
-                if usual and count_elements(shape) * itemsize != nbytes:
-                    wrong = "nbytes", f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
-            if wrong is not None:
-                cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
-                continue
-            why = None if dtype in ITEMSIZE else f"dtype_id {number} ({show(text)}) is not known"
-            if why or text != usual:
-                attrs = ("dtype", text, "dtype_id", number)[:4 if why else 2]
-            stored = Storage(cursor.source, nbytes, None, order if itemsize > 1 or not usual else
-                             "<", "raw", why)
-            rows.append((name, None if why else dtype, tuple(shape), stored, start + offset, attrs,
-                         Tensor))
-        for row in [] if cursor.faults else sorted(rows, key=lambda row: row[4]):
-            offset, nbytes = row[4] - start, row[3].nbytes
-            if (not at <= offset <= size - nbytes or offset - at >= 4096
+            raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
+                               "manifest_ver", kind=Unsupported)
+        rows = self._rows(cursor, root["tensor_map"], start, ">" if aux else "<")
+        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "", ""))
+        at, whole = 0, not cursor.faults  # else there are gaps between those that are left
+        for item in sorted(tensors.values(), key=lambda item: item.start):
+            offset, nbytes = item.start - start, item.stored.nbytes
+            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
                     or nbytes and offset & 4095):
-                cursor.enter("tensor_map", row[0])
+                cursor.enter("tensor_map", item.name)
                 cursor.fault(f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 "
-                             f"from {at}, and up to {size}", "offset", row[0], "bounds")
-                rows.remove(row)
+                             f"from {at}, and up to {size}", "offset", item.name, "bounds")
+                del tensors[item.name]
             at = max(at, offset + nbytes)
         cursor.leave()
         if size - at >= 4096 and not cursor.faults:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span", 36)
-        for row in rows:
-            cursor.enter("tensor_map", row[0])
-            yield row
+        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS]
+                    + [("byte_order", "big")] * aux)
+        return attrs, root["usr_metadata"], tensors
+
+    def _rows(self, cursor: Cursor, entries: Any, start: int, order: str) -> Chunks:
+        for name, entry in entries.items():
+            cursor.enter("tensor_map", name)
+            wrong = self.ENTRY.check(entry) if is_text(name) else (None, "a lone surrogate")
+            if wrong is not None:
+                cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
+                continue
+            shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
+            known = number < len(self.KINDS)
+            dtype = self.KINDS[number] if known else ""
+            itemsize = ITEMSIZE.get(dtype, 1)
+            if known and count_elements(shape) * itemsize != nbytes:
+                what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
+                cursor.fault(what, "nbytes", name, "sizes")
+                continue
+            why = None if dtype in ITEMSIZE else f"dtype_id {number} ({show(text)}) is not known"
+            attrs = ("dtype", text, "dtype_id", number) if why else (
+                ("dtype", text) if text != self.NAMES[number] else ())
+            stored = Storage(cursor.source, nbytes, None,
+                             order if itemsize > 1 or not known else "<", "raw", why)
+            yield name, None if why else dtype, tuple(shape), stored, start + offset, attrs, Tensor
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
         for what, found in (
                 ("refuses big-endian data", "byte_order" in attrs),
-                ("refuses over 16 dimensions", [1 for item in tensors if item.ndim > 16]),
-                ("refuses unknown dtypes", [
-                    1 for item in tensors if item.attrs.get("dtype_id", 3) != 3]),
-                ("writes no file without data", not sum([t.stored.nbytes for t in tensors]))):
+                ("refuses over 16 dimensions", [t for t in tensors if t.ndim > 16]),
+                ("refuses unknown dtypes", [t for t in tensors if t.attrs.get("dtype_id", 3) != 3]),
+                ("writes no file without data", not [t for t in tensors if t.stored.nbytes])):
             if found:
                 yield "magnetron 0.2.2 " + what
 
@@ -4418,26 +4404,27 @@ class Mag300(Format):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
-        entries, starts, end = Map(), [], 0
+        entries, end = Map(), 0
         for name, item in items:
-            start, own = round_up(end, 4096) if item.nbytes else end, self.own_attrs(item)
-            code = self.CODES[item.dtype] if item.dtype else (own["dtype"], own["dtype_id"])
-            values = (list(item.shape),) + code + (start, item.nbytes)
-            entries[name] = Map(zip(self.ENTRY.needed, values))
-            starts.append(start)
+            own = self.own_attrs(item)
+            number = self.KINDS.index(item.dtype) if item.dtype else own["dtype_id"]
+            text = self.NAMES[number] if item.dtype else own["dtype"]
+            start = round_up(end, 4096) if item.nbytes else end
             end = start + item.nbytes
+            entries[name] = Map(zip(
+                self.ENTRY.needed, (list(item.shape), text, number, start, item.nbytes)))
         if not end:
             raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
-        root = Map([("manifest_ver", 1)] + [
-            (key, self.choose(key, text, options, attrs)) for key, text in self.FACTS.items()] + [
-            ("usr_metadata", Map(metadata.items())), ("tensor_map", entries)])
+        facts = [self.choose(key, text, options, attrs) for key, text in self.FACTS.items()]
+        root = Map(zip(self.ROOT.needed, [1] + facts + [Map(metadata.items()), entries]))
         wrong = self.ROOT.check(root)
         if wrong is not None:
             raise ValueError(wrong[1])
         data = encode_text(json_text(root))
-        blob = round_up(44 + len(data), 4096)
-        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), blob, end)
-        return self.lay_out(head + data, items, [blob + start for start in starts], blob + end)
+        base = round_up(44 + len(data), 4096)
+        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), base, end) + data
+        starts = [base + entry["offset"] for entry in entries.values()]
+        return self.lay_out(head, items, starts, base + end)
 
 
 if not BOARD:  # the regular expressions there are too small for [5f]
@@ -7151,8 +7138,10 @@ FORMATS: "Tuple[Format, ...]" = (
     BurnRecord(),
 )
 NAMES = [kind.NAME for kind in FORMATS]
-BY_NAME: "Dict[Any, Format]" = dict([(name, kind) for kind in FORMATS for end in kind.SUFFIXES
-                                     for name in (kind.NAME, end, end[1:])])
+BY_NAME: "Dict[Any, Format]" = dict(
+    [(kind.NAME, kind) for kind in LATER] + [
+        (name, kind) for kind in FORMATS for end in kind.SUFFIXES
+        for name in (kind.NAME, end, end[1:])])
 # <tools>
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -7170,67 +7159,51 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 
 
 def find_format(name: str) -> "Format":
-    """Return the entry of FORMATS with this name, or this suffix."""
-    if name in BY_NAME:
-        return BY_NAME[name]
-    # <later>
-    for kind in LATER:
-        if kind.NAME == name:
-            return kind
-    # </later>
-    raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    """Return the format with this name, or this suffix."""
+    if name not in BY_NAME:
+        raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+    return BY_NAME[name]
 # <later>
-
-
-def later_kind(name: Any, head: bytes) -> Any:
-    """Return the later generation of a format (None: of any) of a file that begins so, or None."""
-    found = [kind for kind in LATER if name in (None, kind.FAMILY, kind.NAME) and kind.detect(head)]
-    return found[0] if found else None
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
+    if len(kinds) == 1:
+        return kind
     written, given = [one for one in kinds if one.VERSION], options.get("version")
-    if given is not None and len(kinds) > 1:
-        chosen = [one for one in written if one.VERSION == str(given)]
-        if not chosen:
-            texts = ", ".join([one.VERSION for one in written])
-            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
-        return chosen[0]
+    if given is not None:
+        for one in written:
+            if one.VERSION == str(given):
+                return one
+        texts = ", ".join([one.VERSION for one in written])
+        raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
     for origin in origins:
         if origin in kinds:
-            return origin if origin in written or len(kinds) == 1 else written[-1]
+            return origin if origin.VERSION else written[-1]
     return kind
 
 
 def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
     """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
-    if isinstance(tensors, File):
-        yield tensors.kind
-    for item in values:
-        if item.format is not None:
-            yield find_format(item.format)
-    for kind in LATER:
-        if attrs and kind.VERSION == attrs.get("version"):
-            yield kind
+    yield from [tensors.kind] if isinstance(tensors, File) else (
+        find_format(item.format) for item in values if item.format is not None)
+    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
 # </later>
 
 
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head = source.read(0, min(64, source.nbytes))
-    # <later>
-    later: Any = later_kind(name, head)
-    if later is not None:
-        return later
-    # </later>
-    if name is not None:
-        return find_format(name)
+    wanted = None if name is None else find_format(name)
+    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
     for marked in (True, False):  # those whose files need not begin with a mark come last
-        for kind in reversed(FORMATS):  # 00 01 00 of a header's size is a version elsewhere
-            if kind.MARKED == marked and kind.detect(head):
+        for kind in kinds:
+            asked = wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)
+            if asked and kind.MARKED == marked and kind.detect(head):
                 return kind
+    if wanted is not None:
+        return wanted
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
     # <tools>
@@ -7375,16 +7348,13 @@ def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()
-    for name, item in items:
-        if item.format is None:
-            continue
-        kind, source = find_format(item.format), item.stored.source
-        for label, offset, nbytes, text in kind.checksums(item):
-            key = id(source), offset, nbytes, text
-            if key not in seen:
-                status, why = kind.check_range(source, offset, nbytes, text)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+    for name, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[item.format], item.stored.source
+        for label, *row in kind.checksums(item):
+            key = (id(source),) + tuple(row)
+            status, why = ("", "") if key in seen else kind.check_range(source, *row)
+            if status == "FAIL":
+                raise FormatError(label + why, row[0], "data", name, source.path, "checksums")
             seen.add(key)
 
 
@@ -7436,10 +7406,8 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
-    kinds = [kind for kind in FORMATS if kind.WRITES]
-    names = ", ".join([kind.NAME for kind in kinds])
-    ends = ", ".join([kind.SUFFIXES[0] for kind in kinds])
-    raise ValueError(f"which format? give format= or --format ({names}), or a suffix ({ends})")
+    names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
+    raise ValueError("which format? give format= or --format, or a suffix: " + names)
 
 
 def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
@@ -7803,13 +7771,12 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]",
-                  more: str) -> None:
+    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]") -> None:
         """Add five notes on (tensor, what % in the text stands for), and the number of others."""
         for item, detail in notes[:5]:
             self.add("note", check, text % detail, item.name, item.start)
         if len(notes) > 5:
-            self.add("note", check, more % (len(notes) - 5))
+            self.add("note", check, f"{len(notes) - 5} more")
 
     def __repr__(self) -> str:
         lines = []
@@ -7934,7 +7901,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     ranges = [(item.start, item.start + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
     odd: Any = [(tensors[i], align) for start, _, i in ranges if start % align]
-    report.add_notes("alignment", "its data are not at a multiple of %d", odd, "%d more")
+    report.add_notes("alignment", "its data are not at a multiple of %d", odd)
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
     shared, owner = [], (0, 0, -1)
@@ -7943,7 +7910,7 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
             shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
         if end > owner[1]:
             owner = start, end, i
-    report.add_notes("bounds", "its bytes overlap those of %s in part", shared, "%d more overlap")
+    report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
 
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
@@ -8101,8 +8068,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
     check_copies(kind, chosen, file.nbytes)
-    items = [(name, _dense_for(kind, name, item, dense, summary)) for name, item in chosen]
-    items = [(name, _cast_for(kind, name, item, cast, summary)) for name, item in items]
+    items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
     attrs = file.attrs if kind is origin else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -8152,39 +8118,34 @@ def _select(items: Items, only: Any) -> Items:
     return [(name, item) for name, item in items if name in chosen]
 
 
-def _dense_for(kind: "Format", name: str, item: Tensor, dense: bool, summary: Summary) -> Tensor:
-    """Return a sparse tensor as a dense one where the target has no sparse ones."""
-    if not is_sparse(item) or "sparse" in kind.USES:
-        return item
-    if not dense:
-        text = f"{kind.TITLE} has no sparse tensors: {quote(name)}"
-        raise ValueError(text + "; dense=True (--dense) writes the zeros")
-    summary.cast.append((name, "sparse", "dense", True))
-    return Cast(item, item.dtype or "")  # made dense when it is written, one at a time
-
-
-def _cast_for(kind: "Format", name: str, item: Any, cast: Any, summary: Summary) -> Any:
-    """Return the tensor with the dtype that `cast` asks for, and note it."""
+def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
+    """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
+    made_dense = is_sparse(item) and "sparse" not in kind.USES
+    if made_dense:
+        if not dense:
+            raise ValueError(f"{kind.TITLE} has no sparse tensors: {quote(name)}; "
+                             "dense=True (--dense) writes the zeros")
+        summary.cast.append((name, "sparse", "dense", True))
+        item = Cast(item, item.dtype or "")  # made dense when it is written, one at a time
     old = item.dtype or ""
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
     else:
         new = cast.get(old)
-    if old == "qfloat" and new is not None:
+    if new is None or new == old:
+        summary.copied += [name] * (not made_dense)
+        return item
+    if old == "qfloat":
         summary.cast.append((name, old, new, False))
         return item.dequantize().cast(new)
-    if new is None or new == old:
-        if not isinstance(item, Cast):  # made dense: it is in .cast
-            summary.copied.append(name)
-        return item
+    values = item.components["values"] if is_sparse(item) else item
     try:
         made = item.with_values(new) if is_sparse(item) else item.cast(new)
-        values = item.components["values"] if is_sparse(item) else item
         exact = cast_is_exact(old, new) or _round_trips(values, old, new)
-    except FormatError:
-        raise
     except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
         raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
     summary.cast.append((name, old, new, exact))
     return made
@@ -8304,8 +8265,9 @@ def print_listing(file: File, path: str, args: Any) -> None:
     if not items:
         return
     if args.sort:
-        items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
-                                     "offset": pair[1].start}[args.sort])
+        keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
+                     "offset": lambda pair: pair[1].start}
+        items.sort(key=keys[args.sort])
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
     for name, item in items[:args.limit]:
         rows.append((item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,

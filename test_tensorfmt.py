@@ -4772,37 +4772,37 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
 OUTPUTS = """
     rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
     O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
-    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ jdW41g k1dnfQ LYDlcw VZQl5A ISYX8w
-    N8E2Mw 6sEZyg 45hFgg kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
+    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ TMJ9JA 8yF7/A nghhmw VZQl5A ISYX8w
+    N8E2Mw zkBWow HqEbEw kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
     Jg1KWg 7TyySw C1pvpw VWWcPQ 6Tc5Mw RK74og EfOVGQ eiJkjw MRW4Bg cAicsg PgufQQ 5SY/PQ wvWb/A
     4Hojfw Hsc7/Q eHFPOw gw41bw 0Li+4g fURkIQ Bm2N+g 5IjQhw Q+sddg gVmV9g 0MAucg ReMEIw PpfiHg
     w2V9Bw JhPBZw zg1YWg 1wtDyA gjSe2g mI7EsQ GCu1fw sprUjQ Den33A WQ2neg Ve7Xug rPIz4g vfukVA
     2VHIQw oQmo1Q rCfmKw ynYX+g 98UacQ 03FsLA zvmjtw uDf77Q gfiD+A ZEwIDw XRHGTw 0FlKUQ pVngVg
     D9u9Bg Sd1jbw vpfP4w acN+og fMyFRQ +cCLKg E6FXcQ iFZoGA A44zrg NFh7bA ORAy7Q 44+U0A B7ioOg
     C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
-    mHSWQw ujvivg qY+2qA 5MhIzQ UB0M9g LCD/aA Cd320A ZXqXhw Ti8OLA 0gZ75Q wHg9cA ITa7Gw 7ZcyrQ
-    DJJBHA Nj460w vYuRTw ydPvTw DKLazw um/w/w Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
+    WN4rew fP0bQQ g99XTQ aOjNRw xYpAlA i8b0Ww hIWu0A 7fstuw uuMldw 0gZ75Q 5jWwRg jqOHxw 7ZcyrQ
+    u7BilQ LbrJkg C4McpA XqwE2g cLyUAA wc+rpA Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
     F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg bzSAeQ LoxWZA 6b+GBg I4exdg
     vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg d1weGQ x+ArPQ
     90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA rYRSkg 93hjaw
-    COEe5g z583hg xG4KyQ noz88g y2Dseg 4nXhwA UgG/1g kmjJRA TV4U5g nu/CQw RPhLyQ AbRrAg 3E56kg
-    9QAK/A 2fAykg IzFiaA FrN9UA qMRt0g SpaR6Q LcOYFg +CJgtA ncPTfQ s/0Fcw Z9ZmQQ 03a/mg +oAEiA
-    ifofdw mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA aXHNZw
-    DzTnng USoUGA AywcgA TjDiXQ vGf9lw 6YwJaA SIM6mA LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ cxiFLw
-    GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg 4oxqOg ruCfcg wvuChg bXQg0g qvRvHQ
-    M/6AjA Ndx7Aw 5etH/g VlSEow h0eM6w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ LuWDWg
-    z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ
-    /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g A2RovA
-    swlnvQ wajIcA mEsCgg pOlgTQ ssRJbA 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw CanLYg
-    poT+Eg 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw
-    Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw
-    CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ
-    5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A /qzetA BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA
-    IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw
-    1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w
-    itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg
-    FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw W+veZg 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q
-    V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
+    COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A akHP8g kJ38+A
+    AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw Z9ZmQQ tsgbBA
+    ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA
+    aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ
+    cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg wvuChg bXQg0g
+    qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
+    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
+    8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
+    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
+    CanLYg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
+    4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
+    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ
+    ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
+    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
+    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
+    h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
+    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw /uGFpw 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
+    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
 
 
 @full
