@@ -190,7 +190,7 @@ class Unsupported(FormatError):
 def feature(name: str) -> Any:
     """Return what is registered under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
-        raise Unsupported(f"this copy of tensorfmt.py was made without {name}")
+        raise Unsupported(f"this copy was made without {name}")
     return FEATURES[name]
 
 
@@ -1047,7 +1047,8 @@ MASK64 = (1 << 64) - 1
 
 def xxh3_64(blocks: Any) -> int:
     """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks; 40 MB/s."""
-    acc, n, rest, last = list(XXH3_START), 0, b"", b""
+    acc: Any = list(XXH3_START)
+    n, rest, last = 0, b"", b""
     for block in blocks:
         for piece in pieces(memoryview(block), 1 << 16):
             n, data = n + len(piece), rest + bytes(piece)
@@ -1065,6 +1066,11 @@ def xxh3_64(blocks: Any) -> int:
         _fold128(acc[i] ^ keys[i], acc[i + 1] ^ keys[i + 1]) for i in range(0, 8, 2)]))
 
 
+def every(items: Any, start: int, step: int) -> Any:
+    """Return items[start::step]; boards have no slices with steps."""
+    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
+
+
 def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = -1) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
     nbytes, ends = len(data), unpack_from("<8Q", XXH3_SECRET, 128)
@@ -1073,11 +1079,12 @@ def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = -1) -> N
     mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
     words = unpack_from(f"<{nbytes // 8}Q", data)
-    products = [low * high for low, high in zip(halves[::2], halves[1::2])]
+    products = [low * high for low, high in zip(every(halves, 0, 2), every(halves, 1, 2))]
     for start in range(0, nbytes // 8, 128):
         stop = start + 128
         for j, lane in enumerate(acc):
-            lane += sum(products[start + j:stop:8]) + sum(words[start + (j ^ 1):stop:8])
+            lane += sum(every(products[start:stop], j, 8))
+            lane += sum(every(words[start:stop], j ^ 1, 8))
             lane &= MASK64
             acc[j] = (lane ^ lane >> 47 ^ ends[j]) * 0x9E3779B1 & MASK64 if scramble else lane
 
@@ -5037,7 +5044,7 @@ class ObjectFormat(ZTensor):
         if bad is not None:
             raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
         for key in found if keys is not None and cursor.trace is not None else ():
-            if key not in keys.meanings:
+            if key not in keys.meanings:  # pyright: ignore
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
         for field, is_wrong in rows:
             if is_wrong:
@@ -5129,9 +5136,10 @@ class SparseObject(SparseEntries):
         elif coords is not None and shape and coords[4] is not None:
             facts += "nnz", coords[4] // ITEMSIZE.get(coords[1], 8) // len(shape)
         self.base = Tensor(name, dtype, shape, self.values, start, facts, format)
-        made = Sparse(*row + (None, self.read_parts, [
+        rest: Any = (None, self.read_parts, [
             (part[0],) + part[2:4] for part in stored.key if part[0] != "values"],
-            (self.kind.LAYOUT, self.kind.PARTS)))
+            (self.kind.LAYOUT, self.kind.PARTS))
+        made = Sparse(*(row + rest))
         made.stored = stored
         made.first_cost = 8 * shape[0] + 8 if "indptr" in self.parts and shape else 0
         return made
@@ -5531,12 +5539,12 @@ class ZTensor2(ObjectFormat):
             odd = self.odd_bytes(item, {}) if item.stored.why is None else None
             problems += [] if odd is None else [(name, f"{odd[1]} (byte {odd[0]})")]
         self.refuse(problems)
-        return self._chunks(items, metadata)
+        return self._pieces(items, metadata)
 
-    def _chunks(self, items: Items, metadata: Any) -> Chunks:
+    def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
         codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
-        at, objects, known = 8, Map(), {}  # type: int, Any, Any
+        at, objects, known = 8, Map(), {}
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
             if item.offset is None or item.stored.encoding != "raw" or text[:5] != "xxh3:":
@@ -5591,7 +5599,7 @@ class SeekableZstd:
     @staticmethod
     def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes; FormatError where the table does not agree with them."""
-        end, sizes, total = offset + nbytes, [], 0  # type: int, Any, int
+        end, sizes, total = offset + nbytes, [], 0
         count, flags, magic = (0, 1, b"") if nbytes < 17 else unpack_from(
             "<IB4s", bytes(source.view(end - 9, 9)))
         step = 12 if flags & 128 else 8
@@ -6677,7 +6685,7 @@ class Safetensors(Format):
             cursor.remark("__metadata__ is null, read as absent", 8)
         elif given is not MISSING and type(given) is not Map:
             raise cursor.error(f"it is {show(given)}, not an object of texts", "__metadata__")
-        metadata: Facts = given if type(given) is Map else Map()
+        metadata: Any = given if type(given) is Map else Map()
         for key in [key for key, value in metadata.items() if type(value) is not str]:
             raise cursor.error(f"{show(key)} is not text", join_path("__metadata__", key))
         return metadata
@@ -6710,7 +6718,8 @@ class Safetensors(Format):
                           cursor.trace.find(join_path(cursor.prefix[:-1], key)))
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
-        stored = Storage(cursor.source, end - start, None, "<", "raw", why, "st_dtype")
+        nbytes = end - start  # pyright: ignore
+        stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "st_dtype")
         return (name, dtype or None, tuple(shape), stored, base + start, () if dtype else code,
                 Tensor)
 
@@ -6817,7 +6826,7 @@ class Numbers:
     most = 0  # bytes from a stored one: no other format can use it
 
     def __init__(self, dtype: str) -> None:
-        self.code = STRUCT_CODE[dtype] if dtype in ("bool", "int16", "int32", "int64") else "H"
+        self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
 
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
         step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0] if size else 0)
@@ -7018,7 +7027,8 @@ class RecordReader(MsgpackTree):
             self.fault(wrong[1], wrong[0])
             return None
         entry.clear()  # of many entries, only the dict is left
-        return name, dtype, tuple(shape), Storage(self.source, *args), start, attrs, make
+        stored = Storage(self.source, *args)  # pyright: ignore
+        return name, dtype, tuple(shape), stored, start, attrs, make
 
     def listed(self, found: Any, shape: Any) -> Any:
         """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
@@ -7206,16 +7216,16 @@ def kind_of(source: Any, name: Any) -> "Format":
         return wanted
     first = " ".join(["%02x" % byte for byte in head[:8]])
     what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
+    left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
+    if left_out:
+        what = left_out[0] + " is a format that this copy was made without"
     # <tools>
     found = [text for start, word, text in NOT_OURS
              if head[:len(start)] == start and word in head.lower()]
     what += "; it looks like " + found[0] if found else ""
+    left_out += [text for text in found if "gzip" in text]  # the bytes may be right
     # </tools>
-    left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
-    if left_out:
-        what = left_out[0] + " is a format that this copy of tensorfmt.py was made without"
-    raise (Unsupported if left_out or head[:2] == b"\x1f\x8b" else FormatError)(
-        what, 0, "magic", None, source.path, "magic")
+    raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Any) -> "Optional[str]":
@@ -7407,7 +7417,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
-    raise ValueError("which format? give format= or --format, or a suffix: " + names)
+    raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
 
 def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
@@ -7474,7 +7484,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if not count:
-                raise OSError("the target takes no more bytes")
+                raise OSError("the target is full")
             view = view[count:]
     return total
 
@@ -8479,7 +8489,7 @@ def show_diff(args: Any) -> bool:
         for file in (a, b):
             check_copies(Format(), list(file.items()), file.nbytes)
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-        for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):  # type: Any
+        for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
             for name in list(x) + [name for name in y if name not in x]:
                 both: Any = [data[name] for data in (x, y) if name in data]
                 changes = diff_tensor(both, progress) if kind == "tensor" else (

@@ -4801,7 +4801,7 @@ OUTPUTS = """
     UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
     TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
     h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
-    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw /uGFpw 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
+    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
     1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
 
 
