@@ -5577,13 +5577,14 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
     if a.is_plain() and b.is_plain() and (a.stored.source, a.start) == (b.stored.source, b.start):
         return True
-    parts, x, y = (a.parts(), b.parts()), b"", b""
-    while True:
-        x, y = x or bytes(next(parts[0], b"")), y or bytes(next(parts[1], b""))
+    parts, x, y, left = (a.parts(), b.parts()), b"", b"", a.nbytes
+    while left:
+        x, y = x or bytes(next(parts[0])), y or bytes(next(parts[1]))
         n = min(len(x), len(y))
-        if x[:n] != y[:n] or not n:
-            return not n
-        x, y = x[n:], y[n:]
+        if x[:n] != y[:n]:
+            return False
+        x, y, left = x[n:], y[n:], left - n
+    return True
 # </save>
 
 
@@ -6956,10 +6957,12 @@ class RecordReader(MsgpackTree):
     def tensors(self, item: Any) -> Chunks:
         """Yield the rows for admit(), each with the reader inside; numbers go into .scalars."""
         stack: Any = [("", "", iter([("item", item)]))]
-        value: Any
         while stack:
             name, path, items = stack[-1]
-            key, value = next(items, (MISSING, MISSING))
+            pair: Any = (MISSING, None)
+            for pair in items:  # noqa: B007  (next() has no default in MicroPython 1.24)
+                break
+            key, value = pair
             if key is MISSING:
                 stack.pop()
             if value is None or key is MISSING:

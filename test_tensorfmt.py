@@ -813,7 +813,8 @@ class CodecTest(TestCase):
                     value = str(error)
                 lines.append("%02x: %s" % (i, value))
             texts.append("\n".join(lines))
-        self.assertSeen(texts, "HEADS", HEADS)
+        if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
+            self.assertSeen(texts, "HEADS", HEADS)
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
