@@ -6987,7 +6987,7 @@ class RecordReader(MsgpackTree):
                     self.add(value[1], value[2] - value[1], path, None, "numbers")
                     value = [row[2] for row in each_head(self.source, value[1], value[2])]
                 stack.append((name + "." if len(stack) > 1 else "", path, iter(
-                    value.items() if kind is Map else enumerate(value))))
+                    value.items() if kind is Map else enumerate(value))))  # pyright: ignore
             else:
                 self.spend(160)
                 if (name or "item") in self.scalars:
