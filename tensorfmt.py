@@ -2424,9 +2424,14 @@ def json_quick(data: bytes) -> Any:
         return None
     boxes: Any = [[value]]
     for _ in range(MAX_DEPTH + 1):
-        boxes = [item for box in boxes for item in (box.values() if type(box) is Map else box)
-                 if type(item) in (Map, list)]
+        boxes = json_inner(boxes)
     return None if boxes else value
+
+
+def json_inner(boxes: Any) -> Any:
+    """Return the dicts and lists that lie in these."""
+    return [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
+            if isinstance(item, (dict, list, tuple))]
 
 
 def json_string(data: bytes, start: int, pos: int, python: bool) -> "Tuple[str, int]":
@@ -2481,8 +2486,7 @@ def json_misfit(value: Any, depth: int) -> str:
     while boxes:
         if [key for box in boxes if isinstance(box, dict) for key in box if type(key) is not str]:
             return "a key is not text"
-        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
-                 if isinstance(item, (dict, list, tuple))]
+        boxes = json_inner(boxes)
     return ""
 # </save>
 
@@ -8099,8 +8103,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
                  for key, value in file.attrs.items()]
         found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-                  for name, item in items for key in item.attrs
-                  if key not in kind.own_attrs(item)
+                  for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
+                  if key not in own
                   and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
         summary.dropped += [where + show(key) for where, key, content in found if content]
         summary.left_behind = sorted(set([key for _, key, content in found if not content]))
