@@ -8287,7 +8287,9 @@ def print_listing(file: File, path: str, args: Any) -> None:
         items.sort(key=keys[args.sort])
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
     for name, item in items[:args.limit]:
-        rows.append((item.stored.nbytes, item.offset, item.dtype or "?", item.stored.encoding,
+        coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
+        dtype = item.dtype or plain(str((coded + ["?"])[0]))  # a type that we do not decode
+        rows.append((item.stored.nbytes, item.offset, dtype, item.stored.encoding,
                      show(item.shape), plain(name)))
         if item.scheme is not None:
             rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
@@ -8295,10 +8297,11 @@ def print_listing(file: File, path: str, args: Any) -> None:
         rows.append(("", "", "", "", f"{len(items) - args.limit} more", ""))
     nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
     rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
+    width, wide = [max([8] + [len(row[column]) for row in rows[:-1]]) for column in (2, 3)]
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
-        coding = f"  {coding:8}" if len(codings) > 1 else ""
-        print(f"{nbytes:>10}  {offset:>10}  {dtype:8}{coding}  {shape:16}  {name}".rstrip())
+        coding = f"  {coding:{wide}}" if len(codings) > 1 else ""
+        print(f"{nbytes:>10}  {offset:>10}  {dtype:{width}}{coding}  {shape:16}  {name}".rstrip())
 
 
 def write_json(file: File, path: str) -> None:

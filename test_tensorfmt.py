@@ -4773,7 +4773,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
 OUTPUTS = """
     rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
     O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
-    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ TMJ9JA 8yF7/A nghhmw VZQl5A ISYX8w
+    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ HbJWBA 8yF7/A nghhmw VZQl5A ISYX8w
     N8E2Mw zkBWow HqEbEw kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
     Jg1KWg 7TyySw C1pvpw VWWcPQ 6Tc5Mw RK74og EfOVGQ eiJkjw MRW4Bg cAicsg PgufQQ 5SY/PQ wvWb/A
     4Hojfw Hsc7/Q eHFPOw gw41bw 0Li+4g fURkIQ Bm2N+g 5IjQhw Q+sddg gVmV9g 0MAucg ReMEIw PpfiHg
@@ -4794,10 +4794,10 @@ OUTPUTS = """
     qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
     LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
     8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
-    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
-    CanLYg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
+    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ nqjBtw 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
+    fm7ZGA sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
     4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
-    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ
+    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ
     ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
     UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
     TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
