@@ -5505,6 +5505,21 @@ class ZTensor2(ObjectFormat):
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "no release of ztensor but 2.x opens it"
+        at, starts, packed, parts = 8, set(), True, []
+        for item in sorted(tensors, key=lambda item: item.name):
+            parts += (item.attrs.get("parts") or {"": item.attrs}).values()
+            for start, nbytes, _ in sorted(item.ranges(), key=lambda row: row[2]):
+                if nbytes and start not in starts:
+                    starts.add(start)
+                    packed, at = packed and start == round_up(at, self.PLACE), start + nbytes
+        unlike = [part for part in parts
+                  if "encoding" in part or part.get("digest", "")[:5] != "xxh3:"]
+        for rule, found in (
+                ("1 to 3: blobs by name, each at the next multiple of 65536", not packed),
+                ("4: parts are raw and have an XXH3 digest", unlike),
+                ("6: no shards", "shards" in attrs)):
+            if found:
+                yield "not canonical by rule " + rule
 
     # <save>
     def own_attrs(self, tensor: Tensor) -> Facts:

@@ -5804,6 +5804,18 @@ class ZTensor2Test(TestCase):
         empty = dumps({}, format="ztensor", version=2)
         self.assertEqual((len(empty), dumps({}, format="ztensor", attrs=load(empty).attrs)),
                          (65586, empty))
+        two = dumps({"b": tensor([2.0]), "a": tensor([1.0])}, format="ztensor", version="2")
+        swapped = two.replace(b"\0\1\0\0", b"    ").replace(b"\0\2\0\0", b"\0\1\0\0")
+        swapped = swapped.replace(b"    ", b"\0\2\0\0")
+        manifest = swapped[196608:-40]
+        swapped = (swapped[:196608] + manifest + two[-40:-24]
+                   + struct.pack("<Q", tensorfmt.xxh3_64([manifest])) + two[-16:])
+        shard = b"\xa2\x66shards\xa1\x61s\xa2\x64size\x18\x30\x66digest\x63a:0\x67objects"
+        for given, rules in (
+                (data, ""), (empty, ""), (two, ""), (swapped, "1"), (zt2(), "1"),
+                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1\x67objects", shard)), "16")):
+            rows = [row[3] for row in tensorfmt.verify(given).rows if "by rule" in row[3]]
+            self.assertEqual("".join([text.split("rule ")[1][0] for text in rows]), rules, rows)
 
     def test_versions(self):
         one, old = load(golden("v100_basic.zt")), load(golden("custom_fields.zt"))
