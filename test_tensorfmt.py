@@ -4088,7 +4088,58 @@ class HostileTest(TestCase):
 # What must hold for each file; .ci/fuzz.py makes mutants, some in a test, millions for a night.
 
 COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
-            "indices", "coords", "aux", "id", "version", "dtype")  # a copy may have others
+            "indices", "coords", "aux", "id", "version", "dtype", "digest")  # of a copy: others
+
+
+def zt2_of_all_kinds():
+    """Return a file of zTensor 2 with all that it may hold, blobs at multiples of 4096."""
+    data = bytearray(b"\x89ZT2\r\n\x1a\n")
+
+    def part(code, values, **more):
+        values = values if isinstance(values, bytes) else struct.pack("<%dQ" % len(values), *values)
+        data.extend(bytes(-len(data) % 4096))
+        more.update(dtype=code, blob=[len(data), len(values)])
+        data.extend(values)
+        return more
+
+    def entry(shape, layout="dense", attributes=None, **parts):
+        made = {"shape": shape, "layout": layout, "parts": parts}
+        return made if attributes is None else dict(made, attributes=attributes)
+    four = struct.pack("<4f", 1.5, -2, 3.25, 8)
+    frame = unhex("28b52ffd 20 10 810000") + four  # zstd: one raw block
+    frame += struct.pack("<8I", 0x184D2A5E, 17, len(frame), 16, 1, 0, 0, 0)[:20]
+    frame += b"\0\xb1\xea\x92\x8f"
+    digest = "xxh3:%016x" % tensorfmt.xxh3_64([four])
+    w = part("f32", four, digest=digest)
+    objects = {
+        "w": entry([2, 2], data=w, attributes={"k": [1, None, {"x": b"y"}]}),
+        "v": entry([4], data=w), "bool": entry([3], data=part("u8", b"\1\0\1", type="bool")),
+        "one": entry([], data=part(
+            "i64", [7], digest="sha256:aae89fc0f03e2959ae4d701a80cc3915918c950b159f6abb6c92c1433b1a"
+            "8534")), "empty": entry([0, 2], data=part("bf16", b"")),
+        "f4": entry([3], data=part("u8", b"\x21\3", type="f4_e2m1")),
+        "zstd": entry([4], data=part("f32", frame, encoding="zt.zstd-seekable/1",
+                                     decoded_length=16, digest=digest)),
+        "far": entry([2], data=dict(part("f32", bytes(8)), shard="s-1", blob=[4096, 8])),
+        "csr": entry([3, 5], "zt.sparse_csr/1", values=w, indptr=part("u64", CSR["indptr"]),
+                     indices=part("u64", CSR["indices"])),
+        "coo": entry([3, 5], "zt.sparse_coo/1", values=w,
+                     coords=part("u64", sum(COO["coords"], []))),
+        "odd": entry([9], "x.y/1", a=part("u16", bytes(6)), b=part("u8", b"b", encoding="e",
+                                                                   decoded_length=3))}
+    text = tensorfmt._cbor_item({"objects": objects, "attributes": {"a": 1.5}, "shards": {
+        "s-1": {"size": 8192, "digest": "sha256:00"}}}, False, 2, 0)
+    data.extend(bytes(-len(data) % 4096))
+    footer = struct.pack("<QQQII", len(data), len(text), tensorfmt.xxh3_64([text]), 2, 0)
+    return bytes(data) + text + footer + bytes(data[:8])
+
+
+def later_files():
+    """Return more good files of the later generations."""
+    facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
+    return [zt2_of_all_kinds(), binascii.a2b_base64(V111_SPARSE),
+            dumps(facts, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
+            dumps(facts, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
 
 
 def fuzz_files():
@@ -4102,7 +4153,7 @@ def fuzz_files():
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     return [data for _, _, data, _ in FILES] + rich_files(12) + [
         make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
-    ] + [dumps(mixed, format="ztensor", **some) for some in options]
+    ] + [dumps(mixed, format="ztensor", **some) for some in options] + later_files()
 
 
 def held(file):
@@ -4172,9 +4223,11 @@ def check_copies(test, file, facts, crc):
             test.assertTrue(crc % 4 or tensorfmt.verify(again))
     names = [name for name, item in file.items() if fits(kind, item) and (
         kind == "ztensor" or not tensorfmt.is_sparse(item))]
-    stream, flat = io.BytesIO(), {"flat": True} if kind == "primitiv" != file.format else {}
+    stream, options = io.BytesIO(), {"flat": True} if kind == "primitiv" != file.format else {}
+    if kind in ("mag", "ztensor") and crc & 1 << 12:
+        options["version"] = "300" if kind == "mag" else "2"
     try:
-        summary = tensorfmt.convert(file, stream, format=kind, only=names, drop=True, **flat)
+        summary = tensorfmt.convert(file, stream, format=kind, only=names, drop=True, **options)
     except ValueError:
         return
     there, renamed = load(stream.getvalue()), dict(summary.renamed)

@@ -14,6 +14,7 @@ import importlib
 import json
 import mmap
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -48,8 +49,9 @@ def find_tests(module):
 def mutants(tests, seed, count=SIZE):
     """Yield the mutants of a seed; small files come more often."""
     draw, made = Random(seed), [Mutants(tests, data) for data in tests.fuzz_files()]
-    kinds = {kind: [one for one in made if one.kind == kind] for kind in tests.READ}
-    for one in draw.choices(made, [1 / (500 + len(one.data)) for one in made], k=count):
+    kinds = {kind: [one for one in made if one.kind == kind] for kind in set(
+        [one.kind for one in made])}
+    for one in draw.choices(made, [1 / (500 + one.nbytes) for one in made], k=count):
         yield one.make(draw, kinds[one.kind])
 
 
@@ -61,8 +63,13 @@ HEADS = {  # what a first byte says of the bytes of a number behind it, or of a 
     "primitiv": dict([(code, size) for first, sizes in (
         (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
         (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
-HEADS["ztensor"] = HEADS["burnpack"] = dict([
+HEADS["burnrecord"] = HEADS["primitiv"]
+HEADS["ztensor"] = HEADS["ztensor1"] = HEADS["ztensor2"] = HEADS["burnpack"] = dict([
     (byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
+SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
+    "ztensor": (-8, 8), "ztensor1": (-16, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
+    "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
+JSON = [text.encode() for text in 'null true -1 1.0 1e2 "" "F64" "uint8" [] {} [0] {"a":0}'.split()]
 
 
 class Mutants:
@@ -71,8 +78,8 @@ class Mutants:
     def __init__(self, tests, data):
         tensorfmt = tests.tensorfmt
         file, fields = tensorfmt.load(data), list(tensorfmt.explain(data))
-        self.data, self.kind, self.spec = data, file.format, file.attrs.get("layout") == "spec"
-        self.crc32, self.crc32c = tensorfmt.crc32, tensorfmt.crc32c
+        self.data, self.kind, self.spec = data, file.kind.NAME, file.attrs.get("layout") == "spec"
+        self.crc32, self.crc32c, self.xxh3 = tensorfmt.crc32, tensorfmt.crc32c, tensorfmt.xxh3_64
         self.places = [field.offset for field in fields] + [len(data)]
         fields = [field for field in fields if field.kind == "structure"]
         self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
@@ -89,8 +96,20 @@ class Mutants:
                     field.name in ("num_tensors", "index", "tensors", "N")):  # the byte to change
                 self.count = stop - 1 if self.kind == "primitiv" else start + field.lead
             owner = field.tensor
-        self.coded = {"ztensor": (8, len(data) - 8), "burnpack": (10, self.end)}.get(
-            self.kind, (0, len(data) if self.kind == "primitiv" else 0))
+        self.nbytes = sum([stop - start for start, stop in self.fields]) + len(data) // 32
+        self.coded = {"burnpack": (10, self.end), "ztensor2": (4096, len(data) - 40)}.get(
+            self.kind, (8, len(data) - 8) if self.kind[:7] == "ztensor" else (
+                0, len(data) if self.kind in HEADS else 0))
+        self.text = {"safetensors": 8, "mag300": 44}.get(self.kind, len(data))
+        if self.text < len(data):  # JSON: its words, rather its numbers
+            words = [(found.start(), found.end() - found.start(), found.group()[:1].isdigit())
+                     for found in re.finditer(rb'"[^"]*"|[\w.+-]+', data[:data.rindex(b"}")])
+                     if found.start() > self.text]
+            self.tokens = [row for row in self.tokens if row[0] < self.text] + [
+                row[:2] for row in words for _ in range(5 if row[2] else 1)]
+        self.size, self.width = SIZES.get(self.kind, (0, 0))
+        if self.kind == "ztensor1" and data[-8:] != b"ZTEN1000":  # of 1.0
+            self.size = -8
 
     def make(self, draw, others):
         """Return a mutant; `others` of this kind give it parts."""
@@ -125,15 +144,22 @@ class Mutants:
             if draw.random() < 0.2:
                 new = head if head in sizes else head & 0xE0 | draw.randrange(32)
             first, width = bytes([new]), sizes.get(new, 0)
+        elif at >= self.text:
+            stop = at + nbytes
+            old = int(out[at:stop]) if out[at:stop].isdigit() and nbytes < 20 else None
         else:
             at += draw.randrange(max(1, nbytes // width)) * width
             stop = at + width
             old = int.from_bytes(out[at:stop], order)
+        if old is None or at >= self.text and draw.random() < 0.1:
+            out[at:stop] = draw.choice(JSON)
+            return
         value = old + draw.choice((0, 0, 0, 1, -1, 8, 64))
         if draw.random() > kept:
             value = draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
                 self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
-        out[at:stop] = first + (value & (1 << 8 * width) - 1).to_bytes(width, order)
+        out[at:stop] = b"%d" % value if at >= self.text else (
+            first + (value & (1 << 8 * width) - 1).to_bytes(width, order))
 
     def move(self, out, draw, other):
         """Double, delete, swap or replace records, fields or tokens."""
@@ -155,18 +181,21 @@ class Mutants:
 
     def mend(self, out, more):
         """Make sizes and the checksum agree with a longer or shorter index."""
-        stop, at, width = max(0, self.end + more), len(out) - 8, 4 + 4 * (self.kind == "ztensor")
-        if more and at > 8 and self.kind in ("ztensor", "tensorbuffers"):
-            size = int.from_bytes(self.data[len(self.data) - 8:][:width], "little") + more
-            out[at:at + width] = (size % (1 << 32)).to_bytes(width, "little")
-        if self.kind == "burnpack":
-            out[6:10] = (max(10, stop) - 10).to_bytes(4, "little")
-        if self.kind in ("burnpack", "mag"):  # data stay where they are
+        stop, at = max(0, self.end + more), self.size + len(out) * (self.size < 0)
+        if more and self.width and 0 <= at <= len(out) - self.width:
+            size = int.from_bytes(self.data[self.size:][:self.width], "little") + more
+            out[at:at + self.width] = (size % (1 << 32)).to_bytes(self.width, "little")
+        if self.kind in ("burnpack", "mag", "mag300"):  # data stay where they are
             out[stop:stop + max(0, more)] = bytes(max(0, -more))
         if self.kind == "mag":
             out[8:12] = bytes(4)
             crc = self.crc32(out[:stop]) if self.spec else self.crc32c(out[12:stop])
             out[8:12] = crc.to_bytes(4, "little")
+        if self.kind == "mag100":
+            out[16:20] = self.crc32c(out[20:out.find(b"BUF!")]).to_bytes(4, "little")
+        if self.kind == "ztensor2" and len(out) > 48:
+            start, size = struct.unpack("<QQ", out[-40:-24])
+            out[-24:-16] = self.xxh3([bytes(out[start:start + size])]).to_bytes(8, "little")
 
 
 # -- in a child --------------------------------------------------------------------------------
