@@ -5078,6 +5078,7 @@ class ObjectFormat(ZTensor):
         shape, layout, facts = tuple(entry["shape"]), entry[self.LAYOUT], entry[self.PARTS]
         self.check(cursor, entry, [("shape", self.STRICT and (
             len(shape) > 64 or count_elements(shape) >> 64))], *where)
+        self.check_keys(cursor, facts, *where + (self.PARTS,))
         parts = [(role,) + self.read_part(cursor, entry, part, limits, *where + (self.PARTS, role))
                  for role, part in facts.items()]
         self.check_parts(cursor, entry, dict([(part[0], part[1:]) for part in parts]), *where)
@@ -5375,7 +5376,8 @@ class ZTensor2(ObjectFormat):
             if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
                 raise self.wrong(cursor, f"a shard cannot be called {show(name)}", "shards", name)
             self.check(cursor, shard, (), "shards", name, keys=self.SHARD)
-            self.check(cursor, shard, [("size", shard["size"] < 48)], "shards", name)
+            self.check(cursor, shard, [("size", shard["size"] < 48), (
+                "digest", not self.is_digest(shard["digest"]))], "shards", name)
         if "shards" in top:
             attrs["shards"] = shards
         rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
@@ -5397,15 +5399,13 @@ class ZTensor2(ObjectFormat):
         end, shards, ranges = limits
         (offset, nbytes), kind = part["blob"], part.get("type")
         dtype, coded, shard = self.SHORT.get(part["dtype"]), "encoding" in part, part.get("shard")
-        name, _, digits = part.get("digest", "a:0").partition(":")
         need, encoding, why = part.get("decoded_length", nbytes), part.get("encoding", "raw"), None
         limit = shards[shard]["size"] - 40 if shard in shards else end
         self.check(cursor, part, (
             ("dtype", dtype is None),
             ("type", self.TYPES.get(kind, (part["dtype"],))[0] != part["dtype"]),
             ("encoding" if coded else "decoded_length", coded != ("decoded_length" in part)),
-            ("digest", not (name and digits) or name.strip(self.CHARS[:36])
-             or digits.strip(self.CHARS[:16])),
+            ("digest", not self.is_digest(part.get("digest", "a:0"))),
             ("shard", shard is not None and shard not in shards),
             ("blob", offset < 4096 or offset & 4095 or offset + nbytes > limit),
             ("decoded_length", encoding == self.SEEKABLE and need > nbytes << 15)), *where)
@@ -5422,6 +5422,11 @@ class ZTensor2(ObjectFormat):
             offset, nbytes, encoding = 0, 0, "shard"
             why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
         return dtype, offset, nbytes, need, encoding, why
+
+    def is_digest(self, text: str) -> bool:
+        name, _, digits = text.partition(":")
+        return bool(name and digits) and not (
+            name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
         layout, shape, facts = entry["layout"], entry["shape"], entry["parts"]
@@ -6753,6 +6758,8 @@ class Safetensors(Format):
         first = usual.search(data)
         try:
             at = first.start() if first else 0
+            if at > 1 and data[1:2] != b'"':
+                return None, None
             top = json_read(data[:at - 1] + b"}")[0] if at > 1 else Map()
             for found in usual.finditer(data, at):
                 if found.start() != at or data[at - 1] not in b"{,":

@@ -3201,6 +3201,9 @@ def changed(text, changes):
     return text
 
 
+SHARD = b"\xa2fshards\xa1as\xa2dsize\x18\x30fdigestca:0g"  # in place of "\xa1g"
+
+
 def ztensor_rows():
     """Return rows of bad_files(); a text for the offset is what stands there."""
     at, rows = 8192, []
@@ -3222,6 +3225,7 @@ def ztensor_rows():
             ("uncompressed", b"\xa3edtypecf32",
              b"\xa5hencodingdzstdsuncompressed_length\x07edtypecf32",
              "objects.w.components.data.uncompressed_length", b"suncompressed"),
+            ("role", b"\xa1ddata", b"\xa1\x05", "objects.w.components[5]", b"\x05\xa3"),
             ("attributes", b"\xa2gv", b"\xa3jattributes\xa1\x05\x05gv", "attributes[5]",
              b"\x05\x05")):
         data = zt1((old, new))
@@ -3248,7 +3252,13 @@ def ztensor_rows():
             ("overlap", b"\0\x08ed", b"\0\x19\x20\0ed", "objects.w.parts.data.blob",
              b"dblob"),
             ("digest", b"uxxh3:4", b"uxxh3:G", "objects.w.parts.data.digest", b"fdigest"),
-            ("roles", b"ddata", b"daata", "objects.w.parts", b"eparts")):
+            ("roles", b"ddata", b"daata", "objects.w.parts", b"eparts"),
+            ("a role", b"\xa1ddata", b"\xa1\x05", "objects.w.parts[5]", b"\5\xa3"),
+            ("shard size", b"\xa1g", SHARD.replace(b"\x18\x30", b"\x18\x2f"), "shards.s.size",
+             b"dsize\x18\x2f"),
+            ("shard digest", b"\xa1g", SHARD.replace(b"a:0", b"a:G"), "shards.s.digest",
+             b"fdigestca:G"),
+            ("shard name", b"\xa1g", SHARD.replace(b"as", b"a/"), "shards['/']", b"a/")):
         data = zt2((old, new))
         rows.append(("zt 2: " + name, data, FormatError, field, offset if isinstance(offset, int)
                      else data.index(offset, at)))
@@ -3548,6 +3558,8 @@ def bad_files():
             ("cut", safetensors("{"), "header", 9), ("a comma", safetensors("{,}"), "header", 9),
             ("no colon", safetensors('{"w",}'), "header", 12),
             ("comma at the end", safetensors(text[:-1] + ",}"), "header", 62),
+            ("two brackets", safetensors("{" + text), "header", 9),
+            ("comma in front", safetensors("{," + text[1:]), "header", 9),
             ("behind it", safetensors(text + "x"), "header", 62),
             ("zeros behind it", safetensors(text + "\0"), "header", 62),
             ("not UTF-8", safetensors(text).replace(b"w", b"\xff"), "header", 10),
@@ -4827,7 +4839,7 @@ OUTPUTS = """
     rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
     O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
     7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ HbJWBA 8yF7/A nghhmw VZQl5A ISYX8w
-    N8E2Mw zkBWow HqEbEw kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
+    j4wDxQ zkBWow HqEbEw kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
     Jg1KWg 7TyySw C1pvpw VWWcPQ 6Tc5Mw RK74og EfOVGQ eiJkjw MRW4Bg cAicsg PgufQQ 5SY/PQ wvWb/A
     4Hojfw Hsc7/Q eHFPOw gw41bw 0Li+4g fURkIQ Bm2N+g 5IjQhw Q+sddg gVmV9g 0MAucg ReMEIw PpfiHg
     w2V9Bw JhPBZw zg1YWg 1wtDyA gjSe2g mI7EsQ GCu1fw sprUjQ Den33A WQ2neg Ve7Xug rPIz4g vfukVA
@@ -4836,27 +4848,28 @@ OUTPUTS = """
     C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
     WN4rew fP0bQQ g99XTQ aOjNRw xYpAlA i8b0Ww hIWu0A 7fstuw uuMldw 0gZ75Q 5jWwRg jqOHxw 7ZcyrQ
     u7BilQ LbrJkg C4McpA XqwE2g cLyUAA wc+rpA Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
-    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg bzSAeQ LoxWZA 6b+GBg I4exdg
-    vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg d1weGQ x+ArPQ
-    90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA rYRSkg 93hjaw
-    COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A akHP8g kJ38+A
-    AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw Z9ZmQQ tsgbBA
-    ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA
-    aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ
-    cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg wvuChg bXQg0g
-    qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
-    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
-    8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
-    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ nqjBtw 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
-    fm7ZGA sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
-    4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
-    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ
-    ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
-    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
-    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
-    h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
-    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
-    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
+    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg vXXQnw qexddg bzSAeQ LoxWZA
+    6b+GBg I4exdg vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg
+    d1weGQ x+ArPQ 90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA
+    rYRSkg 93hjaw COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A
+    akHP8g kJ38+A AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw
+    Z9ZmQQ tsgbBA ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg
+    VSvWKA v7kplA aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw
+    D5+IOw 74nqdQ cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg
+    wvuChg bXQg0g qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg
+    uDl72Q S8s/sQ LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w 4i6n2w DheEuw 3INgeA 9Y008w rLzwjQ
+    Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w
+    COvbAQ 9ggAKg z27f+Q kqnE0w 1S7ilQ rxespg 1ask9g A2RovA swlnvQ wajIcA mEsCgg pOlgTQ nqjBtw
+    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA
+    /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw
+    xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg
+    MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA
+    wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA
+    eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg
+    I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw
+    L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g
+    3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg
+    HbrENA KmuhoA 15+5/A"""
 
 
 @full
@@ -5863,10 +5876,9 @@ class ZTensor2Test(TestCase):
         manifest = swapped[196608:-40]
         swapped = (swapped[:196608] + manifest + two[-40:-24]
                    + struct.pack("<Q", tensorfmt.xxh3_64([manifest])) + two[-16:])
-        shard = b"\xa2\x66shards\xa1\x61s\xa2\x64size\x18\x30\x66digest\x63a:0\x67objects"
         for given, rules in (
                 (data, ""), (empty, ""), (two, ""), (swapped, "1"), (zt2(), "1"),
-                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1\x67objects", shard)), "16")):
+                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1g", SHARD)), "16")):
             rows = [row[3] for row in tensorfmt.verify(given).rows if "by rule" in row[3]]
             self.assertEqual("".join([text.split("rule ")[1][0] for text in rows]), rules, rows)
 
