@@ -149,6 +149,18 @@ class Changed:
         setattr(*self.place + (self.usual,))
 
 
+def calls_of(owner, name, call, *args, **options):
+    """Return how often a call calls a method or a function."""
+    seen, usual = [], getattr(owner, name)
+
+    def count(*args, **options):
+        seen.append(1)
+        return usual(*args, **options)
+    with Changed(owner, name, count):
+        call(*args, **options)
+    return len(seen)
+
+
 def in_threads(call, count=6):
     """Run call(number) in threads that switch often; raise what one of them raises."""
     from concurrent.futures import ThreadPoolExecutor
@@ -1200,6 +1212,10 @@ class GoldenTest(FolderCase):
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
             self.assertIn("nearest is 'x'", str(error))
+        for count, near in ((19999, True), (20000, False)) if CPYTHON else ():
+            names = ["some name"] + ["%d" % i for i in range(count)]
+            made = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys(names, F32))
+            self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
 
     @full
     def test_mappings_are_known_as_such(self):
@@ -1640,6 +1656,18 @@ class RoundTripTest(TestCase):
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
+        for dtype, m, n, turned in (("int8", 128, 256, 1), ("int8", 128, 255, 0),
+                                    ("int8", 128, 257, 0), ("int32", 32, 64, 1)):
+            item = tensor(bytes(m * n * tensorfmt.ITEMSIZE[dtype]), dtype, (m, n))
+            self.assertEqual(calls_of(tensorfmt, "_turn_block", item.transpose().tobytes), turned)
+        with Changed(tensorfmt, "BLOCK", 1000):
+            for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
+                                (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
+                item = tensor(bytes(m * n), "int8", (m, n)).transpose()
+                self.assertEqual([len(block) for block in item.blocks()], sizes)
+            for count, spooled in ((4000, False), (4001, True)):
+                data = tensor(bytes(8 * count), "int8").cast("bool").decoded().raw.obj
+                self.assertEqual(type(data).__name__ == "mmap", spooled)
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
@@ -1953,7 +1981,12 @@ class TensorTest(TestCase):
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
         self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
-        self.refuses(["too many lists"], tensor([], "float32", [1 << 40, 0]).tolist)
+        for shape in ((1 << 40, 0), ((1 << 20) + 1, 0), (1,) * 513):
+            self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
+        nested = tensor([1.0], "float32", (1,) * 512).tolist()
+        while isinstance(nested, list):
+            nested, = nested
+        self.assertEqual(nested, 1.0)
         if CPYTHON:  # a board's slices end at its machine word
             self.assertEqual(huge[5, 3:7].shape, (4, 0))
             self.assertEqual(len(tensor([], "int8", [1 << 20, 0]).tolist()), 1 << 20)
@@ -1966,6 +1999,8 @@ class TensorTest(TestCase):
 
     @full
     def test_repr_shows_values(self):
+        many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(10)]
+        self.assertEqual(repr(many[0].cast("int16")), "<Tensor '' int16 [1001]>")  # not raw
         for item, text in (
                 (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
                 (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
@@ -1973,7 +2008,13 @@ class TensorTest(TestCase):
                 (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
-                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, ")):
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, "),
+                (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
+                (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
+                (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
+                (tensor([5] * 1200, "int8", (6, 200)),
+                 "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
+                (tensor([5] * 1000).cast("int8"), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
@@ -2200,6 +2241,13 @@ class SparseTest(TestCase):
         self.assertEqual(again.components["values"].tolist(), [1.5, 3.25, 8.0, -2.0])
 
     def test_bad_components(self):
+        for shape, keys in ((None, ("values", "coords")), ((1,), ("values",)), ((1,), "abc")):
+            self.refuses(["needs shape= and comp"], tensor, shape=shape, components=dict(
+                [(key, [0]) for key in keys]))
+        for shape, coords in (((), []), ((1, 2), [[0, 0], [1, 0]])):  # no element is left out
+            size = tensorfmt.count_elements(shape)
+            made = self.make({"values": [2.5] * size, "coords": coords}, shape=shape)
+            self.assertEqual(list(made.flat), [2.5] * size)
         for name, shape, parts, words in SPARSE_ERRORS:
             with self.subTest(name=name):
                 self.refuses([words], tensor, shape=shape, components=parts)
@@ -2376,6 +2424,20 @@ class QuantizedTest(TestCase):
         self.assertEqual(sorted(load(dumps(file, format="burnpack"))), sorted(file))
         self.assertTrue(tensorfmt.verify(data))
 
+    def test_every_small_float(self):
+        for kind, low, bias, bits in (("E5M2", 2, 15, 8), ("E4M3", 3, 7, 8), ("E2M1", 1, 1, 4),
+                                      ("E8M0", 0, 127, 9)):
+            for code in range(256 if bits > 4 else 16):
+                sign, exponent = code >> bits - 1, code >> low & (1 << bits - 1 - low) - 1
+                digits = (code & (1 << low) - 1) + (1 << low if exponent else 0)
+                value = (-1.0) ** sign * digits * 2.0 ** (max(exponent, 1) - bias - low)
+                value = 2.0 ** (code - 127) if low == 0 else value
+                if (kind, exponent) == ("E5M2", 31):
+                    value = NAN if code & 3 else (-1.0) ** sign * INF
+                if (kind, code & 127) == ("E4M3", 127) or (kind, code) == ("E8M0", 255):
+                    value = NAN
+                self.assertSame(tensorfmt.minifloat(kind, code), float(value), (kind, code))
+
     def test_random_schemes_against_another_reader(self):
         seed = 0
         for value in ("Q8S", "Q8F", "Q4S", "Q4F", "Q2S", "Q2F"):
@@ -2488,8 +2550,19 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
     ("burnpack", {"w": F32}, {"tensor_order": ["w", "v"]}, ("tensor_order",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 99}, ("level",)),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}, ("level",)),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}, ("level",)),
+    ("mag", {"w": F32}, {"metadata": {"low": -(1 << 63) - 1}}, ("'low'",)),
+    ("burnpack", {"w": F32}, {"tensor_order": ["w", 5]}, ("tensor_order",)),
     ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1.5}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1 << 63}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": -(1 << 63) - 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": 1 << 64}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": -1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Bool": 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1, "UInt": 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": 5}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": 5}, ("scalar",)),
     ("burnpack", {"w": F32}, {"tensor_order": "a b"}, ("tensor_order",)),
     ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}, ("'a'",
      "bool", "'b'", "float16", "astype")),
@@ -2501,6 +2574,10 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
     ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("[128]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("[-129]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("[1844674407370955161",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
     ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
@@ -2511,9 +2588,19 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
      {}, ("'s'", "sparse", "dense=True")))
 
+REFUSALS = """
+    KzP+8Q pHKvag k8gbkQ mRx1uA jb0V3Q C9CPxw 56At4g zUAfLQ KXyRBA ucxNng aA5vSA 7MuVoA wr06MQ
+    EonEEw KGq4HQ ezq/Zg ewBUZw HjsVpA DtI5Tg 4LIszA mte5sA 30AeiQ adVrOA MGJzyg idQ3pQ sIEthA
+    odnoLA 39TaVg v+hO5w vnaQ+g 45rjOw ItlO8g mBIC5Q vcifwg i1l0wA X2NUmg bEAePw nlyOVw Pf7c8A
+    2NRj2w T7z9lw xRQrIQ rjkN2A LI6rtg uR7zgQ 0NVCVw p996iw k5JGPQ Mg7GIA NHCI7A p996iw aYVMeA
+    2ndZJw +rON6Q RCFSkg bQCfRw eP3yBQ S9qajQ 3/sNdw KGQHVg p996iw 0KYMfQ hgkfOw 6Bcm4g Nen9Og
+    EPyhhg GCbmAg pmZfyw sKHz0w 41Kl+A TCqARQ XIPMwA pmZfyw GCbmAg QDCpyw jWJ3Mg V04OeA VzEndQ
+    7WHF2A 7WHF2A kJ+dbQ YtC1FA"""
+
 
 class SaveTest(TestCase):
     def test_refusals(self):
+        texts = []
         for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
@@ -2521,6 +2608,13 @@ class SaveTest(TestCase):
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
+                texts.append(text)
+        if CPYTHON:
+            self.assertSeen(texts, "REFUSALS", REFUSALS)
+        for count, words in ((100, "100 things"), (101, "101 things|1 more"), (1, "t0")):
+            text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
+                count)], format="mag")
+            self.assertEqual(text.count("\n"), min(count, 102) if count > 1 else 0)
         for kind in FORMATS:
             with self.subTest(format=kind):
                 self.refuses(["'w'"], dumps, [("w", F32), ("w", F32)], format=kind)
@@ -2569,6 +2663,16 @@ class SaveTest(TestCase):
         for dims in (((1 << 32) - 1,), (1,) * 8):
             data = dumps({}, format="primitiv", kind="shape", dims=dims, batch=(1 << 32) - 1)
             self.assertSame(load(data).attrs["dims"], list(dims))
+        for level in (-131072, 22):
+            dumps({"w": F32}, format="ztensor", level=level)
+        for number in (-128, 127):
+            steps = dumps({}, format="tensorbuffers", operations=[{"operation": number}])
+            self.assertEqual(load(steps).attrs["operations"][0]["operation"], number)
+        scalars = dict([(key + str(value), {key: value}) for key, value in (
+            ("Int", -(1 << 63)), ("Int", (1 << 63) - 1), ("UInt", 0), ("UInt", (1 << 64) - 1),
+            ("Bool", True), ("Float", 0.5))])
+        made = load(dumps({}, format="burnpack", scalars=scalars)).attrs["scalars"]
+        self.assertSame(dict(made.items()), scalars)
         item = tensor([1.0], "float32", param_id=(1 << 64) - 1)
         self.assertSame(load(dumps({"w": item}, format="burnpack"))["w"].attrs, item.attrs)
 
@@ -2636,7 +2740,8 @@ class SaveTest(TestCase):
 
     def test_metadata(self):
         for kind, metadata, options in (
-                ("mag", {"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN}, {}),
+                ("mag", {"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
+                         "f" * 65535: 1}, {}),
                 ("burnpack", {"a": "", "\u00e9": "x\0y"}, {}), ("ztensor", {}, {}),
                 ("safetensors", {"a": "", "\u00e9": "x\0\u2028\"\\\n"}, {}),
                 ("tensorbuffers", {"model": ""}, {}), ("tensorbuffers", {"model": "m"}, {}),
@@ -3127,9 +3232,18 @@ class ConvertTest(TestCase):
     def test_bytes_named_again_and_again(self):
         many = spans([(0, 4096)] * 400, bytes(4096))
         self.assertEqual(len(load(many)), 400)
+        from fractions import Fraction
         with Changed(tensorfmt, "MAX_COPIES", 20):
             self.refuses(["MAX_COPIES = 20"], converted, many, "mag", cast="int32")
         self.assertTrue(bool(tensorfmt.verify(many)))
+        csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
+        file = load(dumps({"s": csr}, format="ztensor"))
+        many = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys("abcd", file["s"]))
+        for kind, options, total in (("ztensor", {}, 160), ("burnpack", {"dense": True}, 120)):
+            with Changed(tensorfmt, "MAX_COPIES", Fraction(total, file.nbytes)):
+                self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
+            with Changed(tensorfmt, "MAX_COPIES", Fraction(total - 1, file.nbytes)):
+                self.refuses(["%d bytes more" % total], converted, many, kind, **options)
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -3179,6 +3293,16 @@ def zt1(*changes, end=b"ZTEN1000"):
     text = changed(text, changes)
     return (b"ZTEN1000" + bytes(56) + struct.pack("<2f", 1, 2) + text
             + struct.pack("<Q", len(text)) + end)
+
+
+def zt1_sparse(layout, shape, **sizes):
+    """Return a file of zTensor 1.2 with a sparse `w`; sizes of its parts, which all lie at 64."""
+    text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": {"w": {
+        "shape": shape, "format": "sparse_" + layout, "components": dict([(role, {
+            "dtype": "f32" if role == "values" else "u64", "offset": 64, "length": nbytes})
+            for role, nbytes in sizes.items()])}}})
+    return (b"ZTEN1000" + bytes(56 + max(sizes.values())) + text + struct.pack("<Q", len(text))
+            + b"ZTEN1000")
 
 
 def zt2(*changes, **footer):
@@ -3903,6 +4027,38 @@ class ShortcutTest(TestCase):
             self.assertTrue(count < limit, (data[:4], count, limit))
 
     @full
+    def test_when_they_are_taken(self):
+        """How often what reads every file is called, over windows of these sizes."""
+        four, whole = many_tensors(4), [1 << 18]
+        kinds = dict([("t%03d" % i, tensor(bytes(4 * i), "float32")) for i in range(1, 201)])
+        twins = dict([("a.b%d.%d" % (n, i), tensor(bytes(4 * n), "float32"))
+                      for n in (1, 64, 20000) for i in range(3)])
+        for kind, owner, name, made, windows, wanted in (
+                ("mag", tensorfmt.Mag, "_next_row", four, range(1, 500), 1003),
+                ("primitiv", tensorfmt.Primitiv, "_tensor", four, range(1, 600), 1617),
+                ("primitiv", tensorfmt.Primitiv, "_tensor", twins, whole, 3),
+                ("ztensor", tensorfmt.ZTensor, "_row", four, whole, 2),
+                ("ztensor", tensorfmt.ZTensor, "_row", kinds, whole, 315),
+                ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
+                ("tensorbuffers", tensorfmt.FlatReader, "fields", four, whole, 3)):
+            data, count = dumps(made, format=kind), 0
+            for window in windows:
+                with Changed(tensorfmt, "WINDOW", window):
+                    count += calls_of(owner, name, load, data)
+            with self.subTest(format=kind, tensors=len(made)):
+                self.assertEqual(count, wanted)
+        for kind, owner, name, wanted in (
+                ("mag", tensorfmt.Record, "pack", 4), ("ztensor", tensorfmt, "cbor_dumps", 24),
+                ("ztensor", tensorfmt.ZTensor, "own_attrs", 1),
+                ("ztensor", tensorfmt, "is_sparse", 2), ("burnpack", tensorfmt, "cbor_dumps", 3),
+                ("primitiv", tensorfmt, "msgpack_dumps", 9)):
+            with self.subTest(format=kind, name=name):
+                self.assertEqual(calls_of(owner, name, dumps, four, format=kind), wanted)
+        cube = tensor(list(range(27)), "int8", (3, 3, 3))
+        for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
+            self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
+
+    @full
     def test_number_of_requests(self):
         """What load() reads of a stream, where each read may be a request: (number, bytes)."""
         for kind in FORMATS:
@@ -4352,6 +4508,37 @@ class VerifyTest(TestCase):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
+
+    @full
+    def test_work_that_a_small_file_asks_for(self):
+        """A tensor is not decoded where that is more than what is left: rows (file, bytes)."""
+        from fractions import Fraction
+        usual = {"name": "s", "offset": 64, "size": 16, "dtype": "float32", "encoding": "raw",
+                 "shape": [40, 4], "layout": "sparse", "sparse_format": "csr"}
+        part = {"offset": 64, "size": 16}
+        csr = dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)}, format="ztensor")
+        rows = [(csr, 80), (csr.replace(b"\x63nnz", b"\x63nnx"), 80), (dumps({"s": tensor(
+            dtype="float32", shape=(3, 5), components=COO)}, format="ztensor"), 80)]
+        rows += [(ztensor(dict(usual, **row)), cost) for row, cost in (
+            ({"indptr": part, "indices": part}, 328), ({"indptr": dict(
+                part, size=1, encoding="zstd"), "indices": part, "shape": [5000, 4]}, 1 << 15),
+            ({"layout": "sparsecsr"}, 128), ({"layout": "sparsecoo"}, 128))]
+        rows += [(zt1_sparse("csr", shape=[40, 4], values=16, indptr=16, indices=16), 328)]
+        rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
+            usual, layout="dense", encoding="zstd", name="a")), 640 + 8 * 16)] if ZSTD else []
+        for data, cost in rows:
+            for number, enough in ((cost, True), (cost - 1, False)):
+                with Changed(tensorfmt, "MAX_COPIES", Fraction(number, len(data))):
+                    text = str(tensorfmt.verify(data))
+                    self.assertEqual("not decoded: more" not in text, enough, (text, number))
+        def rows_of(n):
+            return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
+                              shape=[n, 44], indptr=dict(part, size=256))
+        last = (1 << 19) + len(rows_of(1 << 19)) // 2 - 1
+        for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
+            with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
+                text = str(tensorfmt.verify(rows_of(n)))
+                self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
