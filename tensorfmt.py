@@ -2509,7 +2509,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
         elif n != 1:
             dims.append(n)
             steps.append(stride)
-    if [1 for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
         dims, steps, itemsize = dims + [itemsize], steps + [1], 1
     nbytes = itemsize * count_elements(dims)
     if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
@@ -3009,7 +3009,7 @@ class Tensor:
             return bits.view(torch.bfloat16).__dlpack__(**options)
         import numpy
         array = numpy.asarray(self, self.dtype)  # native
-        if min(array.strides, default=0) < 0 or not options.get("max_version"):
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
             array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
         return array.__dlpack__(**options)
 
@@ -3499,7 +3499,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
 def sort_and_compare(numbers: "List[int]") -> bool:
     """Sort a list and return whether a number comes twice; a set would take more memory."""
     numbers.sort()
-    return bool([1 for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
+    return bool([i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
 # -- [6c] quantized ------------------------------------------------------------------------------
@@ -6194,7 +6194,7 @@ class Burnpack(Format):
             layout = "packed"
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
-                    and not [1 for start, stop in ranges if start % 256 and stop > start]):
+                    and not [start for start, stop in ranges if start % 256 and stop > start]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
                     'layout="packed" or "aligned" settles it', "metadata_size", 6, check="bounds")
@@ -6254,7 +6254,7 @@ class Burnpack(Format):
         if order is not None:
             known = Map(items)
             order = [] if isinstance(order, str) else list(order)
-            if [1 for name in order if not isinstance(name, str)] or sorted(order) != sorted(known):
+            if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
         problems = self.check_items(items, metadata, options)
@@ -6529,7 +6529,7 @@ class TensorBuffers(Format):
         return found
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+        if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
 
     @staticmethod

@@ -2142,7 +2142,8 @@ class CastTest(TestCase):
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
-                           (tensor([1, 2], "int16").contiguous(), "h"), (tensor(5), "q")):
+                           (tensor([1, 2], "int16").contiguous(), "h"), (tensor(5), "q"),
+                           (tensor(1, "int8", (1,) * (5 if PYPY else 64)), "b")):
             if not (sys.byteorder == "little" or item.itemsize == 1 or item.stored.order == ">"):
                 error_of(BufferError, item.__buffer__, 0)
                 continue
@@ -2150,8 +2151,10 @@ class CastTest(TestCase):
                 else item.__buffer__(0)
             self.assertEqual((view.format, view.shape), (code, item.shape))
             self.assertEqual(bytes(view), bytes(item.raw))  # PyPy dies of 2-D tolist()
-        for item in (tensor([1.0], "bfloat16"), tensor([1, 2, 3, 4])[::2], tensor([])):
+        for item in (tensor([1.0], "bfloat16"), tensor([1, 2, 3, 4])[::2], tensor([]),
+                     tensor(1, "int8", (1,) * 65), load(ztensor(encoding="RAW"))["a"]):
             error_of(BufferError, item.__buffer__, 0)
+        self.assertEqual(item.__dlpack_device__(), (1, 0))  # CPU
 
 
 # -- [7] sparse and quantized --------------------------------------------------------------------
@@ -2665,9 +2668,11 @@ class SaveTest(TestCase):
             self.assertSame(load(data).attrs["dims"], list(dims))
         for level in (-131072, 22):
             dumps({"w": F32}, format="ztensor", level=level)
-        for number in (-128, 127):
-            steps = dumps({}, format="tensorbuffers", operations=[{"operation": number}])
-            self.assertEqual(load(steps).attrs["operations"][0]["operation"], number)
+        for number in (-128, 0, 1, 127):
+            step = {"operation": number, "id": abs(number), "output": abs(number),
+                    "input_operations": []}
+            steps = load(dumps({}, format="tensorbuffers", operations=[step])).attrs["operations"]
+            self.assertSame(dict(steps[0].items()), step)
         scalars = dict([(key + str(value), {key: value}) for key, value in (
             ("Int", -(1 << 63)), ("Int", (1 << 63) - 1), ("UInt", 0), ("UInt", (1 << 64) - 1),
             ("Bool", True), ("Float", 0.5))])
@@ -3153,9 +3158,13 @@ class ConvertTest(TestCase):
         for cast in ("float8", {"flaot16": "float32"}):
             self.refuses(["no dtype"], converted, basic, "mag", drop=True, cast=cast)
         error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
-        for bits, exact in ((0x7FC00000, True), (0xFF800000, True), (0x7F7F0000, True), (1, False),
-                            (0x3F800100, False), (0x7F800001, False), (0x7F810000, False)):
+        for bits, exact in ((0x3F800000, True), (0x7FC00000, True), (0xFF800000, True),
+                            (0x7F7F0000, True), (1, False), (0x3F800100, False),
+                            (0x7F800001, False), (0x7F810000, False), (0xFF810000, False)):
             item = tensor(struct.pack("<2I", 0, bits), "float32")
+            if bits >> 24 not in (0x7F, 0xFF):  # at once, without a cast
+                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._round_trips, item,
+                                          "float32", "bfloat16"), 0 if exact else 2, bits)
             summary = converted(dumps({"w": item}, format="mag"), "burnpack",
                                 cast={"float32": "bfloat16"})[1]
             self.assertEqual(summary.cast, [("w", "float32", "bfloat16", exact)], bits)
@@ -3814,6 +3823,8 @@ def wrong_files():
         (small_mag(beyond, (b"b", (2,), 0, 4, 256)), FormatError, "b"),
         (small_mag((b"a", (1,), 9, 4, 1 << 40)), FormatError, "a"),
         (many_statistics(b"\x91\xda\xc3\x50" + b"k" * 50000), Unsupported, "MAX_NAMES"),
+        (one_burnpack(param_id=1 << 64), FormatError, "an integer 0 to 2**64-1"),
+        (b"ZTEN00:0" + bytes(20), FormatError, "not a ztensor"),
     ] + [(head + bytes(9) + b"git-lfs", Unsupported if "gzip" in words else FormatError, words)
          for head, words in (
         (b"PK\3\4" + bytes(26) + b"w.npy", ".npz archive"), (b"GGUF\3", "GGUF of llama.cpp"),
