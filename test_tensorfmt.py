@@ -2293,6 +2293,21 @@ class SparseTest(TestCase):
         short = make_entry(coo[:-1], dtype="float32", layout="sparsecoo", shape=[3, 5])
         error_of(FormatError, load(short)["s"].tobytes)
 
+    @full
+    @unittest.skipUnless(ZSTD, "no zstd")
+    def test_coded_values_of_later_generations(self):
+        """Their number is that of the coordinates."""
+        values = struct.pack("<4f", *COO["values"])
+        frame = bytes(load(dumps({"v": tensor(values, "float32")}, format="ztensor",
+                                 encoding="zstd"))["v"].raw)
+        for code, letter in (("u64", "Q"), ("u32", "I")):
+            coords = struct.pack("<8" + letter, *sum(COO["coords"], []))
+            data = zt1_objects(coords.ljust(64, b"\0") + frame, w=("sparse_coo", [3, 5], {
+                "coords": (64, len(coords), code, {}),
+                "values": (128, len(frame), "f32", {"encoding": "zstd"})}))
+            self.assertEqual(load(data)["w"].tolist(), COO_DENSE)
+            self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
+
     def test_a_huge_dense_form_is_refused(self):
         made = self.make({"values": [1.0], "coords": [[1 << 20], [5]]}, "float64",
                          (1 << 30, 1 << 30))
@@ -2729,6 +2744,31 @@ class SaveTest(TestCase):
             coded = load(dumps({"w": tensor(bytes(100))}, format="ztensor", encoding="zstd"))["w"]
             with Changed(tensorfmt, "MAX_KEPT", most):
                 self.assertEqual((coded[0], coded[1:3].size, hasattr(coded, "_kept")), (0, 2, kept))
+
+    @full
+    def test_inputs_of_steps_may_fill_the_metadata(self):
+        kept, usual = [], tensorfmt.FlatBuilder.scalars
+
+        def once(flat, code, values):
+            if code != "Q":
+                return usual(flat, code, values)
+            if not kept:
+                kept.append(usual(flat, code, values))
+            return kept[0]
+        seen = []
+        for count in range(1, 40):  # two steps share them
+            del kept[:]
+            with Changed(tensorfmt.FlatBuilder, "scalars", once):
+                data = dumps({}, format="tensorbuffers", operations=[
+                    {"input_operations": [7] * count}] * 2)
+            left = struct.unpack("<I", data[-8:-4])[0] - 16 * count
+            seen.append(left)
+            if left < 0:
+                self.assertIn("overlap", error_of(Unsupported, load, data).what)
+            else:
+                steps = load(data).attrs["operations"]
+                self.assertEqual([step["input_operations"] for step in steps], [[7] * count] * 2)
+        self.assertTrue(0 in seen and seen[-1] < 0, seen)
 
     def test_primitiv_shapes_and_batches_are_checked(self):
         for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
@@ -3304,14 +3344,14 @@ def zt1(*changes, end=b"ZTEN1000"):
             + struct.pack("<Q", len(text)) + end)
 
 
-def zt1_sparse(layout, shape, **sizes):
-    """Return a file of zTensor 1.2 with a sparse `w`; sizes of its parts, which all lie at 64."""
-    text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": {"w": {
-        "shape": shape, "format": "sparse_" + layout, "components": dict([(role, {
-            "dtype": "f32" if role == "values" else "u64", "offset": 64, "length": nbytes})
-            for role, nbytes in sizes.items()])}}})
-    return (b"ZTEN1000" + bytes(56 + max(sizes.values())) + text + struct.pack("<Q", len(text))
-            + b"ZTEN1000")
+def zt1_objects(data, **objects):
+    """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
+    text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": dict([(name, {
+        "shape": shape, "format": layout, "components": dict([(role, dict(
+            {"dtype": code, "offset": at, "length": nbytes}, **facts))
+            for role, (at, nbytes, code, facts) in parts.items()])})
+        for name, (layout, shape, parts) in objects.items()])})
+    return (b"ZTEN1000" + bytes(56) + data + text + struct.pack("<Q", len(text)) + b"ZTEN1000")
 
 
 def zt2(*changes, **footer):
@@ -3803,6 +3843,21 @@ def odd_files():
             '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
             '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
             '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
+        ("objects.zt", zt1_objects(
+            b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
+            d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
+            e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
+            f=("dense", [2], {"data": (64, 3, "q8", {"type": "q8", "digest": "sha256:00"})}),
+            g=("dense", [16], {"data": (192, 16, "u8", {"type": "bool"})}),
+            h=("tiled", [2, 2], {"tile": (64, 8, "f32", {"digest": "crc32c:00000000"}),
+                                 "map": (128, 1, "q8", {}), "values": (192, 4, "i16", {})}),
+            i=("tiled", [], {}), j=("sparse_csr", [2, 4], {
+                "values": (64, 16, "f32", {}), "indptr": (64, 24, "u64", {})}),
+            k=("sparse_coo", [4], {"values": (64, 16, "f32", {"digest": "crc32c:0x" + digits}),
+                                   "coords": (128, 16, "u32", {"digest": "md5:00"})}),
+            l=("sparse_coo", [], {"values": (64, 4, "f32", {}), "coords": (128, 0, "u64", {})}),
+            m=("sparse_coo", [2], {"values": (64, 3, "q8", {}), "coords": (128, 8, "u64", {})}),
+            n=("sparse_coo", [2], {"coords": (128, 8, "u64", {})}))),
         ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
         ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
         ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
@@ -4534,7 +4589,9 @@ class VerifyTest(TestCase):
             ({"indptr": part, "indices": part}, 328), ({"indptr": dict(
                 part, size=1, encoding="zstd"), "indices": part, "shape": [5000, 4]}, 1 << 15),
             ({"layout": "sparsecsr"}, 128), ({"layout": "sparsecoo"}, 128))]
-        rows += [(zt1_sparse("csr", shape=[40, 4], values=16, indptr=16, indices=16), 328)]
+        rows += [(zt1_objects(bytes(16), w=("sparse_csr", [40, 4], {
+            "values": (64, 16, "f32", {}), "indptr": (64, 16, "u64", {}),
+            "indices": (64, 16, "u64", {})})), 328)]
         rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
             usual, layout="dense", encoding="zstd", name="a")), 640 + 8 * 16)] if ZSTD else []
         for data, cost in rows:
@@ -4993,15 +5050,15 @@ OUTPUTS = """
     LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
     8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
     A2RovA swlnvQ wajIcA mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
-    CanLYg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
-    4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
-    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ
-    ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
-    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
-    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
-    h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
-    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
-    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
+    CanLYg kwsWXg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ
+    7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A
+    yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w
+    uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA
+    0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ
+    bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A
+    80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw
+    Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg
+    tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
 
 
 @full
