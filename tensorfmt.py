@@ -2787,8 +2787,8 @@ class Tensor:
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
         source, offset, nbytes = self.stored.source, self.start, self.stored.nbytes
-        size = max(1, nbytes) if source.zero_copy else BLOCK
-        for start in range(0, max(1, nbytes), size):  # reads no bytes too: a closed File raises
+        size = nbytes if source.zero_copy else BLOCK
+        for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
     def _decode(self) -> Chunks:
@@ -7921,7 +7921,8 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     report.add_notes("alignment", f"its data are not at a multiple of {align}", odd)
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)
+    shared: Any = []
+    owner: Any = min(ranges) if ranges else ()
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], tensors[owner[2]]))

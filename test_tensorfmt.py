@@ -1286,6 +1286,9 @@ class FileTest(FolderCase):
                     self.assertSame(got.attrs, held.attrs)
                     if held.offset is not None:
                         self.assertEqual(got.offset, held.offset)
+        write_file(self.path, golden("v021_tiny.bpk")[:81] + bytes(8))  # with options, too
+        with load(self.path, layout="packed") as file, pickle.loads(pickle.dumps(file)) as again:
+            self.assertEqual(again["w"].tolist(), [0.0, 0.0])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
         import gc
@@ -1617,7 +1620,11 @@ class RoundTripTest(TestCase):
         self.assertSame((back.shape, back.attrs), ((2, 3, 5), {"batch": 5}))
         self.assertEqual(back.tobytes(), batch.tobytes())
 
-    def test_wide_heads_of_primitiv(self):
+    def test_short_and_wide_heads_of_primitiv(self):
+        for number, text, names in ((0x300, "01 91a0 910001c400 00", [""]), (
+                0x200, "910001c400 01 a0 910001c400", ["value", "value:"])):
+            self.assertEqual(sorted(load(primitiv(number, text))), names)
+        self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
         from hashlib import sha256
         for shape, digest in (
                 ((16383,), "7bce25a1c37a25bac3da8275213400531cad1c35570126c79b8126c4ace08107"),
@@ -3101,6 +3108,9 @@ class SavePathTest(FolderCase):
             yield b"x"
         tensorfmt.write_out(self.path, chunks())
         self.assertEqual(seen, [0o600])
+        with Changed(os, "urandom", lambda n: b"\1" + bytes(n - 1)):
+            tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
+                os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
 
     def test_the_format_comes_from_argument_suffix_file(self):
         self.addCleanup(os.chdir, os.getcwd())
@@ -4602,6 +4612,11 @@ class VerifyTest(TestCase):
         def rows_of(n):
             return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
                               shape=[n, 44], indptr=dict(part, size=256))
+        data = dumps({"w": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
+        for number, status in ((16, "ok"), (15, "-")):
+            with Changed(tensorfmt, "MAX_COPIES", Fraction(number, len(data))):
+                rows = [row[:2] for row in tensorfmt.verify(data).rows]
+                self.assertEqual(rows.count((status, "checksums")), 1 + (status == "-"))
         last = (1 << 19) + len(rows_of(1 << 19)) // 2 - 1
         for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
