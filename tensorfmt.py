@@ -3176,7 +3176,7 @@ class Cast(Tensor):
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         0, base.attrs_without(gone), base.format)
+                         base.start, base.attrs_without(gone), base.format)
         self._base = base
 
     def blocks(self) -> Chunks:

@@ -4136,6 +4136,9 @@ class ShortcutTest(TestCase):
                 ("primitiv", tensorfmt, "msgpack_dumps", 9)):
             with self.subTest(format=kind, name=name):
                 self.assertEqual(calls_of(owner, name, dumps, four, format=kind), wanted)
+        for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
+            item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
+            self.assertEqual(calls_of(tensorfmt.Tensor, "transpose", item.column_blocks), wanted)
         cube = tensor(list(range(27)), "int8", (3, 3, 3))
         for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
             self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
@@ -6136,6 +6139,27 @@ class ZTensor2Test(TestCase):
         bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
             b"edtypecf32", b"dtypedbooledtypebu8"))
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
+
+    def test_sparse_layouts(self):
+        def make(parts):
+            found, data = {}, b""
+            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
+                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
+                if role in parts:
+                    flat = sum(parts[role], []) if role == "coords" else parts[role]
+                    raw = struct.pack("<%d%s" % (len(flat), letter), *flat)
+                    found[role] = {"dtype": code, "blob": [4096 + len(data), len(raw)]}
+                    data += raw + bytes(-len(raw) % 4096)
+            text = tensorfmt.cbor_dumps({"objects": {"w": {
+                "layout": "zt.sparse_%s/1" % ("coo" if "coords" in parts else "csr"),
+                "shape": [3, 5], "parts": found}}}, sort=True)
+            magic = b"\x89ZT2\r\n\x1a\n"
+            return magic + bytes(4088) + data + text + struct.pack(
+                "<QQQII8s", 4096 + len(data), len(text), tensorfmt.xxh3_64([text]), 2, 0, magic)
+        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
+            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
+        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
+        self.assertIn("do not rise in row 2", str(error_of(FormatError, load(falling)["w"].tolist)))
 
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
