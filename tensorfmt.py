@@ -4462,8 +4462,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
-              (b"ZTEN0000", "another version of zTensor"))
+              (b"ZTEN0000", "another version of zTensor"),
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
     DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
@@ -4557,7 +4557,7 @@ class ZTensor(Format):
         big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
         if encoding in ENCODINGS:
             need = count_elements(shape) * size if layout == "dense" else 0
-            if nbytes < 1 or need > ENCODINGS[encoding].most * nbytes:
+            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
                     nbytes, show(need)), "size", name, "sizes")
                 return None
@@ -4890,7 +4890,7 @@ class SparseEntries:
         base, nbytes, encoding = self.base, part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
             raise base.error(f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
-        if encoding != "raw" and (nbytes < 1 or need > ENCODINGS[encoding].most * nbytes):
+        if encoding != "raw" and (not nbytes or need > ENCODINGS[encoding].most * nbytes):
             raise base.error(f"{nbytes} stored bytes cannot decompress to {need}")
         return part
 

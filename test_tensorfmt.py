@@ -3961,6 +3961,16 @@ class BadFileTest(TestCase):
                 self.assertIn(word, str(error_of(kind, load, data)))
                 if word:
                     self.assertFalse(tensorfmt.verify(data))
+        with Changed(tensorfmt, "LATER", []):  # as in a copy without them
+            for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
+                    (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
+                    (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
+                    (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
+                    (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
+                    (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
+                    (b"ZTEN0002" + bytes(20), "another version of zTensor; only zTensor 0.1")
+                    ) if CPYTHON else ():
+                self.assertTrue(str(error_of(Unsupported, load, data)).startswith(word), word)
         count = 6000 if CPYTHON else 600  # in linear time, but for the ordered dict of boards
         many = many_statistics(b"\x91\xa1k", count)
         self.assertEqual(len(load(many)), count + 1)
