@@ -1897,6 +1897,9 @@ class TensorTest(TestCase):
                 wanted = struct.pack("<3" + code, 1, 2, 100)
                 back = load(dumps({"t": item}, format="ztensor"))["t"]
                 self.assertEqual((item.tobytes(), back.tobytes()), (wanted, wanted))
+        if CPYTHON:  # numbers, not bytes
+            for numbers_of in (array("B", [1, 2]), memoryview(b"\1\2").cast("B", (1, 2))):
+                self.assertEqual(list(tensor(numbers_of, "float16").flat), [1.0, 2.0])
         self.assertEqual(tensor(b"\1\0\2\0", "int16").tolist(), [1, 2])  # raw little-endian bytes
         self.assertEqual(tensor(b"\1\0\2\0", "int16", (2, 1)).shape, (2, 1))
         self.assertEqual(tensor(b"\1\2").dtype, "uint8")
@@ -3118,6 +3121,17 @@ class SavePathTest(FolderCase):
         with Changed(os, "urandom", lambda n: b"\1" + bytes(n - 1)):
             tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
                 os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
+
+    def test_streams_that_take_a_part_or_say_nothing(self):
+        for count, raw, fine in ((None, False, True), (None, True, False), (0, False, False)):
+            stream = type("Stream", (), {"write": lambda self, data, count=count: count})()
+            if raw:  # None: it took nothing
+                stream.readall = None
+            if fine:
+                tensorfmt.save(stream, {"w": F32}, format="mag")
+            else:
+                error = error_of(OSError, tensorfmt.save, stream, {"w": F32}, format="mag")
+                self.assertEqual(str(error), "the target is full")
 
     def test_the_format_comes_from_argument_suffix_file(self):
         self.addCleanup(os.chdir, os.getcwd())
