@@ -1270,6 +1270,10 @@ class GoldenTest(FolderCase):
             error_of(FormatError, load, source, layout="aligned")
             self.assertTrue(tensorfmt.verify(source, layout="packed"))
             self.assertFalse(bool(tensorfmt.verify(source)))
+        for first, text in ((256, True), (252, False)):  # only what Burn aligns may be cut
+            aligned = spans([(0, first), (first, 260)], b"")
+            packed = aligned[:10 + struct.unpack("<I", aligned[6:10])[0]] + bytes(260)
+            self.assertEqual("ambiguous" in str(tensorfmt.verify(packed)), text)
 
 
 @full
