@@ -4556,7 +4556,7 @@ class ZTensor(Format):
         why = None if size else f"dtype {show(dtype)} is not known"
         big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
         if encoding in ENCODINGS:
-            need = count_elements(shape) * size if layout == "dense" else 0
+            need = count_elements(shape) * size * (layout == "dense")
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
                     nbytes, show(need)), "size", name, "sizes")
