@@ -2687,7 +2687,7 @@ class Tensor:
                 return repr(item).rjust(width)
             n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
             rows = list(range(n)) if n <= 2 * edge else (
-                list(range(edge)) + [-1] + list(range(n - edge, n)))
+                list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
             return f"[{comma.join(texts)}]"
         base, width = self.decoded() if self.shape else self.item(), 0

@@ -1264,7 +1264,8 @@ class GoldenTest(FolderCase):
         data = golden("v021_tiny.bpk")
         packed = data[:81] + bytes(8)  # as burn 0.19 would write zeros, without metadata.version
         for source in (packed, io.BytesIO(packed)):
-            self.assertIn("ambiguous", error_of(FormatError, load, source).what)
+            error = error_of(FormatError, load, source)
+            self.assertEqual((error.what[:9], error.offset), ("ambiguous", 6))
             file = load(source, layout="packed")
             self.assertEqual((file.attrs["layout"], file["w"].tolist()), ("packed", [0.0, 0.0]))
             error_of(FormatError, load, source, layout="aligned")
@@ -4519,6 +4520,15 @@ class ExplainTest(TestCase):
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
 
+    def test_few_zeros_inside_of_an_index_are_padding(self):
+        data = golden("sorted_one.tbs")
+        root, nbytes = struct.unpack_from("<I", data, 12)[0], len(data) - 20
+        for count, kind in ((4, "padding"), (8, "unused")):
+            more = (data[:12] + struct.pack("<I", root + count) + bytes(count) + data[16:-8]
+                    + struct.pack("<I", nbytes + count) + data[-4:])
+            found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
+            self.assertEqual(found, [kind])
+
     def test_fields_know_their_tensor(self):
         alike = ["model.encoder.layers.10.self_attention.query_projection." + end
                  for end in ("weight_matrix", "zeta")]
@@ -4645,6 +4655,7 @@ class VerifyTest(TestCase):
                 with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
                     text = str(tensorfmt.verify(data))
                     self.assertEqual("not decoded: more" not in text, enough, (text, number))
+                    self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
         def rows_of(n):
             return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
                               shape=[n, 44], indptr=dict(part, size=256))
