@@ -4656,6 +4656,11 @@ class VerifyTest(TestCase):
                     text = str(tensorfmt.verify(data))
                     self.assertEqual("not decoded: more" not in text, enough, (text, number))
                     self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
+        for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
+            with Changed(tensorfmt, "MAX_SLOW_HASH", most):
+                text = str(tensorfmt.verify(zt2()))
+                self.assertEqual("over MAX_SLOW_HASH = 7" not in text, enough, text)
+
         def rows_of(n):
             return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
                               shape=[n, 44], indptr=dict(part, size=256))
