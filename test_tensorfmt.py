@@ -4659,7 +4659,7 @@ class VerifyTest(TestCase):
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most):
                 text = str(tensorfmt.verify(zt2()))
-                self.assertEqual("over MAX_SLOW_HASH = 7" not in text, enough, text)
+                self.assertEqual("over MAX_SLOW_HASH" not in text, enough, text)
 
         def rows_of(n):
             return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
