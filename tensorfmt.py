@@ -2509,7 +2509,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
         elif n != 1:
             dims.append(n)
             steps.append(stride)
-    if [1 for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
         dims, steps, itemsize = dims + [itemsize], steps + [1], 1
     nbytes = itemsize * count_elements(dims)
     if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
@@ -2565,11 +2565,11 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
     starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
     tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
-        last = min(tile, n - i) - 1
+        count = min(tile, n - i)
         for to, at in starts:
             to, at = to + i * place, at + i * step
-            stop = at + last * step + (1 if step > 0 else -1)
-            target[to:to + last * place + 1:place] = source[at:None if stop < 0 else stop:step]
+            stop = at + count * step
+            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
     return out
 
 
@@ -2687,7 +2687,7 @@ class Tensor:
                 return repr(item).rjust(width)
             n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
             rows = list(range(n)) if n <= 2 * edge else (
-                list(range(edge)) + [-1] + list(range(n - edge, n)))
+                list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
             return f"[{comma.join(texts)}]"
         base, width = self.decoded() if self.shape else self.item(), 0
@@ -2723,7 +2723,7 @@ class Tensor:
         if stored.strides is None or 0 in self.shape:
             return 0, stored.nbytes
         ends = [(n - 1) * stride for n, stride in zip(self.shape, stored.strides)]
-        low = sum([end for end in ends if end < 0])
+        low = sum([min(end, 0) for end in ends])
         return low, sum(ends) - low + (self.itemsize or 1)
 
     @property
@@ -2787,8 +2787,8 @@ class Tensor:
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
         source, offset, nbytes = self.stored.source, self.start, self.stored.nbytes
-        size = max(1, nbytes) if source.zero_copy else BLOCK
-        for start in range(0, max(1, nbytes), size):  # reads no bytes too: a closed File raises
+        size = nbytes if source.zero_copy else BLOCK
+        for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
     def _decode(self) -> Chunks:
@@ -2936,7 +2936,7 @@ class Tensor:
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
             if k is Ellipsis or isinstance(k, slice):
                 start, stop, step = (0, n, 1) if k is Ellipsis else slice_indices(k, n)
-                size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+                size = max(0, -((start - stop) // step))
                 offset += start * stride if size else 0
                 sizes.append(size)
                 steps.append(stride * step)
@@ -3009,7 +3009,7 @@ class Tensor:
             return bits.view(torch.bfloat16).__dlpack__(**options)
         import numpy
         array = numpy.asarray(self, self.dtype)  # native
-        if min(array.strides, default=0) < 0 or not options.get("max_version"):
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
             array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
         return array.__dlpack__(**options)
 
@@ -3091,7 +3091,7 @@ class File(TensorMap):
                 from difflib import get_close_matches
             except ImportError:
                 return text
-            near = get_close_matches(name, list(self), 1, 0.5)
+            near = get_close_matches(name, list(self), cutoff=0.5)
             text += f"; nearest is {quote(near[0])}" if near else ""
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
@@ -3176,7 +3176,7 @@ class Cast(Tensor):
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         0, base.attrs_without(gone), base.format)
+                         base.start, base.attrs_without(gone), base.format)
         self._base = base
 
     def blocks(self) -> Chunks:
@@ -3378,7 +3378,7 @@ class Sparse(Tensor):
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
         places, values = find_places(self.shape, parts), parts["values"].tobytes()
         order = sorted(range(len(places)), key=lambda k: places[k])
-        k, step = 0, max(1, BLOCK // size)
+        k, step = 0, BLOCK // size
         for start in range(0, self.size, step):
             block = bytearray(min(step, self.size - start) * size)
             while k < len(order) and places[order[k]] < start + step:
@@ -3460,7 +3460,7 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             most = max(coords[axis * nnz:axis * nnz + nnz])
             if most >= n:
                 return f"a coordinate is outside the shape: {most} of {n}"
-        twice = rank and sort_and_compare(find_places(shape, parts))
+        twice = sort_and_compare(find_places(shape, parts))
         return "a coordinate occurs twice" if twice else None
     if rank != 2:
         return f"csr needs rank 2, this is rank {rank}"
@@ -3499,7 +3499,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
 def sort_and_compare(numbers: "List[int]") -> bool:
     """Sort a list and return whether a number comes twice; a set would take more memory."""
     numbers.sort()
-    return bool([1 for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
+    return bool([i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
 # -- [6c] quantized ------------------------------------------------------------------------------
@@ -3816,7 +3816,7 @@ class Format:
                              % (self.TITLE, ", ".join(misfits)))
         names = [name for name, _ in items]
         text = "".join(names)
-        if is_text(text) and "\0" not in text and "" not in names and len(text) < 1 << 30:
+        if is_text(text) and "\0" not in text and "" not in names:
             return problems  # names that no format refuses
         return problems + [(name, why) for name in names for why in self.check_name(name)]
 
@@ -4133,9 +4133,7 @@ class Mag(Format):
         return misfits
 
     def check_name(self, name: str) -> "List[str]":
-        long = len(name) >= 1 << 30 and is_text(name) and len(encode_text(name)) >= 1 << 32
-        rules = (("an empty name", not name), ("a NUL in the name", "\0" in name),
-                 ("a key over 2**32-1 bytes; the field is 32 bits", long))
+        rules = ("an empty name", not name), ("a NUL in the name", "\0" in name)
         return super().check_name(name) + [why for why, broken in rules if broken]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -4464,8 +4462,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
-              (b"ZTEN0000", "another version of zTensor"))
+              (b"ZTEN0000", "another version of zTensor"),
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
     DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
@@ -4558,8 +4556,8 @@ class ZTensor(Format):
         why = None if size else f"dtype {show(dtype)} is not known"
         big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
         if encoding in ENCODINGS:
-            need = count_elements(shape) * size if layout == "dense" else 0
-            if nbytes < 1 or need > ENCODINGS[encoding].most * nbytes:
+            need = count_elements(shape) * size * (layout == "dense")
+            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
                     nbytes, show(need)), "size", name, "sizes")
                 return None
@@ -4873,7 +4871,7 @@ class SparseEntries:
         elif nnz is None:
             if stored.encoding != "raw":
                 raise base.error("nnz is missing and the values are compressed")
-            found = stored.nbytes // (base.itemsize or 1)
+            found = stored.nbytes // base.check()
         if found > count_elements(shape):
             what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
             raise base.error(what, field="indptr" if kind == "csr" else "nnz")
@@ -4892,7 +4890,7 @@ class SparseEntries:
         base, nbytes, encoding = self.base, part.stored.nbytes, part.stored.encoding
         if encoding == "raw" and nbytes != need:
             raise base.error(f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
-        if encoding != "raw" and (nbytes < 1 or need > ENCODINGS[encoding].most * nbytes):
+        if encoding != "raw" and (not nbytes or need > ENCODINGS[encoding].most * nbytes):
             raise base.error(f"{nbytes} stored bytes cannot decompress to {need}")
         return part
 
@@ -4921,7 +4919,7 @@ class SparseEntries:
 
     def split_blob(self) -> "Dict[str, Tensor]":
         base, data = self.base, self.base
-        size, rank, stored = base.itemsize or 1, base.ndim, base.stored
+        size, rank, stored = base.check(), base.ndim, base.stored
         if stored.encoding != "raw":
             data = base.contiguous()
         elif stored.order == ">":  # swapped as a whole, in groups of the item size
@@ -5090,7 +5088,7 @@ class ObjectFormat(ZTensor):
             attrs += "attributes", entry["attributes"]
         main = [part for part in parts if part[0] in ("data", "values")] + parts
         role, dtype, offset, nbytes, _, encoding, why = (
-            main + [("", None, 64, 0, 0, "raw", None)])[0]
+            main + [("", None, 64, 0, None, "raw", None)])[0]
         rest: Any = (cursor.source, nbytes, None, "<")  # of the Storage
         if layout == "dense":
             attrs += tuple([item for pair in facts["data"].items() for item in pair
@@ -5110,7 +5108,7 @@ class ObjectFormat(ZTensor):
 
     def checksums(self, tensor: Tensor) -> Chunks:
         stored, facts = tensor.stored, tensor.attrs.get(self.PARTS)
-        whole = ("", 0, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
+        whole = ("", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
         for part in (stored.key or [whole]) if stored.source.of_file else ():
             text = (facts[part[0]] if facts else tensor.attrs).get("digest")
             if text is not None and (part[5] == "raw" or part[5] in ENCODINGS and not part[6]):
@@ -5150,7 +5148,7 @@ class SparseObject(SparseEntries):
         return made
 
     def read_part(self, key: str, shape: Shape) -> Tensor:
-        _, dtype, offset, nbytes, _, encoding, why = self.parts.get(key, (0,) * 7)
+        _, dtype, offset, nbytes, _, encoding, why = self.parts.get(key, (None,) * 7)
         if dtype not in ("uint64", "uint32"):
             raise self.base.error(f"no {key} of uint64 or uint32", Unsupported)
         stored = Storage(self.values.source, nbytes, None, "<", encoding, why)
@@ -6216,7 +6214,7 @@ class Burnpack(Format):
             layout = "packed"
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
-                    and not [1 for start, stop in ranges if start % 256 and stop > start]):
+                    and not [start for start, stop in ranges if start % 256 and stop > start]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
                     'layout="packed" or "aligned" settles it', "metadata_size", 6, check="bounds")
@@ -6276,7 +6274,7 @@ class Burnpack(Format):
         if order is not None:
             known = Map(items)
             order = [] if isinstance(order, str) else list(order)
-            if [1 for name in order if not isinstance(name, str)] or sorted(order) != sorted(known):
+            if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
         problems = self.check_items(items, metadata, options)
@@ -6551,7 +6549,7 @@ class TensorBuffers(Format):
         return found
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if [1 for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+        if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
 
     @staticmethod
@@ -6573,10 +6571,11 @@ class TensorBuffers(Format):
             if at >= 1 << 32 or nbytes >= 1 << 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             raw = name.encode("utf-8", "replace")
-            head = raw[:raw.rfind(b".") + 1]  # many begin alike
+            head, dot, tail = raw.rpartition(b".")
+            head += dot  # many begin alike
             if head not in hashes:
                 hashes[head] = self.hash_name(head)
-            number = self.hash_name(raw[len(head):] + b"\xff", hashes[head])
+            number = self.hash_name(tail + b"\xff", hashes[head])
             if number in ids:
                 problems.append((name, f"it has the same id as {show(ids[number])}"))
             ids[number] = name
@@ -7810,10 +7809,11 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Any]]") -> None:
-        """Add five notes on (tensor, what % in the text stands for), and the number of others."""
-        for item, detail in notes[:5]:
-            self.add("note", check, text % detail, item.name, item.start)
+    def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Tensor]]") -> None:
+        """Add five notes on (tensor, the one that %s in the text names), the number of others."""
+        for item, other in notes[:5]:
+            text_of = text.replace("%s", quote(other.name))
+            self.add("note", check, text_of, item.name, item.start)
         if len(notes) > 5:
             self.add("note", check, f"{len(notes) - 5} more")
 
@@ -7896,7 +7896,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    plain = [(item.start, item.nbytes) for _, item in items if item.nbytes > 64 and item.is_plain()]
+    plain = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
     places = dict(plain) if plain == sorted(plain) else {}  # bytes there are copied as they are
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
@@ -7939,14 +7939,15 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     align = kind.alignment(attrs)
     ranges = [(item.start, item.start + item.stored.nbytes, i)
               for i, item in enumerate(tensors) if item.stored.nbytes]
-    odd: Any = [(tensors[i], align) for start, _, i in ranges if start % align]
-    report.add_notes("alignment", "its data are not at a multiple of %d", odd)
+    odd = [(tensors[i], tensors[i]) for start, _, i in ranges if start % align]
+    report.add_notes("alignment", f"its data are not at a multiple of {align}", odd)
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared, owner = [], (0, 0, -1)
+    shared: Any = []
+    owner: Any = min(ranges) if ranges else ()
     for start, end, i in sorted(ranges):
         if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((tensors[i], len(shared) < 5 and quote(tensors[owner[2]].name)))
+            shared.append((tensors[i], tensors[owner[2]]))
         if end > owner[1]:
             owner = start, end, i
     report.add_notes("bounds", "its bytes overlap those of %s in part", shared)

@@ -149,6 +149,24 @@ class Changed:
         setattr(*self.place + (self.usual,))
 
 
+def calls_of(owner, name, call, *args, **options):
+    """Return how often a call calls a method or a function."""
+    seen, usual = [], getattr(owner, name)
+
+    def count(*args, **options):
+        seen.append(1)
+        return usual(*args, **options)
+    with Changed(owner, name, count):
+        call(*args, **options)
+    return len(seen)
+
+
+def ratio(a, b):
+    """Return an exact quotient that "%d" can show (PyPy wants __int__ for that)."""
+    from fractions import Fraction
+    return type("Ratio", (Fraction,), {"__int__": Fraction.__trunc__})(a, b)
+
+
 def in_threads(call, count=6):
     """Run call(number) in threads that switch often; raise what one of them raises."""
     from concurrent.futures import ThreadPoolExecutor
@@ -1200,6 +1218,10 @@ class GoldenTest(FolderCase):
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
             self.assertIn("nearest is 'x'", str(error))
+        for count, near in ((19999, True), (20000, False)) if CPYTHON else ():
+            names = ["some name"] + ["%d" % i for i in range(count)]
+            made = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys(names, F32))
+            self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
 
     @full
     def test_mappings_are_known_as_such(self):
@@ -1242,12 +1264,17 @@ class GoldenTest(FolderCase):
         data = golden("v021_tiny.bpk")
         packed = data[:81] + bytes(8)  # as burn 0.19 would write zeros, without metadata.version
         for source in (packed, io.BytesIO(packed)):
-            self.assertIn("ambiguous", error_of(FormatError, load, source).what)
+            error = error_of(FormatError, load, source)
+            self.assertEqual((error.what[:9], error.offset), ("ambiguous", 6))
             file = load(source, layout="packed")
             self.assertEqual((file.attrs["layout"], file["w"].tolist()), ("packed", [0.0, 0.0]))
             error_of(FormatError, load, source, layout="aligned")
             self.assertTrue(tensorfmt.verify(source, layout="packed"))
             self.assertFalse(bool(tensorfmt.verify(source)))
+        for first, text in ((256, True), (252, False)):  # only what Burn aligns may be cut
+            aligned = spans([(0, first), (first, 260)], b"")
+            packed = aligned[:10 + struct.unpack("<I", aligned[6:10])[0]] + bytes(260)
+            self.assertEqual("ambiguous" in str(tensorfmt.verify(packed)), text)
 
 
 @full
@@ -1270,6 +1297,9 @@ class FileTest(FolderCase):
                     self.assertSame(got.attrs, held.attrs)
                     if held.offset is not None:
                         self.assertEqual(got.offset, held.offset)
+        write_file(self.path, golden("v021_tiny.bpk")[:81] + bytes(8))  # with options, too
+        with load(self.path, layout="packed") as file, pickle.loads(pickle.dumps(file)) as again:
+            self.assertEqual(again["w"].tolist(), [0.0, 0.0])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
         import gc
@@ -1601,7 +1631,11 @@ class RoundTripTest(TestCase):
         self.assertSame((back.shape, back.attrs), ((2, 3, 5), {"batch": 5}))
         self.assertEqual(back.tobytes(), batch.tobytes())
 
-    def test_wide_heads_of_primitiv(self):
+    def test_short_and_wide_heads_of_primitiv(self):
+        for number, text, names in ((0x300, "01 91a0 910001c400 00", [""]), (
+                0x200, "910001c400 01 a0 910001c400", ["value", "value:"])):
+            self.assertEqual(sorted(load(primitiv(number, text))), names)
+        self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
         from hashlib import sha256
         for shape, digest in (
                 ((16383,), "7bce25a1c37a25bac3da8275213400531cad1c35570126c79b8126c4ace08107"),
@@ -1640,6 +1674,18 @@ class RoundTripTest(TestCase):
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
+        for dtype, m, n, turned in (("int8", 128, 256, 1), ("int8", 128, 255, 0),
+                                    ("int8", 128, 257, 0), ("int32", 32, 64, 1)):
+            item = tensor(bytes(m * n * tensorfmt.ITEMSIZE[dtype]), dtype, (m, n))
+            self.assertEqual(calls_of(tensorfmt, "_turn_block", item.transpose().tobytes), turned)
+        with Changed(tensorfmt, "BLOCK", 1000):
+            for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
+                                (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
+                item = tensor(bytes(m * n), "int8", (m, n)).transpose()
+                self.assertEqual([len(block) for block in item.blocks()], sizes)
+            for count, spooled in ((4000, False), (4001, True)):
+                data = tensor(bytes(8 * count), "int8").cast("bool").decoded().raw.obj
+                self.assertEqual(type(data).__name__ == "mmap", spooled)
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
@@ -1856,6 +1902,9 @@ class TensorTest(TestCase):
                 wanted = struct.pack("<3" + code, 1, 2, 100)
                 back = load(dumps({"t": item}, format="ztensor"))["t"]
                 self.assertEqual((item.tobytes(), back.tobytes()), (wanted, wanted))
+        if CPYTHON:  # numbers, not bytes
+            for numbers_of in (array("B", [1, 2]), memoryview(b"\1\2").cast("B", (1, 2))):
+                self.assertEqual(list(tensor(numbers_of, "float16").flat), [1.0, 2.0])
         self.assertEqual(tensor(b"\1\0\2\0", "int16").tolist(), [1, 2])  # raw little-endian bytes
         self.assertEqual(tensor(b"\1\0\2\0", "int16", (2, 1)).shape, (2, 1))
         self.assertEqual(tensor(b"\1\2").dtype, "uint8")
@@ -1953,7 +2002,12 @@ class TensorTest(TestCase):
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
         self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
-        self.refuses(["too many lists"], tensor([], "float32", [1 << 40, 0]).tolist)
+        for shape in ((1 << 40, 0), ((1 << 20) + 1, 0), (1,) * 513):
+            self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
+        nested = tensor([1.0], "float32", (1,) * 512).tolist()
+        while isinstance(nested, list):
+            nested, = nested
+        self.assertEqual(nested, 1.0)
         if CPYTHON:  # a board's slices end at its machine word
             self.assertEqual(huge[5, 3:7].shape, (4, 0))
             self.assertEqual(len(tensor([], "int8", [1 << 20, 0]).tolist()), 1 << 20)
@@ -1966,6 +2020,8 @@ class TensorTest(TestCase):
 
     @full
     def test_repr_shows_values(self):
+        many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(10)]
+        self.assertEqual(repr(many[0].cast("int16")), "<Tensor '' int16 [1001]>")  # not raw
         for item, text in (
                 (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
                 (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
@@ -1973,7 +2029,13 @@ class TensorTest(TestCase):
                 (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
-                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, ")):
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, "),
+                (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
+                (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
+                (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
+                (tensor([5] * 1200, "int8", (6, 200)),
+                 "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
+                (tensor([5] * 1000).cast("int8"), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
@@ -2101,7 +2163,8 @@ class CastTest(TestCase):
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
-                           (tensor([1, 2], "int16").contiguous(), "h"), (tensor(5), "q")):
+                           (tensor([1, 2], "int16").contiguous(), "h"), (tensor(5), "q"),
+                           (tensor(1, "int8", (1,) * (5 if PYPY else 64)), "b")):
             if not (sys.byteorder == "little" or item.itemsize == 1 or item.stored.order == ">"):
                 error_of(BufferError, item.__buffer__, 0)
                 continue
@@ -2109,8 +2172,11 @@ class CastTest(TestCase):
                 else item.__buffer__(0)
             self.assertEqual((view.format, view.shape), (code, item.shape))
             self.assertEqual(bytes(view), bytes(item.raw))  # PyPy dies of 2-D tolist()
-        for item in (tensor([1.0], "bfloat16"), tensor([1, 2, 3, 4])[::2], tensor([])):
+        for item in (tensor([1.0], "bfloat16"), tensor([1, 2, 3, 4])[::2], tensor([]),
+                     tensor(1, "int8", (1,) * 65), load(ztensor(encoding="RAW"))["a"]):
             error_of(BufferError, item.__buffer__, 0)
+        self.assertEqual(item.__dlpack_device__(), (1, 0))  # CPU
+        self.assertEqual(tensor([1]).__array_interface__["version"], 3)
 
 
 # -- [7] sparse and quantized --------------------------------------------------------------------
@@ -2200,6 +2266,13 @@ class SparseTest(TestCase):
         self.assertEqual(again.components["values"].tolist(), [1.5, 3.25, 8.0, -2.0])
 
     def test_bad_components(self):
+        for shape, keys in ((None, ("values", "coords")), ((1,), ("values",)), ((1,), "abc")):
+            self.refuses(["needs shape= and comp"], tensor, shape=shape, components=dict(
+                [(key, [0]) for key in keys]))
+        for shape, coords in (((), []), ((1, 2), [[0, 0], [1, 0]])):  # no element is left out
+            size = tensorfmt.count_elements(shape)
+            made = self.make({"values": [2.5] * size, "coords": coords}, shape=shape)
+            self.assertEqual(list(made.flat), [2.5] * size)
         for name, shape, parts, words in SPARSE_ERRORS:
             with self.subTest(name=name):
                 self.refuses([words], tensor, shape=shape, components=parts)
@@ -2241,6 +2314,21 @@ class SparseTest(TestCase):
             self.assertEqual(load(dumps({"s": item}, format="ztensor"))["s"].tolist(), dense)
         short = make_entry(coo[:-1], dtype="float32", layout="sparsecoo", shape=[3, 5])
         error_of(FormatError, load(short)["s"].tobytes)
+
+    @full
+    @unittest.skipUnless(ZSTD, "no zstd")
+    def test_coded_values_of_later_generations(self):
+        """Their number is that of the coordinates."""
+        values = struct.pack("<4f", *COO["values"])
+        frame = bytes(load(dumps({"v": tensor(values, "float32")}, format="ztensor",
+                                 encoding="zstd"))["v"].raw)
+        for code, letter in (("u64", "Q"), ("u32", "I")):
+            coords = struct.pack("<8" + letter, *sum(COO["coords"], []))
+            data = zt1_objects(coords.ljust(64, b"\0") + frame, w=("sparse_coo", [3, 5], {
+                "coords": (64, len(coords), code, {}),
+                "values": (128, len(frame), "f32", {"encoding": "zstd"})}))
+            self.assertEqual(load(data)["w"].tolist(), COO_DENSE)
+            self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
 
     def test_a_huge_dense_form_is_refused(self):
         made = self.make({"values": [1.0], "coords": [[1 << 20], [5]]}, "float64",
@@ -2376,6 +2464,20 @@ class QuantizedTest(TestCase):
         self.assertEqual(sorted(load(dumps(file, format="burnpack"))), sorted(file))
         self.assertTrue(tensorfmt.verify(data))
 
+    def test_every_small_float(self):
+        for kind, low, bias, bits in (("E5M2", 2, 15, 8), ("E4M3", 3, 7, 8), ("E2M1", 1, 1, 4),
+                                      ("E8M0", 0, 127, 9)):
+            for code in range(256 if bits > 4 else 16):
+                sign, exponent = code >> bits - 1, code >> low & (1 << bits - 1 - low) - 1
+                digits = (code & (1 << low) - 1) + (1 << low if exponent else 0)
+                value = (-1.0) ** sign * digits * 2.0 ** (max(exponent, 1) - bias - low)
+                value = 2.0 ** (code - 127) if low == 0 else value
+                if (kind, exponent) == ("E5M2", 31):
+                    value = NAN if code & 3 else (-1.0) ** sign * INF
+                if (kind, code & 127) == ("E4M3", 127) or (kind, code) == ("E8M0", 255):
+                    value = NAN
+                self.assertSame(tensorfmt.minifloat(kind, code), float(value), (kind, code))
+
     def test_random_schemes_against_another_reader(self):
         seed = 0
         for value in ("Q8S", "Q8F", "Q4S", "Q4F", "Q2S", "Q2F"):
@@ -2488,8 +2590,19 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
     ("burnpack", {"w": F32}, {"tensor_order": ["w", "v"]}, ("tensor_order",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 99}, ("level",)),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}, ("level",)),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}, ("level",)),
+    ("mag", {"w": F32}, {"metadata": {"low": -(1 << 63) - 1}}, ("'low'",)),
+    ("burnpack", {"w": F32}, {"tensor_order": ["w", 5]}, ("tensor_order",)),
     ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1.5}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1 << 63}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": -(1 << 63) - 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": 1 << 64}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": -1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Bool": 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1, "UInt": 1}}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": {"a": 5}}, ("scalar",)),
+    ("burnpack", {"w": F32}, {"scalars": 5}, ("scalar",)),
     ("burnpack", {"w": F32}, {"tensor_order": "a b"}, ("tensor_order",)),
     ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}, ("'a'",
      "bool", "'b'", "float16", "astype")),
@@ -2501,6 +2614,10 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
     ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("[128]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("[-129]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("[1844674407370955161",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
     ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
@@ -2511,9 +2628,19 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
      {}, ("'s'", "sparse", "dense=True")))
 
+REFUSALS = """
+    KzP+8Q pHKvag k8gbkQ mRx1uA jb0V3Q C9CPxw 56At4g zUAfLQ KXyRBA ucxNng aA5vSA 7MuVoA wr06MQ
+    EonEEw KGq4HQ ezq/Zg ewBUZw HjsVpA DtI5Tg 4LIszA mte5sA 30AeiQ adVrOA MGJzyg idQ3pQ sIEthA
+    odnoLA 39TaVg v+hO5w vnaQ+g 45rjOw ItlO8g mBIC5Q vcifwg i1l0wA X2NUmg bEAePw nlyOVw Pf7c8A
+    2NRj2w T7z9lw xRQrIQ rjkN2A LI6rtg uR7zgQ 0NVCVw p996iw k5JGPQ Mg7GIA NHCI7A p996iw aYVMeA
+    2ndZJw +rON6Q RCFSkg bQCfRw eP3yBQ S9qajQ 3/sNdw KGQHVg p996iw 0KYMfQ hgkfOw 6Bcm4g Nen9Og
+    EPyhhg GCbmAg pmZfyw sKHz0w 41Kl+A TCqARQ XIPMwA pmZfyw GCbmAg QDCpyw jWJ3Mg V04OeA VzEndQ
+    7WHF2A 7WHF2A kJ+dbQ YtC1FA"""
+
 
 class SaveTest(TestCase):
     def test_refusals(self):
+        texts = []
         for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
@@ -2521,6 +2648,13 @@ class SaveTest(TestCase):
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
+                texts.append(text)
+        if CPYTHON:
+            self.assertSeen(texts, "REFUSALS", REFUSALS)
+        for count, words in ((100, "100 things"), (101, "101 things|1 more"), (1, "t0")):
+            text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
+                count)], format="mag")
+            self.assertEqual(text.count("\n"), min(count, 102) if count > 1 else 0)
         for kind in FORMATS:
             with self.subTest(format=kind):
                 self.refuses(["'w'"], dumps, [("w", F32), ("w", F32)], format=kind)
@@ -2569,6 +2703,18 @@ class SaveTest(TestCase):
         for dims in (((1 << 32) - 1,), (1,) * 8):
             data = dumps({}, format="primitiv", kind="shape", dims=dims, batch=(1 << 32) - 1)
             self.assertSame(load(data).attrs["dims"], list(dims))
+        for level in (-131072, 22):
+            dumps({"w": F32}, format="ztensor", level=level)
+        for number in (-128, 0, 1, 127):
+            step = {"operation": number, "id": abs(number), "output": abs(number),
+                    "input_operations": []}
+            steps = load(dumps({}, format="tensorbuffers", operations=[step])).attrs["operations"]
+            self.assertSame(dict(steps[0].items()), step)
+        scalars = dict([(key + str(value), {key: value}) for key, value in (
+            ("Int", -(1 << 63)), ("Int", (1 << 63) - 1), ("UInt", 0), ("UInt", (1 << 64) - 1),
+            ("Bool", True), ("Float", 0.5))])
+        made = load(dumps({}, format="burnpack", scalars=scalars)).attrs["scalars"]
+        self.assertSame(dict(made.items()), scalars)
         item = tensor([1.0], "float32", param_id=(1 << 64) - 1)
         self.assertSame(load(dumps({"w": item}, format="burnpack"))["w"].attrs, item.attrs)
 
@@ -2621,6 +2767,31 @@ class SaveTest(TestCase):
             with Changed(tensorfmt, "MAX_KEPT", most):
                 self.assertEqual((coded[0], coded[1:3].size, hasattr(coded, "_kept")), (0, 2, kept))
 
+    @full
+    def test_inputs_of_steps_may_fill_the_metadata(self):
+        kept, usual = [], tensorfmt.FlatBuilder.scalars
+
+        def once(flat, code, values):
+            if code != "Q":
+                return usual(flat, code, values)
+            if not kept:
+                kept.append(usual(flat, code, values))
+            return kept[0]
+        seen = []
+        for count in range(1, 40):  # two steps share them
+            del kept[:]
+            with Changed(tensorfmt.FlatBuilder, "scalars", once):
+                data = dumps({}, format="tensorbuffers", operations=[
+                    {"input_operations": [7] * count}] * 2)
+            left = struct.unpack("<I", data[-8:-4])[0] - 16 * count
+            seen.append(left)
+            if left < 0:
+                self.assertIn("overlap", error_of(Unsupported, load, data).what)
+            else:
+                steps = load(data).attrs["operations"]
+                self.assertEqual([step["input_operations"] for step in steps], [[7] * count] * 2)
+        self.assertTrue(0 in seen and seen[-1] < 0, seen)
+
     def test_primitiv_shapes_and_batches_are_checked(self):
         for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
                             ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
@@ -2636,7 +2807,8 @@ class SaveTest(TestCase):
 
     def test_metadata(self):
         for kind, metadata, options in (
-                ("mag", {"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN}, {}),
+                ("mag", {"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
+                         "f" * 65535: 1}, {}),
                 ("burnpack", {"a": "", "\u00e9": "x\0y"}, {}), ("ztensor", {}, {}),
                 ("safetensors", {"a": "", "\u00e9": "x\0\u2028\"\\\n"}, {}),
                 ("tensorbuffers", {"model": ""}, {}), ("tensorbuffers", {"model": "m"}, {}),
@@ -2951,6 +3123,20 @@ class SavePathTest(FolderCase):
             yield b"x"
         tensorfmt.write_out(self.path, chunks())
         self.assertEqual(seen, [0o600])
+        with Changed(os, "urandom", lambda n: b"\1" + bytes(n - 1)):
+            tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
+                os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
+
+    def test_streams_that_take_a_part_or_say_nothing(self):
+        for count, raw, fine in ((None, False, True), (None, True, False), (0, False, False)):
+            stream = type("Stream", (), {"write": lambda self, data, count=count: count})()
+            if raw:  # None: it took nothing
+                stream.readall = None
+            if fine:
+                tensorfmt.save(stream, {"w": F32}, format="mag")
+            else:
+                error = error_of(OSError, tensorfmt.save, stream, {"w": F32}, format="mag")
+                self.assertEqual(str(error), "the target is full")
 
     def test_the_format_comes_from_argument_suffix_file(self):
         self.addCleanup(os.chdir, os.getcwd())
@@ -3048,9 +3234,13 @@ class ConvertTest(TestCase):
         for cast in ("float8", {"flaot16": "float32"}):
             self.refuses(["no dtype"], converted, basic, "mag", drop=True, cast=cast)
         error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
-        for bits, exact in ((0x7FC00000, True), (0xFF800000, True), (0x7F7F0000, True), (1, False),
-                            (0x3F800100, False), (0x7F800001, False), (0x7F810000, False)):
+        for bits, exact in ((0x3F800000, True), (0x7FC00000, True), (0xFF800000, True),
+                            (0x7F7F0000, True), (1, False), (0x3F800100, False),
+                            (0x7F800001, False), (0x7F810000, False), (0xFF810000, False)):
             item = tensor(struct.pack("<2I", 0, bits), "float32")
+            if bits >> 24 not in (0x7F, 0xFF):  # at once, without a cast
+                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._round_trips, item,
+                                          "float32", "bfloat16"), 0 if exact else 2, bits)
             summary = converted(dumps({"w": item}, format="mag"), "burnpack",
                                 cast={"float32": "bfloat16"})[1]
             self.assertEqual(summary.cast, [("w", "float32", "bfloat16", exact)], bits)
@@ -3130,6 +3320,14 @@ class ConvertTest(TestCase):
         with Changed(tensorfmt, "MAX_COPIES", 20):
             self.refuses(["MAX_COPIES = 20"], converted, many, "mag", cast="int32")
         self.assertTrue(bool(tensorfmt.verify(many)))
+        csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
+        file = load(dumps({"s": csr}, format="ztensor"))
+        many = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys("abcd", file["s"]))
+        for kind, options, total in (("ztensor", {}, 160), ("burnpack", {"dense": True}, 120)):
+            with Changed(tensorfmt, "MAX_COPIES", ratio(total, file.nbytes)):
+                self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
+            with Changed(tensorfmt, "MAX_COPIES", ratio(total - 1, file.nbytes)):
+                self.refuses(["%d bytes more" % total], converted, many, kind, **options)
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -3179,6 +3377,16 @@ def zt1(*changes, end=b"ZTEN1000"):
     text = changed(text, changes)
     return (b"ZTEN1000" + bytes(56) + struct.pack("<2f", 1, 2) + text
             + struct.pack("<Q", len(text)) + end)
+
+
+def zt1_objects(data, **objects):
+    """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
+    text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": dict([(name, {
+        "shape": shape, "format": layout, "components": dict([(role, dict(
+            {"dtype": code, "offset": at, "length": nbytes}, **facts))
+            for role, (at, nbytes, code, facts) in parts.items()])})
+        for name, (layout, shape, parts) in objects.items()])})
+    return (b"ZTEN1000" + bytes(56) + data + text + struct.pack("<Q", len(text)) + b"ZTEN1000")
 
 
 def zt2(*changes, **footer):
@@ -3682,6 +3890,21 @@ def odd_files():
             '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
             '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
             '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
+        ("objects.zt", zt1_objects(
+            b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
+            d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
+            e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
+            f=("dense", [2], {"data": (64, 3, "q8", {"type": "q8", "digest": "sha256:00"})}),
+            g=("dense", [16], {"data": (192, 16, "u8", {"type": "bool"})}),
+            h=("tiled", [2, 2], {"tile": (64, 8, "f32", {"digest": "crc32c:00000000"}),
+                                 "map": (128, 1, "q8", {}), "values": (192, 4, "i16", {})}),
+            i=("tiled", [], {}), j=("sparse_csr", [2, 4], {
+                "values": (64, 16, "f32", {}), "indptr": (64, 24, "u64", {})}),
+            k=("sparse_coo", [4], {"values": (64, 16, "f32", {"digest": "crc32c:0x" + digits}),
+                                   "coords": (128, 16, "u32", {"digest": "md5:00"})}),
+            l=("sparse_coo", [], {"values": (64, 4, "f32", {}), "coords": (128, 0, "u64", {})}),
+            m=("sparse_coo", [2], {"values": (64, 3, "q8", {}), "coords": (128, 8, "u64", {})}),
+            n=("sparse_coo", [2], {"coords": (128, 8, "u64", {})}))),
         ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
         ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
         ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
@@ -3702,6 +3925,8 @@ def wrong_files():
         (small_mag(beyond, (b"b", (2,), 0, 4, 256)), FormatError, "b"),
         (small_mag((b"a", (1,), 9, 4, 1 << 40)), FormatError, "a"),
         (many_statistics(b"\x91\xda\xc3\x50" + b"k" * 50000), Unsupported, "MAX_NAMES"),
+        (one_burnpack(param_id=1 << 64), FormatError, "an integer 0 to 2**64-1"),
+        (b"ZTEN00:0" + bytes(20), FormatError, "not a ztensor"),
     ] + [(head + bytes(9) + b"git-lfs", Unsupported if "gzip" in words else FormatError, words)
          for head, words in (
         (b"PK\3\4" + bytes(26) + b"w.npy", ".npz archive"), (b"GGUF\3", "GGUF of llama.cpp"),
@@ -3767,6 +3992,16 @@ class BadFileTest(TestCase):
                 self.assertIn(word, str(error_of(kind, load, data)))
                 if word:
                     self.assertFalse(tensorfmt.verify(data))
+        with Changed(tensorfmt, "LATER", []):  # as in a copy without them
+            for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
+                    (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
+                    (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
+                    (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
+                    (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
+                    (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
+                    (b"ZTEN0002" + bytes(20), "another version of zTensor; only zTensor 0.1")
+                    ) if CPYTHON else ():
+                self.assertTrue(str(error_of(Unsupported, load, data)).startswith(word), word)
         count = 6000 if CPYTHON else 600  # in linear time, but for the ordered dict of boards
         many = many_statistics(b"\x91\xa1k", count)
         self.assertEqual(len(load(many)), count + 1)
@@ -3891,8 +4126,9 @@ class ShortcutTest(TestCase):
         for order in ("little", "big"):
             data = dumps({"w": other}, format="ztensor", data_endianness=order)
             self.assertTrue(tensorfmt.verify(data))
-            again = load(data)["w"].contiguous()  # its attrs are those of the stored bytes
-            self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
+            for again in (load(data)["w"].contiguous(), load(data)["w"].astype("float64")):
+                # its attrs are those of the stored bytes
+                self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
         for text, known in (("crc32c:0x0123abcd", False), ("crc32c:0123ABCD00", False),
                             ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
                             ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
@@ -3913,6 +4149,41 @@ class ShortcutTest(TestCase):
         for data, limit in zip(rich_files(40), limits):
             count = count_calls(load, data) / len(load(data))
             self.assertTrue(count < limit, (data[:4], count, limit))
+
+    @full
+    def test_when_they_are_taken(self):
+        """How often what reads every file is called, over windows of these sizes."""
+        four, whole = many_tensors(4), [1 << 18]
+        kinds = dict([("t%03d" % i, tensor(bytes(4 * i), "float32")) for i in range(1, 201)])
+        twins = dict([("a.b%d.%d" % (n, i), tensor(bytes(4 * n), "float32"))
+                      for n in (1, 64, 20000) for i in range(3)])
+        for kind, owner, name, made, windows, wanted in (
+                ("mag", tensorfmt.Mag, "_next_row", four, range(1, 500), 1003),
+                ("primitiv", tensorfmt.Primitiv, "_tensor", four, range(1, 600), 1617),
+                ("primitiv", tensorfmt.Primitiv, "_tensor", twins, whole, 3),
+                ("ztensor", tensorfmt.ZTensor, "_row", four, whole, 2),
+                ("ztensor", tensorfmt.ZTensor, "_row", kinds, whole, 315),
+                ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
+                ("tensorbuffers", tensorfmt.FlatReader, "fields", four, whole, 3)):
+            data, count = dumps(made, format=kind), 0
+            for window in windows:
+                with Changed(tensorfmt, "WINDOW", window):
+                    count += calls_of(owner, name, load, data)
+            with self.subTest(format=kind, tensors=len(made)):
+                self.assertEqual(count, wanted)
+        for kind, owner, name, wanted in (
+                ("mag", tensorfmt.Record, "pack", 4), ("ztensor", tensorfmt, "cbor_dumps", 24),
+                ("ztensor", tensorfmt.ZTensor, "own_attrs", 1),
+                ("ztensor", tensorfmt, "is_sparse", 2), ("burnpack", tensorfmt, "cbor_dumps", 3),
+                ("primitiv", tensorfmt, "msgpack_dumps", 9)):
+            with self.subTest(format=kind, name=name):
+                self.assertEqual(calls_of(owner, name, dumps, four, format=kind), wanted)
+        for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
+            item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
+            self.assertEqual(calls_of(tensorfmt.Tensor, "transpose", item.column_blocks), wanted)
+        cube = tensor(list(range(27)), "int8", (3, 3, 3))
+        for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
+            self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
 
     @full
     def test_number_of_requests(self):
@@ -4315,6 +4586,15 @@ class ExplainTest(TestCase):
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
 
+    def test_few_zeros_inside_of_an_index_are_padding(self):
+        data = golden("sorted_one.tbs")
+        root, nbytes = struct.unpack_from("<I", data, 12)[0], len(data) - 20
+        for count, kind in ((4, "padding"), (8, "unused")):
+            more = (data[:12] + struct.pack("<I", root + count) + bytes(count) + data[16:-8]
+                    + struct.pack("<I", nbytes + count) + data[-4:])
+            found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
+            self.assertEqual(found, [kind])
+
     def test_fields_know_their_tensor(self):
         alike = ["model.encoder.layers.10.self_attention.query_projection." + end
                  for end in ("weight_matrix", "zeta")]
@@ -4417,6 +4697,49 @@ class VerifyTest(TestCase):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
+
+    @full
+    def test_work_that_a_small_file_asks_for(self):
+        """A tensor is not decoded where that is more than what is left: rows (file, bytes)."""
+        usual = {"name": "s", "offset": 64, "size": 16, "dtype": "float32", "encoding": "raw",
+                 "shape": [40, 4], "layout": "sparse", "sparse_format": "csr"}
+        part = {"offset": 64, "size": 16}
+        csr = dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)}, format="ztensor")
+        rows = [(csr, 80), (csr.replace(b"\x63nnz", b"\x63nnx"), 80), (dumps({"s": tensor(
+            dtype="float32", shape=(3, 5), components=COO)}, format="ztensor"), 80)]
+        rows += [(ztensor(dict(usual, **row)), cost) for row, cost in (
+            ({"indptr": part, "indices": part}, 328), ({"indptr": dict(
+                part, size=1, encoding="zstd"), "indices": part, "shape": [5000, 4]}, 1 << 15),
+            ({"layout": "sparsecsr"}, 128), ({"layout": "sparsecoo"}, 128))]
+        rows += [(zt1_objects(bytes(16), w=("sparse_csr", [40, 4], {
+            "values": (64, 16, "f32", {}), "indptr": (64, 16, "u64", {}),
+            "indices": (64, 16, "u64", {})})), 328)]
+        rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
+            usual, layout="dense", encoding="zstd", name="a")), 640 + 8 * 16)] if ZSTD else []
+        for data, cost in rows:
+            for number, enough in ((cost, True), (cost - 1, False)):
+                with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
+                    text = str(tensorfmt.verify(data))
+                    self.assertEqual("not decoded: more" not in text, enough, (text, number))
+                    self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
+        for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
+            with Changed(tensorfmt, "MAX_SLOW_HASH", most):
+                text = str(tensorfmt.verify(zt2()))
+                self.assertEqual("over MAX_SLOW_HASH" not in text, enough, text)
+
+        def rows_of(n):
+            return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
+                              shape=[n, 44], indptr=dict(part, size=256))
+        data = dumps({"w": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
+        for number, status in ((16, "ok"), (15, "-")):
+            with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
+                rows = [row[:2] for row in tensorfmt.verify(data).rows]
+                self.assertEqual(rows.count((status, "checksums")), 1 + (status == "-"))
+        last = (1 << 19) + len(rows_of(1 << 19)) // 2 - 1
+        for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
+            with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
+                text = str(tensorfmt.verify(rows_of(n)))
+                self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
@@ -4848,28 +5171,27 @@ OUTPUTS = """
     C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
     WN4rew fP0bQQ g99XTQ aOjNRw xYpAlA i8b0Ww hIWu0A 7fstuw uuMldw 0gZ75Q 5jWwRg jqOHxw 7ZcyrQ
     u7BilQ LbrJkg C4McpA XqwE2g cLyUAA wc+rpA Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
-    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg vXXQnw qexddg bzSAeQ LoxWZA
-    6b+GBg I4exdg vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg
-    d1weGQ x+ArPQ 90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA
-    rYRSkg 93hjaw COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A
-    akHP8g kJ38+A AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw
-    Z9ZmQQ tsgbBA ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg
-    VSvWKA v7kplA aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw
-    D5+IOw 74nqdQ cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg
-    wvuChg bXQg0g qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg
-    uDl72Q S8s/sQ LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w 4i6n2w DheEuw 3INgeA 9Y008w rLzwjQ
-    Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w
-    COvbAQ 9ggAKg z27f+Q kqnE0w 1S7ilQ rxespg 1ask9g A2RovA swlnvQ wajIcA mEsCgg pOlgTQ nqjBtw
-    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA
-    /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw
-    xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg
-    MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA
-    wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA
-    eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg
-    I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw
-    L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g
-    3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg
-    HbrENA KmuhoA 15+5/A"""
+    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg bzSAeQ LoxWZA 6b+GBg I4exdg
+    vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg d1weGQ x+ArPQ
+    90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA rYRSkg 93hjaw
+    COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A akHP8g kJ38+A
+    AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw Z9ZmQQ tsgbBA
+    ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA
+    aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ
+    cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg wvuChg bXQg0g
+    qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
+    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
+    8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
+    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
+    CanLYg kwsWXg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ
+    7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A
+    yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w
+    uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA
+    0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ
+    bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A
+    80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw
+    Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg
+    tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
 
 
 @full
@@ -5938,6 +6260,27 @@ class ZTensor2Test(TestCase):
         bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
             b"edtypecf32", b"dtypedbooledtypebu8"))
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
+
+    def test_sparse_layouts(self):
+        def make(parts):
+            found, data = {}, b""
+            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
+                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
+                if role in parts:
+                    flat = sum(parts[role], []) if role == "coords" else parts[role]
+                    raw = struct.pack("<%d%s" % (len(flat), letter), *flat)
+                    found[role] = {"dtype": code, "blob": [4096 + len(data), len(raw)]}
+                    data += raw + bytes(-len(raw) % 4096)
+            text = tensorfmt.cbor_dumps({"objects": {"w": {
+                "layout": "zt.sparse_%s/1" % ("coo" if "coords" in parts else "csr"),
+                "shape": [3, 5], "parts": found}}}, sort=True)
+            magic = b"\x89ZT2\r\n\x1a\n"
+            return magic + bytes(4088) + data + text + struct.pack(
+                "<QQQII8s", 4096 + len(data), len(text), tensorfmt.xxh3_64([text]), 2, 0, magic)
+        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
+            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
+        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
+        self.assertIn("do not rise in row 2", str(error_of(FormatError, load(falling)["w"].tolist)))
 
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
