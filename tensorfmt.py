@@ -229,7 +229,7 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if not BOARD or not [c for c in text if 0xD800 <= ord(c) < 0xE000]:
+        if not BOARD or not [c for c in text if "\ud800" <= c <= "\udfff"]:
             return text.encode("utf-8", errors)  # MicroPython encodes surrogates, too
     except UnicodeError:
         pass
@@ -394,7 +394,7 @@ def pack_values(dtype: str, values: Any) -> Any:
 def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
-    number = int(value) if abs(value) < INFINITY else high + 1
+    number: Any = int(value) if abs(value) < INFINITY else None
     if number == value and low <= number <= high:
         return number
     raise ValueError(f"{show(value)} does not fit {dtype}")
@@ -1050,12 +1050,12 @@ def xxh3_64(blocks: Any) -> int:
     acc: Any = list(XXH3_START)
     n, rest, last = 0, b"", b""
     for block in blocks:
-        for piece in pieces(memoryview(block), 1 << 16):
+        for piece in pieces(memoryview(block), PART):
             n, data = n + len(piece), rest + bytes(piece)
             whole = (len(data) - 1) & -1024  # the end is hashed in another way
             if whole:
-                last = data[whole - 64:whole]
-                _xxh3_add(acc, data[:whole], True)
+                last = data[:whole]
+                _xxh3_add(acc, last, True)
             rest = data[whole:]
     if n <= 240:
         return _xxh3_short(rest)
@@ -1071,11 +1071,11 @@ def every(items: Any, start: int, step: int) -> Any:
     return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
-def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = -1) -> None:
+def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = 0) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
     nbytes, ends = len(data), unpack_from("<8Q", XXH3_SECRET, 128)
-    keys = XXH3_SECRET[key:] if key >= 0 else b"".join(
-        [XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)]) * -(-nbytes // 1024)
+    keys = XXH3_SECRET[key:] if key else b"".join(
+        [XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)]) * -(-nbytes >> 10)
     mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
     words = unpack_from(f"<{nbytes // 8}Q", data)
@@ -1371,7 +1371,7 @@ class StrictCbor:
 
     def __init__(self, data: bytes, most: int, token: Any) -> None:
         self.data, self.most, self.token = data, most, token
-        self.keys = [b""] * (most + 2)  # the last key of each open map
+        self.keys: "Dict[int, bytes]" = {}  # by depth: the last key of each open map
 
     def path(self, depth: int, key: Any) -> Any:
         return self.token and self.token.path(depth, key)
@@ -1424,7 +1424,7 @@ class CborFields:
 
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
-        self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
+        self.flush(self.rows[-1][1] if self.rows[1:] else 0)
         return self.join(depth, key) or self.root
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1461,10 +1461,10 @@ class CborFields:
         if kind != "array" or value == [] or items is not None:
             self.flush()
 
-    def flush(self, stop: int = -1) -> None:
+    def flush(self, stop: int = 0) -> None:
         """Add the open list as one field that ends at `stop`, or its head and its items."""
         rows, self.rows = self.rows, []
-        if stop >= 0:
+        if stop:
             begin, _, depth, path, _, doc, lead = rows[0]
             path = join_path(path, self.first) if self.first else path
             rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
@@ -1891,8 +1891,6 @@ class FlatReader(Reader):
 
     def slots(self, table: int) -> Any:
         """Return (bytes of the table, distances from it to its fields; 0: absent)."""
-        if table < 0 or table + 4 > self.end:
-            raise self.wrong("table out of bounds", max(table, 0), "vtable")
         pos = table - unpack_from("<i", self.data, table)[0]
         if pos not in self.vtables:
             if pos < 0 or pos + 4 > self.end:
@@ -2127,7 +2125,7 @@ class FlatBuilder:
         """Add a vector of numbers, aligned to the element size even if empty."""
         key = values if type(values) is tuple and code == "I" else None
         if key not in self._vectors or key is None:  # shapes come again
-            size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
+            size = max(4, struct.calcsize("<" + code))
             self._align_max = max(size, self._align_max)
             keep(self._vectors, key, (pack(f"<I{len(values)}{code}", len(values), *values), size))
         return self._put(*self._vectors[key])

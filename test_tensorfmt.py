@@ -670,8 +670,10 @@ SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2
     sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
     dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
-    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
-    ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
+    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
+    1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
+    Fe4PaA LGiZZw rysosA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
+    yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -751,6 +753,107 @@ NAME_IDS = (  # TensorBuffers: FNV-1a over the UTF-8 bytes and ff
     ("a\0b", 0xAB4072820D3FD4D7), ("x" * 300, 0x1E68A55BFF098FDE))
 
 
+def look_at(title, call, inputs):
+    """Return what a call makes of each input, or why it cannot."""
+    lines = [call.__name__ + ": " + title]
+    for i, data in enumerate(inputs):
+        try:
+            value = call(data)
+            value = ascii(bytes(value) if isinstance(value, memoryview) else value)
+        except FormatError as error:
+            value = str(error)
+        lines.append("%02x: %s" % (i, value))
+    return "\n".join(lines)
+
+
+def traced(read):
+    """Return what read() of a token consumer returns, or its error; and the fields of it."""
+    trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+    try:
+        value = read(trace.cbor(b"", 0, "x", ("doc", {"a": ("a's", {"*": ("its", None)})}), 1))
+    except FormatError as error:
+        value = str(error)
+    return value, [(field[:], field.depth, field.lead, field.tensor) for field in trace.fields]
+
+
+def cbor_fields(data):
+    return traced(lambda token: tensorfmt.cbor_read(data, token=token))
+
+
+def cbor_strict(data):
+    return traced(lambda token: tensorfmt.cbor_read(
+        data, token=tensorfmt.StrictCbor(data, 2, token)))
+
+
+def cbor_watched(data):
+    tensorfmt.cbor_read(data)  # only what is well-formed is watched
+    return tensorfmt.watch_cbor(data, lambda *row: ascii(row).replace(
+        repr(tensorfmt.MISSING), "-"))
+
+
+def msgpack_fields(data):
+    reader = tensorfmt.MsgpackTree(tensorfmt.Memory(data))
+
+    def read(token):
+        reader.token = token
+        return reader.tree("most", 2)
+    return traced(read)
+
+
+def check_frames(data):
+    return tensorfmt.check_frames(tensorfmt.Memory(data), 0, len(data))
+
+
+def flat_fields(data):
+    """Return what a FlatReader makes of flat_example(), changed; the fields; its remarks."""
+    around, names = tensorfmt.Reader(), []
+    around.trace = trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+    flat = tensorfmt.FlatReader(data, 100, around)
+    rows = [(name, code, 7, "") for name, code in zip("abcdefghi", "hsIssssIs")]
+    try:
+        place = flat.target(0, "root")
+        names.append(flat.plan(place, rows, [0, 1, 2, 3, 4, 5, 6, 8]))
+        found = flat.fields(place, rows)
+        names += [found, flat.string(found[1], "b"), flat.scalars(found[6], "H", "g", "", 3)]
+        names += [flat.string(at, "d") for at in flat.offsets(found[3], "d")]
+        around.trace = flat.trace = None
+        names.append(flat.offsets(found[8], "i"))
+    except FormatError as error:
+        names.append(str(error))
+    return names, [(field[:], field.depth, field.tensor) for field in trace.fields], trace.odd
+
+
+def flat_table(data):
+    root = tensorfmt.FlatTable(data)
+    return [root.slots, root.scalar(0, "h"), root.string(1), root.struct(2, 4), root.strings(3),
+            root.structs(4, 2), root.table(5).scalar(0, "d"), root.scalars(6, "H"),
+            [row.scalar(0, "d", 9.0) for row in root.tables(8)]]
+
+
+def flat_built(data):
+    """Return the FlatBuffer with a table that has a field for each byte of the data."""
+    flat, fields, codes = tensorfmt.FlatBuilder(), [], "bBhHiIqQfd?"
+    for slot, byte in enumerate(data):
+        kind, n = byte & 15, byte >> 4
+        if kind < 11:
+            fields.append((slot, codes[kind], n & 7, 1))
+        else:
+            fields.append((slot, "offset", flat.string("s" * n) if kind == 11 else flat.offsets(
+                [flat.string("t")] * n) if kind == 12 else flat.table([(0, "d", n, 0)])
+                if kind == 13 else flat.scalars(codes[n % 10], (1,) * slot), None))
+    data = flat.finish(flat.table(fields))
+    root = tensorfmt.FlatTable(data)
+    for slot, code, value, default in fields:
+        if code != "offset" and value != default:
+            assert root.scalar(slot, code) == (value > 0 if code == "?" else value)
+    return data
+
+
+LISTS = [(call, row) for call in (cbor_fields, cbor_strict, cbor_watched) for row in (
+    "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
+    (msgpack_fields, row) for row in ("%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
+
+
 class CodecTest(TestCase):
     def test_both_ways(self):
         self.assertEqual(len(CBOR) + len(CBOR_READ), 81)  # the whole appendix
@@ -796,25 +899,32 @@ class CodecTest(TestCase):
                 for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
                     "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
                     "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001")]
+        with Changed(tensorfmt, "BOARD", True):
+            boards = [look_at(*row) for row in rows]
+        self.assertEqual([look_at(*row) for row in rows], boards)
+        rows += [(row, call, [unhex(row % ("%02x" % head)) for head in range(256)])
+                 for call, row in LISTS]
+        flat = flat_example()
+        rows += [("hand-made", call, [flat[:end] for end in range(len(flat) + 1)] + [
+            patched(flat, (at, "%02x" % (byte + step & 255)))
+            for at, byte in enumerate(flat) for step in (1, 255)]) for call in (
+                flat_fields, flat_table)]
+        for head in ("2400", "640000", "c7" + "00" * 13):
+            data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
+                         + "502a4d18 02000000 6162")
+            rows.append((head, check_frames, [data[:end] for end in range(len(data))] + [
+                patched(data, (at, "%02x" % (byte + step & 255)))
+                for at, byte in enumerate(data) for step in (1, 255)]))
+        rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
         rows += [(title, look, [
             make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
             for step in (1, 255)]) for title, make in [
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
                 for title in SMALL.split()]]
-        texts = []
-        for title, call, inputs in rows:
-            lines = [call.__name__ + ": " + title]
-            for i, data in enumerate(inputs):
-                try:
-                    value = call(data)
-                    value = ascii(bytes(value) if isinstance(value, memoryview) else value)
-                except FormatError as error:
-                    value = str(error)
-                lines.append("%02x: %s" % (i, value))
-            texts.append("\n".join(lines))
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
-            self.assertSeen(texts, "HEADS", HEADS)
+            with Changed(tensorfmt, "LIST_ITEMS", 2):
+                self.assertSeen([look_at(*row) for row in rows], "HEADS", HEADS)
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
@@ -831,7 +941,12 @@ class CodecTest(TestCase):
                                 ({"indefinite": True}, "bf62626201" "6161bf616302ff" "ff"),
                                 ({"sort": True}, "a26161a1616302" "62626201")):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
-        error_of(ValueError, tensorfmt.cbor_dumps, ["\ud800"])
+        for lone in ("\ud800", "\udfff"):
+            self.refuses(["is not Unicode text"], tensorfmt.cbor_dumps, [lone])
+        for value in (1 << 71, -1 - (1 << 71), 1 << 64):
+            self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
+        self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
+        self.assertEqual(tensorfmt.cbor_short_text(b"\x78\x17" + b"a" * 23), "a" * 23)
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
@@ -921,6 +1036,11 @@ class CodecTest(TestCase):
             self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
                 data[len(data) // 3:], half)], [crc, crc], len(data))
 
+        data, crc = make_bytes(300), 0
+        for n in range(300):
+            crc = tensorfmt.crc32c(data[n:n + 1], crc)
+            self.assertEqual(tensorfmt.crc32c(data[:n + 1]), crc)
+
     @full
     def test_crc32c_folds_are_multiples_of_the_polynomial(self):
         for powers in tensorfmt._CRC32C_FOLDS:
@@ -997,6 +1117,11 @@ class CodecTest(TestCase):
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table([(0, "offset", many, None)]))
         self.assertEqual((tensorfmt.FlatTable(data).strings(0), len(data)), (["z"] * 50, 232))
+        flat = tensorfmt.FlatBuilder()
+        for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
+            place = flat.scalars(code, values)  # equal, but other bytes
+            root = tensorfmt.FlatTable(flat.finish(flat.table([(0, "offset", place, None)])))
+            self.assertSame(root.scalars(0, code), list(values))
         flat = tensorfmt.FlatBuilder()
         self.refuses(["slot 3: there is no place 5 yet"], flat.table,
                      [(1, "h", 1, 0), (3, "offset", 5, None)])
@@ -1727,6 +1852,23 @@ class TensorTest(TestCase):
     def test_values_in_messages(self):
         for value, text in SHOWN:
             self.assertEqual(tensorfmt.show(value), text)
+
+    def test_what_is_cut_short(self):
+        many, steep, known = (1 << 64, 3, 5), (1 << 63, 3, 2, 0), Map()
+        self.assertEqual(tensorfmt.count_elements(many), 3 << 64)  # from there on not to the end
+        self.assertEqual(tensorfmt.count_elements((3 << 63, 2)), 3 << 63)
+        self.assertEqual(tensorfmt.column_major(steep, 1), (1, 1 << 63, 3 << 63, 3 << 63))
+        self.assertEqual(tensorfmt.column_major((1 << 63, 2, 2, 0), 1),
+                         (1, 1 << 63, 1 << 64, 1 << 64))
+        for n in range(258):
+            tensorfmt.keep(known, n, n)
+        self.assertEqual(list(known), [257])
+        for path, key, wanted in (("a", "b_c", "a.b_c"), ("a", "b1", "a['b1']"), ("", "b", "b"),
+                                  ("", 3, "[3]"), ("a" * 398, "b", "a" * 398 + ".b")):
+            self.assertEqual(tensorfmt.join_path(path, key), wanted)
+        if CPYTHON:
+            self.assertEqual(tensorfmt.join_path("a" * 399, "b"), "a" * 80 + "...40900fc0..."
+                             + "a" * 18 + ".b")
 
     def kinds_of_storage(self, data, shape):
         whole = tensor(data, "float32", shape)
@@ -2582,8 +2724,8 @@ class SaveTest(TestCase):
         tied = spans([(0, 256)] * 4, bytes(256))
         one = "91ce00000001 ce00000001 c404 0000803f"
         stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
-        keys = dict.fromkeys(list(range(64)) + [1000, 66, 68, -1, (1 << 64) - 1, 1 << 64,
-                                                -(1 << 64), -(1 << 64) - 1], 0)
+        keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
+                                                1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
@@ -2598,9 +2740,9 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
                 (tensorfmt.Primitiv, "MAX_NAMES", 16 - 4 * len(stat), load, stat),
-                (tensorfmt, "MAX_HARD_KEYS", 516, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
-                (tensorfmt, "MAX_HARD_KEYS", 3, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
-                    dict(list(keys.items())[:69]))),
+                (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
+                (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
+                    dict(list(keys.items())[:71]))),
                 (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_BOXES", 522, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa7" + bytes(
                     [i // 2 for i in range(14)])),
@@ -3860,6 +4002,11 @@ def rich_files(count):
         dumps(means, format="primitiv")]
 
 
+REQUESTS = """
+    elQPzA nXL5HA qdcfjQ vfUDqQ mOuH9w ACXHwQ yqz5tQ DLlwpg AQYnvg p3sElQ Eh76dQ 3SqrQw qi59CQ
+    1rHj4w"""  # digests, by assertSeen()
+
+
 class ShortcutTest(TestCase):
     """What reads and writes the usual file in few steps agrees with what reads every file."""
 
@@ -3905,7 +4052,17 @@ class ShortcutTest(TestCase):
     @full
     def test_number_of_requests(self):
         """What load() reads of a stream, where each read may be a request: (number, bytes)."""
+        texts = []
+        for remote in (False, True):
+            for window in (1, 7, 64, 4096):
+                with Changed(tensorfmt, "REMOTE", remote), Changed(tensorfmt, "WINDOW", window):
+                    texts.append("%s, WINDOW %d" % (remote, window))
+                    for _, title, data, _ in FILES:
+                        stream = Counting(data)
+                        load(stream)
+                        texts[-1] += "\n%s: %s" % (title, stream.asked)
         for kind in FORMATS:
+            texts.append(kind)
             for count, values, requests, nbytes in (
                     (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
                     (1000, 100, 3, 200000), (40, 50000, 3, 100000), (9000, 1, 13, 2300000)):
@@ -3914,6 +4071,7 @@ class ShortcutTest(TestCase):
                              format=kind)
                 stream = Counting(data)
                 file = load(stream)
+                texts[-1] += "\n%d, %d: %s" % (count, values, stream.asked)
                 asked = len(stream.asked), sum([row[1] for row in stream.asked])
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if kind == "primitiv":  # no index: it skips from tensor to tensor
@@ -3923,6 +4081,7 @@ class ShortcutTest(TestCase):
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
                     self.assertEqual([row[1] for row in stream.asked], [4 * values])
+        self.assertSeen(texts, "REQUESTS", REQUESTS)
 
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
@@ -5791,6 +5950,8 @@ class ZTensor2Test(TestCase):
             for step in (7, 1000, len(given) or 1):
                 blocks = [given[i:i + step] for i in range(0, len(given), step)]
                 self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
+        short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
+        self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
 
     def test_canonical_form(self):
         import zlib
