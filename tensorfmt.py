@@ -404,7 +404,7 @@ def to_inf(value: Any, limit: float) -> float:
     """Return the number as a float, or an infinity from the limit on."""
     if value != value or -limit < value < limit:
         return float(value)
-    return INFINITY if value > 0 else -INFINITY
+    return INFINITY if value >= limit else -INFINITY
 
 
 def to_float(value: int) -> float:
@@ -425,7 +425,7 @@ def narrow_bfloat16(values: Any) -> bytes:
         bits, = unpack_from("<I", pack("<f", number))
         rounded, = unpack_from("<f", pack("<I", bits))
         if number != number:
-            bits = bits & 1 << 31 | 0x7FC00000  # one NaN of each sign
+            bits = bits & 1 << 31 | 0x7FC << 20  # one NaN of each sign
         elif rounded != number:  # float32 is a step on the way: round it to odd
             bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
         words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
@@ -481,7 +481,7 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    if old == "bool" or old == new:
+    if old == "bool":
         return True
     digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
@@ -611,8 +611,9 @@ class Stream:
 class Remote(Stream):
     """A stream where each read may be a request: of the index, few and large ones."""
 
+    _kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
+
     def __init__(self, stream: Any) -> None:
-        self._kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
         name = getattr(stream, "name", getattr(stream, "path", None))  # path: of fsspec's
         self.path = name if isinstance(name, str) else None
         try:
@@ -691,7 +692,7 @@ class Path(Stream):
         if not BOARD and self._map is None and self.wanted:
             with self._lock:
                 number = self.open().fileno()
-                if self._map is None and self.nbytes:
+                if self._map is None:
                     self._map = map_privately(number, self.nbytes, self.path)
         return self._map
 
@@ -938,7 +939,7 @@ def crc32(data: Any, crc: int = 0) -> int:
         from zlib import crc32 as function
     except ImportError:
         from binascii import crc32 as function
-    return function(data, crc) & 0xFFFFFFFF
+    return function(data, crc)
 
 
 def _crc32c_table() -> "List[int]":
@@ -974,31 +975,31 @@ def crc32c(data: Any, crc: int = 0) -> int:
     masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, _CRC32C_BLOCK):
         block = source.read(start, _CRC32C_BLOCK)
-        if not BOARD and len(block) > 80:
-            block, crc = _fold_crc32c(block, crc, masks), 0
+        if not BOARD:
+            block, crc = _fold_crc32c(block, crc, masks)
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
-def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> bytes:
-    """Return a short block with the CRC, from register 0, of this one from `crc`."""
-    bits, x = 8 * len(block), -1
+def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+    """Return a short block and the register from which its CRC is that of this one from `crc`."""
+    bits = 8 * len(block)
     for powers in _CRC32C_FOLDS:
         a, b = powers[:2]
         while bits > a + b:
             d = min(bits - a, a - b) & ~7
             if d not in masks:
                 masks[d] = (1 << d) - 1
-            if x < 0:  # the first time: the bytes are not one integer yet
+            if block:  # the first time: the bytes are not one integer yet
                 low = int.from_bytes(block[:d // 8], "little") ^ crc
-                x = int.from_bytes(block[d // 8:], "little")
+                x, block = int.from_bytes(block[d // 8:], "little"), b""
             else:
                 low, x = x & masks[d], x >> d
             bits -= d
             for power in powers[1:]:
                 x ^= low << a - d - power
-    return x.to_bytes(bits // 8, "little")
+    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
 
 
 class Digest:
@@ -1113,12 +1114,14 @@ def _xxh3_short(data: bytes) -> int:
     if n < 4:
         h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
         h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
-        return _xxh3_mix(_xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3], 64, 1)
+        h = _xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3] & MASK64
+        return h ^ h >> 32
     if n < 9:
         h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
         h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
         h = h * 0x9FB21C651E98DF25 & MASK64
-        return _xxh3_mix((h ^ (h >> 35) + n) * 0x9FB21C651E98DF25, 64, 1, 28)
+        h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK64
+        return h ^ h >> 28
     if n < 17:
         low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
         swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
@@ -1181,7 +1184,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     stack: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, hard_keys, key = -1, 0, MISSING
+    tag, hard_keys, key = MISSING, 0, MISSING
     room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
     try:
         while True:
@@ -1198,7 +1201,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             size = head & 31  # or the argument itself
             if size > 23:
                 if head == 0xFF:  # the break
-                    if left >= 0 or tags or key is not MISSING:
+                    if left > -1 or tags or key is not MISSING:
                         raise FormatError("a break outside an indefinite-length item", start)
                     if token is not None:
                         token(start, pos, len(stack), "break", None, None)
@@ -1289,7 +1292,7 @@ def unpack_float(code: str, data: Any, pos: int) -> float:
     if not BOARD and value != value and code != "d":
         size, digits = (15, 10) if code == "e" else (31, 23)
         bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
-        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits & (1 << 52) - 1
+        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
         value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
     return value
 

@@ -900,6 +900,9 @@ class CodecTest(TestCase):
                     "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
                     "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001")]
         with Changed(tensorfmt, "BOARD", True):
+            self.test_crc32c()
+            self.test_cbor_encoder_options_and_refusals()
+            ZTensor2Test.test_xxh3(self)
             boards = [look_at(*row) for row in rows]
         self.assertEqual([look_at(*row) for row in rows], boards)
         rows += [(row, call, [unhex(row % ("%02x" % head)) for head in range(256)])
@@ -946,7 +949,10 @@ class CodecTest(TestCase):
         for value in (1 << 71, -1 - (1 << 71), 1 << 64):
             self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
         self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
-        self.assertEqual(tensorfmt.cbor_short_text(b"\x78\x17" + b"a" * 23), "a" * 23)
+        for data in (b"\x62ab", b"\x60", b"\x78\x17" + b"a" * 23, b"\x78\x18" + b"a" * 24):
+            self.assertEqual(tensorfmt.cbor_short_text(data), tensorfmt.cbor_loads(data))
+        for data in (b"\x61ab", b"\x63ab", b"\x41a", b"\x78\x19" + b"a" * 24, b"\x79\x02ab"):
+            error_of(ValueError, tensorfmt.cbor_short_text, data)
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
@@ -1624,6 +1630,12 @@ class FileTest(FolderCase):
             kind, data = tensorfmt.detect(golden(title)), golden(title)
             self.assertEqual(dumps(other.load(data), format=kind, **AGAIN[title]), data)
 
+    @unittest.skipUnless(hasattr(os, "pread"), "no pread")
+    def test_threads_need_not_wait_for_each_other(self):
+        tensorfmt.save(self.path, {"w": [1.0, 2.0]})
+        with Changed(tensorfmt.Stream, "read", None), load(self.path, mmap=False) as file:
+            self.assertEqual(file["w"].tolist(), [1.0, 2.0])
+
     def test_missing_files_and_gzip_streams(self):
         import gzip
         for call in (load, tensorfmt.verify, tensorfmt.detect,
@@ -1843,7 +1855,7 @@ SHOWN = (  # what stands for a value in a message
     ([1] * 20, "[%s]" % ", ".join("1" * 20)), ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
     (["a" * 99], "['%s']" % ("a" * 60)), ("a" * 58, "'%s'" % ("a" * 58)),
     ("a" * 59, "'%s..." % ("a" * 56)), ({1: {2: {3: {4: {5: 6}}}}}, "{1: {2: {3: {4: ...}}}}"),
-    (None, "None"),
+    (None, "None"), ({(((1,),),): (((2,),),)}, "{[[[1]]]: [[[2]]]}"),
     (Map([(i, 0) for i in range(8)]), "{%s}" % ", ".join(["%d: 0" % i for i in range(8)])),
     (Map([(i, 0) for i in range(9)]), "{%s, ...}" % ", ".join(["%d: 0" % i for i in range(8)])))
 
@@ -1857,6 +1869,8 @@ class TensorTest(TestCase):
         many, steep, known = (1 << 64, 3, 5), (1 << 63, 3, 2, 0), Map()
         self.assertEqual(tensorfmt.count_elements(many), 3 << 64)  # from there on not to the end
         self.assertEqual(tensorfmt.count_elements((3 << 63, 2)), 3 << 63)
+        self.assertEqual(tensorfmt.count_elements((1 << 65, 3, 0)), 0)
+        self.assertEqual(tensorfmt.column_major((2, 0, 3), 4), (4, 8, 8))
         self.assertEqual(tensorfmt.column_major(steep, 1), (1, 1 << 63, 3 << 63, 3 << 63))
         self.assertEqual(tensorfmt.column_major((1 << 63, 2, 2, 0), 1),
                          (1, 1 << 63, 1 << 64, 1 << 64))
@@ -1867,6 +1881,7 @@ class TensorTest(TestCase):
                                   ("", 3, "[3]"), ("a" * 398, "b", "a" * 398 + ".b")):
             self.assertEqual(tensorfmt.join_path(path, key), wanted)
         if CPYTHON:
+            self.assertEqual(tensorfmt.join_path("a", "\xe9"), "a['\\xe9']")
             self.assertEqual(tensorfmt.join_path("a" * 399, "b"), "a" * 80 + "...40900fc0..."
                              + "a" * 18 + ".b")
 
@@ -2192,9 +2207,13 @@ class CastTest(TestCase):
             self.assertTrue(list(numbers("uint32", got)) == wanted)
         odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
         hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
-        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b""):
+        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b"",
+                     b"\0\0\0\0\xff\xff\xff\x7f", b"\0\0\0\0\xff\xff\xff\xff"):
             got = tensor(data, "float32").astype("bfloat16").tobytes()
             self.assertEqual(got, tensorfmt.narrow_bfloat16(numbers("float32", data)))
+            with Changed(tensorfmt, "BOARD", True):
+                wide = [tensorfmt.widen_bfloat16(got, order) for order in "<>"]
+            self.assertEqual(wide, [tensorfmt.widen_bfloat16(got, order) for order in "<>"])
 
     def test_values_beyond_numbers(self):
         for old in FLOATS:
@@ -2235,7 +2254,8 @@ class CastTest(TestCase):
     def test_which_casts_are_always_exact(self):
         for wanted, pairs in (
                 (True, "int32 float64, int16 float32, uint8 float16, int8 bfloat16, bool float16, "
-                 "uint8 int16, float16 float32, bfloat16 float32, int8 int8"),
+                 "uint8 int16, float16 float32, bfloat16 float32, int8 int8, "
+                 "float32 float32, uint8 uint16"),
                 (False, "int64 float64, int32 float32, int16 float16, uint8 int8, int8 uint64, "
                  "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool")):
             for pair in pairs.split(", "):
@@ -4003,8 +4023,8 @@ def rich_files(count):
 
 
 REQUESTS = """
-    elQPzA nXL5HA qdcfjQ vfUDqQ mOuH9w ACXHwQ yqz5tQ DLlwpg AQYnvg p3sElQ Eh76dQ 3SqrQw qi59CQ
-    1rHj4w"""  # digests, by assertSeen()
+    VcedUA oN2D4Q cuV8wQ 4tgsDQ J7ZB3g WBNwHg FsJgAQ uGdeEQ blpudQ 9ro2gg I5lRaA BCl6/g AQYnvg
+    p3sElQ Eh76dQ 3SqrQw qi59CQ 1rHj4w"""  # digests, by assertSeen()
 
 
 class ShortcutTest(TestCase):
@@ -4053,10 +4073,11 @@ class ShortcutTest(TestCase):
     def test_number_of_requests(self):
         """What load() reads of a stream, where each read may be a request: (number, bytes)."""
         texts = []
-        for remote in (False, True):
+        for remote, near in ((False, 0), (True, 1 << 16), (True, 64)):
             for window in (1, 7, 64, 4096):
-                with Changed(tensorfmt, "REMOTE", remote), Changed(tensorfmt, "WINDOW", window):
-                    texts.append("%s, WINDOW %d" % (remote, window))
+                with Changed(tensorfmt, "REMOTE", remote), Changed(
+                        tensorfmt, "WINDOW", window), Changed(tensorfmt, "NEAR", near):
+                    texts.append("%s, WINDOW %d, NEAR %d" % (remote, window, near))
                     for _, title, data, _ in FILES:
                         stream = Counting(data)
                         load(stream)
@@ -4524,10 +4545,14 @@ class VerifyTest(TestCase):
             self.assertIn("INVALID", str(report))
             self.assertEqual(len(load(data)), len(list(load(data).keys())))  # load does not mind
             error_of(FormatError, load, data, verify=True)
-        rows = dict([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
-                     for name, shape in (("a", 1), ("b", 2), ("c", 3))])
-        report = tensorfmt.verify(burnpack({"tensors": rows}))  # goes on after a fault
-        self.assertEqual(sorted([error.tensor for error in report.errors]), ["b", "c"])
+        rows = Map([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
+                     for name, shape in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))])
+        later = small_mag(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
+        for data, most, names in ((burnpack({"tensors": rows}), 9, "bcde"),  # goes on after a fault
+                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bc")):
+            with Changed(tensorfmt, "MAX_FAULTS", most):
+                errors = [error.tensor for error in tensorfmt.verify(data).errors]
+            self.assertEqual("".join(errors), names)
 
 
 # -- [12] the file itself ------------------------------------------------------------------------
