@@ -672,7 +672,7 @@ HEADS = """
     dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
     IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
     1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
-    Fe4PaA LGiZZw rysosA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
+    Fe4PaA OxglNg BFw6QA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
     yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
@@ -826,8 +826,8 @@ def flat_fields(data):
 def flat_table(data):
     root = tensorfmt.FlatTable(data)
     return [root.slots, root.scalar(0, "h"), root.string(1), root.struct(2, 4), root.strings(3),
-            root.structs(4, 2), root.table(5).scalar(0, "d"), root.scalars(6, "H"),
-            [row.scalar(0, "d", 9.0) for row in root.tables(8)]]
+            root.structs(4, 2), (root.table(5) or root).scalar(0, "d"),
+            root.scalars(6, "H"), [row.scalar(0, "d", 9.0) for row in root.tables(8)]]
 
 
 def flat_built(data):
@@ -908,10 +908,10 @@ class CodecTest(TestCase):
         rows += [(row, call, [unhex(row % ("%02x" % head)) for head in range(256)])
                  for call, row in LISTS]
         flat = flat_example()
+        changes = [(at, "%02x" % (byte + step & 255)) for at, byte in enumerate(flat)
+                   for step in (1, 255)] + [(28, "1c"), (4, "00"), (4, "02"), (4, "04")]
         rows += [("hand-made", call, [flat[:end] for end in range(len(flat) + 1)] + [
-            patched(flat, (at, "%02x" % (byte + step & 255)))
-            for at, byte in enumerate(flat) for step in (1, 255)]) for call in (
-                flat_fields, flat_table)]
+            patched(flat, change) for change in changes]) for call in (flat_fields, flat_table)]
         for head in ("2400", "640000", "c7" + "00" * 13):
             data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
                          + "502a4d18 02000000 6162")
@@ -956,6 +956,8 @@ class CodecTest(TestCase):
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
+        one = tensorfmt.Simple(99)
+        self.assertTrue(one != tensorfmt.Simple(98) and one != 99 and len(set([one, 99])) == 2)
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     @full
@@ -1024,8 +1026,9 @@ class CodecTest(TestCase):
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
         for wrong in (-1, 1 << 32, 3.5e38):
             error_of(ValueError, tensorfmt.msgpack_dumps, wrong, typed=True)
-        for wrong in (1 << 64, -(1 << 63) - 1, object()):
-            error_of(ValueError, tensorfmt.msgpack_dumps, wrong)
+        for wrong, word in ((1 << 64, "64 bits"), (-(1 << 63) - 1, "64 bits"), (object(), "hold")):
+            self.refuses([word], tensorfmt.msgpack_dumps, wrong)
+        self.refuses(["4294967296 does not fit 32 bits"], tensorfmt.msgpack_size, "bin", 1 << 32)
 
     @full
     def test_packers_refuse_what_the_readers_would(self):
