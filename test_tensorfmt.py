@@ -2263,6 +2263,15 @@ class CastTest(TestCase):
                  "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool")):
             for pair in pairs.split(", "):
                 self.assertEqual(tensorfmt.cast_is_exact(*pair.split()), wanted, pair)
+        for dtype, others, new, sure in (("int8", "float32 int32", "int32", ""), (
+                "int64", "int32 bool", "int32", " if the values fit"), (
+                "int64", "float32 int32", "int32", " if the values fit"), (
+                "float64", "float32 int32", "float32", ""), ("float64", "int32", "int32", "")):
+            self.assertEqual(tensorfmt.name_remedy(dtype, others.split()), (
+                '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format'
+                % (new, new, new, sure)))
+        self.assertEqual([tensorfmt.name_remedy(*row) for row in (("int8", ()), ("u", DTYPES))],
+                         ["", ""])
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
