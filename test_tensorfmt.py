@@ -4265,14 +4265,23 @@ class HostileTest(TestCase):
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
-        count = 1000
-        vtables = b"\xfe\x0f" * 4096
-        root = 12 + len(vtables)
-        data = (struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables
-                + struct.pack("<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count)
-        data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
-        error = error_of(Unsupported, tensorfmt.FlatTable(data).tables, 0)
-        self.assertIn("overlap", str(error))
+        def tables(count, nbytes=0):
+            vtables = b"\xfe\x0f" * 4096
+            root = 12 + len(vtables)
+            data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables + struct.pack(
+                "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
+            data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
+            data += bytes(max(0, nbytes - len(data)))
+            return tensorfmt.FlatTable(data).tables(0)
+
+        def strings(count, nbytes):  # of 15 bytes, each 4 bytes behind the last
+            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += struct.pack("<I", 4 * count) * count + b"\x0f\0\0\0" * (count + 4)
+            return tensorfmt.FlatTable(data + bytes(nbytes - len(data))).strings(0)
+        self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(6, 90))), (4, 6))
+        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (6, 89))):
+            error = error_of(Unsupported, call, *row)
+            self.assertIn("overlap", str(error))
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
