@@ -481,12 +481,13 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    if old == "bool":
-        return True
-    digits = FLOAT_DIGITS.get(new, 0)
+    if "bool" in (old, new):
+        return old == "bool"
+    digits: Any = FLOAT_DIGITS.get(new)
     if old in FLOAT_DIGITS:
-        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
-    least, most = INT_RANGE.get(new, (-(1 << digits), 1 << digits))
+        return (new in FLOAT_DIGITS and FLOAT_DIGITS[old] <= digits
+                and (old, new) != ("bfloat16", "float16"))
+    least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 

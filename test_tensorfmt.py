@@ -874,6 +874,8 @@ class CodecTest(TestCase):
         for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001")):
             value = tensorfmt.msgpack_loads(unhex(text))
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=typed)), text)
+        value = tensorfmt.msgpack_loads(unhex("cb7ff0000000000001"))  # the rest is no infinity
+        self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), "ca7fc00000")
         for data in (spec_mag((45, "010000000000f07f")), golden("optim_sgd_set.primitiv").replace(
                 unhex("ca3e800000"), unhex("ca7fa00001"))):
             self.assertEqual(dumps(load(data), format=load(data).format), data)
@@ -2260,7 +2262,8 @@ class CastTest(TestCase):
                  "uint8 int16, float16 float32, bfloat16 float32, int8 int8, "
                  "float32 float32, uint8 uint16"),
                 (False, "int64 float64, int32 float32, int16 float16, uint8 int8, int8 uint64, "
-                 "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool")):
+                 "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool, "
+                 "uint16 float16, uint32 float32, float16 bool")):
             for pair in pairs.split(", "):
                 self.assertEqual(tensorfmt.cast_is_exact(*pair.split()), wanted, pair)
         for dtype, others, new, sure in (("int8", "float32 int32", "int32", ""), (
@@ -4064,6 +4067,33 @@ class ShortcutTest(TestCase):
                             ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
                             ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
             self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
+
+    @full
+    def test_usual_items_call_nothing(self):
+        texts = b"".join([bytes([0x60 + n]) + b"a" * n for n in range(24)])
+        with Changed(tensorfmt, "cbor_leaf", None), Changed(tensorfmt, "cbor_argument", None):
+            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x80\x97" + texts[1:])[1][-1], "a" * 23)
+            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x17\x60"), [23, ""])
+        with Changed(tensorfmt, "cbor_leaf", None):  # nor is a longer text looked up
+            error_of(TypeError, tensorfmt.cbor_loads, b"\x78\x18" + b"a" * 24)
+        texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
+        texts = tensorfmt.cbor_loads(tensorfmt.cbor_head(4, 4099) + b"".join(texts))
+        self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
+        number = b"\xcf" + bytes(8)
+        reader = tensorfmt.MsgpackReader(tensorfmt.Memory(number))
+        reader.data = number
+        with Changed(tensorfmt.Cursor, "peek", None):
+            self.assertEqual(tensorfmt.msgpack_loads(number), 0)
+            with Changed(tensorfmt, "msgpack_head", None):
+                self.assertEqual(reader.value("int", "x", ""), 0)
+        with Changed(tensorfmt, "_fold_crc32c", None):
+            error_of(TypeError, tensorfmt.crc32c, b"a")
+        with Changed(tensorfmt.Cursor, "add", None):
+            record = tensorfmt.Record(("x", "Q", ""))
+            self.assertEqual(tensorfmt.Cursor(tensorfmt.Memory(bytes(8))).record(record), (0,))
+        with Changed(tensorfmt.FlatReader, "target", None):
+            flat = tensorfmt.FlatReader(struct.pack("<III", 1, 4, 0))
+            self.assertEqual(flat.offsets(0, "x"), [8])
 
     @full
     def test_number_of_calls(self):
