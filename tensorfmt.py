@@ -1347,7 +1347,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         part, pos = cbor_leaf(data, start, pos, size, simple, None)
         whole += data[pos - size:pos]
         if token is not None:
-            token(start, pos, 0, "chunk", part, None)
+            token(start, pos, None, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
 
 
@@ -1389,7 +1389,7 @@ class StrictCbor:
             size = 1 << (code & 3)
             number = int.from_bytes(self.data[start + 1:start + 1 + size], "big")
             best = data if number >> 4 * size and number > 23 and code < 28 else b""
-        if (best != data or depth > self.most or kind in ("chunk", "tag") or head == 0xF7
+        if (best != data or kind in ("chunk", "tag") or depth > self.most or head == 0xF7
                 or isinstance(value, Simple) or (kind == "key" and data <= self.keys[depth])):
             what = f"not deterministic (no tags; {self.most} levels; shortest heads; sorted keys)"
             raise FormatError(what, start - (kind == "chunk"))
