@@ -2210,6 +2210,9 @@ class CastTest(TestCase):
                       for h, bits in zip(halves, numbers("uint32", wanted))]
             got = tensor(data, "float16").astype("float32").tobytes()
             self.assertTrue(list(numbers("uint32", got)) == wanted)
+        self.assertEqual([bytes(tensorfmt.widen_bfloat16(b"\x01\x02\x03\x04", order))
+                          for order in "<>"],
+                         [unhex("0000010200000304"), unhex("0102000003040000")])
         odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
         hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
         for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b"",
