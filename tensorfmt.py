@@ -229,7 +229,7 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if not BOARD or not [c for c in text if 0xD800 <= ord(c) < 0xE000]:
+        if not BOARD or not [c for c in text if "\ud800" <= c <= "\udfff"]:
             return text.encode("utf-8", errors)  # MicroPython encodes surrogates, too
     except UnicodeError:
         pass
@@ -394,7 +394,7 @@ def pack_values(dtype: str, values: Any) -> Any:
 def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
-    number = int(value) if abs(value) < INFINITY else high + 1
+    number: Any = int(value) if abs(value) < INFINITY else None
     if number == value and low <= number <= high:
         return number
     raise ValueError(f"{show(value)} does not fit {dtype}")
@@ -404,7 +404,7 @@ def to_inf(value: Any, limit: float) -> float:
     """Return the number as a float, or an infinity from the limit on."""
     if value != value or -limit < value < limit:
         return float(value)
-    return INFINITY if value > 0 else -INFINITY
+    return INFINITY if value >= limit else -INFINITY
 
 
 def to_float(value: int) -> float:
@@ -425,7 +425,7 @@ def narrow_bfloat16(values: Any) -> bytes:
         bits, = unpack_from("<I", pack("<f", number))
         rounded, = unpack_from("<f", pack("<I", bits))
         if number != number:
-            bits = bits & 1 << 31 | 0x7FC00000  # one NaN of each sign
+            bits = bits & 1 << 31 | 0x7FC << 20  # one NaN of each sign
         elif rounded != number:  # float32 is a step on the way: round it to odd
             bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
         words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
@@ -481,12 +481,13 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    if old == "bool" or old == new:
-        return True
-    digits = FLOAT_DIGITS.get(new, 0)
+    if "bool" in (old, new):
+        return old == "bool"
+    digits: Any = FLOAT_DIGITS.get(new)
     if old in FLOAT_DIGITS:
-        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
-    least, most = INT_RANGE.get(new, (-(1 << digits), 1 << digits))
+        return (new in FLOAT_DIGITS and FLOAT_DIGITS[old] <= digits
+                and (old, new) != ("bfloat16", "float16"))
+    least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
@@ -611,8 +612,9 @@ class Stream:
 class Remote(Stream):
     """A stream where each read may be a request: of the index, few and large ones."""
 
+    _kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
+
     def __init__(self, stream: Any) -> None:
-        self._kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
         name = getattr(stream, "name", getattr(stream, "path", None))  # path: of fsspec's
         self.path = name if isinstance(name, str) else None
         try:
@@ -691,7 +693,7 @@ class Path(Stream):
         if not BOARD and self._map is None and self.wanted:
             with self._lock:
                 number = self.open().fileno()
-                if self._map is None and self.nbytes:
+                if self._map is None:
                     self._map = map_privately(number, self.nbytes, self.path)
         return self._map
 
@@ -938,7 +940,7 @@ def crc32(data: Any, crc: int = 0) -> int:
         from zlib import crc32 as function
     except ImportError:
         from binascii import crc32 as function
-    return function(data, crc) & 0xFFFFFFFF
+    return function(data, crc)
 
 
 def _crc32c_table() -> "List[int]":
@@ -974,31 +976,31 @@ def crc32c(data: Any, crc: int = 0) -> int:
     masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, _CRC32C_BLOCK):
         block = source.read(start, _CRC32C_BLOCK)
-        if not BOARD and len(block) > 80:
-            block, crc = _fold_crc32c(block, crc, masks), 0
+        if not BOARD:
+            block, crc = _fold_crc32c(block, crc, masks)
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
-def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> bytes:
-    """Return a short block with the CRC, from register 0, of this one from `crc`."""
-    bits, x = 8 * len(block), -1
+def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+    """Return a short block and the register from which its CRC is that of this one from `crc`."""
+    bits = 8 * len(block)
     for powers in _CRC32C_FOLDS:
         a, b = powers[:2]
         while bits > a + b:
             d = min(bits - a, a - b) & ~7
             if d not in masks:
                 masks[d] = (1 << d) - 1
-            if x < 0:  # the first time: the bytes are not one integer yet
+            if block:  # the first time: the bytes are not one integer yet
                 low = int.from_bytes(block[:d // 8], "little") ^ crc
-                x = int.from_bytes(block[d // 8:], "little")
+                x, block = int.from_bytes(block[d // 8:], "little"), b""
             else:
                 low, x = x & masks[d], x >> d
             bits -= d
             for power in powers[1:]:
                 x ^= low << a - d - power
-    return x.to_bytes(bits // 8, "little")
+    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
 
 
 class Digest:
@@ -1050,12 +1052,12 @@ def xxh3_64(blocks: Any) -> int:
     acc: Any = list(XXH3_START)
     n, rest, last = 0, b"", b""
     for block in blocks:
-        for piece in pieces(memoryview(block), 1 << 16):
+        for piece in pieces(memoryview(block), PART):
             n, data = n + len(piece), rest + bytes(piece)
             whole = (len(data) - 1) & -1024  # the end is hashed in another way
             if whole:
-                last = data[whole - 64:whole]
-                _xxh3_add(acc, data[:whole], True)
+                last = data[:whole]
+                _xxh3_add(acc, last, True)
             rest = data[whole:]
     if n <= 240:
         return _xxh3_short(rest)
@@ -1071,11 +1073,11 @@ def every(items: Any, start: int, step: int) -> Any:
     return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
-def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = -1) -> None:
+def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool, key: int = 0) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
     nbytes, ends = len(data), unpack_from("<8Q", XXH3_SECRET, 128)
-    keys = XXH3_SECRET[key:] if key >= 0 else b"".join(
-        [XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)]) * -(-nbytes // 1024)
+    keys = XXH3_SECRET[key:] if key else b"".join(
+        [XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)]) * -(-nbytes >> 10)
     mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
     words = unpack_from(f"<{nbytes // 8}Q", data)
@@ -1113,12 +1115,14 @@ def _xxh3_short(data: bytes) -> int:
     if n < 4:
         h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
         h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
-        return _xxh3_mix(_xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3], 64, 1)
+        h = _xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3] & MASK64
+        return h ^ h >> 32
     if n < 9:
         h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
         h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
         h = h * 0x9FB21C651E98DF25 & MASK64
-        return _xxh3_mix((h ^ (h >> 35) + n) * 0x9FB21C651E98DF25, 64, 1, 28)
+        h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK64
+        return h ^ h >> 28
     if n < 17:
         low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
         swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
@@ -1181,7 +1185,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     stack: Any = []
     left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, hard_keys, key = -1, 0, MISSING
+    tag, hard_keys, key = MISSING, 0, MISSING
     room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
     try:
         while True:
@@ -1198,7 +1202,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             size = head & 31  # or the argument itself
             if size > 23:
                 if head == 0xFF:  # the break
-                    if left >= 0 or tags or key is not MISSING:
+                    if left > -1 or tags or key is not MISSING:
                         raise FormatError("a break outside an indefinite-length item", start)
                     if token is not None:
                         token(start, pos, len(stack), "break", None, None)
@@ -1289,7 +1293,7 @@ def unpack_float(code: str, data: Any, pos: int) -> float:
     if not BOARD and value != value and code != "d":
         size, digits = (15, 10) if code == "e" else (31, 23)
         bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
-        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits & (1 << 52) - 1
+        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
         value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
     return value
 
@@ -1343,7 +1347,7 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
         part, pos = cbor_leaf(data, start, pos, size, simple, None)
         whole += data[pos - size:pos]
         if token is not None:
-            token(start, pos, 0, "chunk", part, None)
+            token(start, pos, None, "chunk", part, None)
     raise FormatError("the data end inside a chunked string", pos)
 
 
@@ -1371,7 +1375,7 @@ class StrictCbor:
 
     def __init__(self, data: bytes, most: int, token: Any) -> None:
         self.data, self.most, self.token = data, most, token
-        self.keys = [b""] * (most + 2)  # the last key of each open map
+        self.keys: "Dict[int, bytes]" = {}  # by depth: the last key of each open map
 
     def path(self, depth: int, key: Any) -> Any:
         return self.token and self.token.path(depth, key)
@@ -1385,7 +1389,7 @@ class StrictCbor:
             size = 1 << (code & 3)
             number = int.from_bytes(self.data[start + 1:start + 1 + size], "big")
             best = data if number >> 4 * size and number > 23 and code < 28 else b""
-        if (best != data or depth > self.most or kind in ("chunk", "tag") or head == 0xF7
+        if (best != data or kind in ("chunk", "tag") or depth > self.most or head == 0xF7
                 or isinstance(value, Simple) or (kind == "key" and data <= self.keys[depth])):
             what = f"not deterministic (no tags; {self.most} levels; shortest heads; sorted keys)"
             raise FormatError(what, start - (kind == "chunk"))
@@ -1424,7 +1428,7 @@ class CborFields:
 
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
-        self.flush(self.rows[-1][1] if len(self.rows) > 1 else -1)
+        self.flush(self.rows[-1][1] if self.rows[1:] else 0)
         return self.join(depth, key) or self.root
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1461,10 +1465,10 @@ class CborFields:
         if kind != "array" or value == [] or items is not None:
             self.flush()
 
-    def flush(self, stop: int = -1) -> None:
+    def flush(self, stop: int = 0) -> None:
         """Add the open list as one field that ends at `stop`, or its head and its items."""
         rows, self.rows = self.rows, []
-        if stop >= 0:
+        if stop:
             begin, _, depth, path, _, doc, lead = rows[0]
             path = join_path(path, self.first) if self.first else path
             rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
@@ -1891,8 +1895,6 @@ class FlatReader(Reader):
 
     def slots(self, table: int) -> Any:
         """Return (bytes of the table, distances from it to its fields; 0: absent)."""
-        if table < 0 or table + 4 > self.end:
-            raise self.wrong("table out of bounds", max(table, 0), "vtable")
         pos = table - unpack_from("<i", self.data, table)[0]
         if pos not in self.vtables:
             if pos < 0 or pos + 4 > self.end:
@@ -2127,7 +2129,7 @@ class FlatBuilder:
         """Add a vector of numbers, aligned to the element size even if empty."""
         key = values if type(values) is tuple and code == "I" else None
         if key not in self._vectors or key is None:  # shapes come again
-            size = max(4, WIDTH.get(code) or struct.calcsize("<" + code))
+            size = max(4, struct.calcsize("<" + code))
             self._align_max = max(size, self._align_max)
             keep(self._vectors, key, (pack(f"<I{len(values)}{code}", len(values), *values), size))
         return self._put(*self._vectors[key])

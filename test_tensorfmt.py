@@ -688,8 +688,10 @@ SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2
     sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
     dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
-    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
-    ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
+    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
+    1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
+    Fe4PaA OxglNg BFw6QA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
+    yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -769,6 +771,107 @@ NAME_IDS = (  # TensorBuffers: FNV-1a over the UTF-8 bytes and ff
     ("a\0b", 0xAB4072820D3FD4D7), ("x" * 300, 0x1E68A55BFF098FDE))
 
 
+def look_at(title, call, inputs):
+    """Return what a call makes of each input, or why it cannot."""
+    lines = [call.__name__ + ": " + title]
+    for i, data in enumerate(inputs):
+        try:
+            value = call(data)
+            value = ascii(bytes(value) if isinstance(value, memoryview) else value)
+        except FormatError as error:
+            value = str(error)
+        lines.append("%02x: %s" % (i, value))
+    return "\n".join(lines)
+
+
+def traced(read):
+    """Return what read() of a token consumer returns, or its error; and the fields of it."""
+    trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+    try:
+        value = read(trace.cbor(b"", 0, "x", ("doc", {"a": ("a's", {"*": ("its", None)})}), 1))
+    except FormatError as error:
+        value = str(error)
+    return value, [(field[:], field.depth, field.lead, field.tensor) for field in trace.fields]
+
+
+def cbor_fields(data):
+    return traced(lambda token: tensorfmt.cbor_read(data, token=token))
+
+
+def cbor_strict(data):
+    return traced(lambda token: tensorfmt.cbor_read(
+        data, token=tensorfmt.StrictCbor(data, 2, token)))
+
+
+def cbor_watched(data):
+    tensorfmt.cbor_read(data)  # only what is well-formed is watched
+    return tensorfmt.watch_cbor(data, lambda *row: ascii(row).replace(
+        repr(tensorfmt.MISSING), "-"))
+
+
+def msgpack_fields(data):
+    reader = tensorfmt.MsgpackTree(tensorfmt.Memory(data))
+
+    def read(token):
+        reader.token = token
+        return reader.tree("most", 2)
+    return traced(read)
+
+
+def check_frames(data):
+    return tensorfmt.check_frames(tensorfmt.Memory(data), 0, len(data))
+
+
+def flat_fields(data):
+    """Return what a FlatReader makes of flat_example(), changed; the fields; its remarks."""
+    around, names = tensorfmt.Reader(), []
+    around.trace = trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+    flat = tensorfmt.FlatReader(data, 100, around)
+    rows = [(name, code, 7, "") for name, code in zip("abcdefghi", "hsIssssIs")]
+    try:
+        place = flat.target(0, "root")
+        names.append(flat.plan(place, rows, [0, 1, 2, 3, 4, 5, 6, 8]))
+        found = flat.fields(place, rows)
+        names += [found, flat.string(found[1], "b"), flat.scalars(found[6], "H", "g", "", 3)]
+        names += [flat.string(at, "d") for at in flat.offsets(found[3], "d")]
+        around.trace = flat.trace = None
+        names.append(flat.offsets(found[8], "i"))
+    except FormatError as error:
+        names.append(str(error))
+    return names, [(field[:], field.depth, field.tensor) for field in trace.fields], trace.odd
+
+
+def flat_table(data):
+    root = tensorfmt.FlatTable(data)
+    return [root.slots, root.scalar(0, "h"), root.string(1), root.struct(2, 4), root.strings(3),
+            root.structs(4, 2), (root.table(5) or root).scalar(0, "d"),
+            root.scalars(6, "H"), [row.scalar(0, "d", 9.0) for row in root.tables(8)]]
+
+
+def flat_built(data):
+    """Return the FlatBuffer with a table that has a field for each byte of the data."""
+    flat, fields, codes = tensorfmt.FlatBuilder(), [], "bBhHiIqQfd?"
+    for slot, byte in enumerate(data):
+        kind, n = byte & 15, byte >> 4
+        if kind < 11:
+            fields.append((slot, codes[kind], n & 7, 1))
+        else:
+            fields.append((slot, "offset", flat.string("s" * n) if kind == 11 else flat.offsets(
+                [flat.string("t")] * n) if kind == 12 else flat.table([(0, "d", n, 0)])
+                if kind == 13 else flat.scalars(codes[n % 10], (1,) * slot), None))
+    data = flat.finish(flat.table(fields))
+    root = tensorfmt.FlatTable(data)
+    for slot, code, value, default in fields:
+        if code != "offset" and value != default:
+            assert root.scalar(slot, code) == (value > 0 if code == "?" else value)
+    return data
+
+
+LISTS = [(call, row) for call in (cbor_fields, cbor_strict, cbor_watched) for row in (
+    "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
+    (msgpack_fields, row) for row in ("%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
+
+
 class CodecTest(TestCase):
     def test_both_ways(self):
         self.assertEqual(len(CBOR) + len(CBOR_READ), 81)  # the whole appendix
@@ -789,6 +892,8 @@ class CodecTest(TestCase):
         for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001")):
             value = tensorfmt.msgpack_loads(unhex(text))
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=typed)), text)
+        value = tensorfmt.msgpack_loads(unhex("cb7ff0000000000001"))  # the rest is no infinity
+        self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), "ca7fc00000")
         for data in (spec_mag((45, "010000000000f07f")), golden("optim_sgd_set.primitiv").replace(
                 unhex("ca3e800000"), unhex("ca7fa00001"))):
             self.assertEqual(dumps(load(data), format=load(data).format), data)
@@ -814,25 +919,35 @@ class CodecTest(TestCase):
                 for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
                     "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
                     "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001")]
+        with Changed(tensorfmt, "BOARD", True):
+            self.test_crc32c()
+            self.test_cbor_encoder_options_and_refusals()
+            ZTensor2Test.test_xxh3(self)
+            boards = [look_at(*row) for row in rows]
+        self.assertEqual([look_at(*row) for row in rows], boards)
+        rows += [(row, call, [unhex(row % ("%02x" % head)) for head in range(256)])
+                 for call, row in LISTS]
+        flat = flat_example()
+        changes = [(at, "%02x" % (byte + step & 255)) for at, byte in enumerate(flat)
+                   for step in (1, 255)] + [(28, "1c"), (4, "00"), (4, "02"), (4, "04")]
+        rows += [("hand-made", call, [flat[:end] for end in range(len(flat) + 1)] + [
+            patched(flat, change) for change in changes]) for call in (flat_fields, flat_table)]
+        for head in ("2400", "640000", "c7" + "00" * 13):
+            data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
+                         + "502a4d18 02000000 6162")
+            rows.append((head, check_frames, [data[:end] for end in range(len(data))] + [
+                patched(data, (at, "%02x" % (byte + step & 255)))
+                for at, byte in enumerate(data) for step in (1, 255)]))
+        rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
         rows += [(title, look, [
             make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
             for step in (1, 255)]) for title, make in [
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
                 for title in SMALL.split()]]
-        texts = []
-        for title, call, inputs in rows:
-            lines = [call.__name__ + ": " + title]
-            for i, data in enumerate(inputs):
-                try:
-                    value = call(data)
-                    value = ascii(bytes(value) if isinstance(value, memoryview) else value)
-                except FormatError as error:
-                    value = str(error)
-                lines.append("%02x: %s" % (i, value))
-            texts.append("\n".join(lines))
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
-            self.assertSeen(texts, "HEADS", HEADS)
+            with Changed(tensorfmt, "LIST_ITEMS", 2):
+                self.assertSeen([look_at(*row) for row in rows], "HEADS", HEADS)
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
@@ -849,10 +964,20 @@ class CodecTest(TestCase):
                                 ({"indefinite": True}, "bf62626201" "6161bf616302ff" "ff"),
                                 ({"sort": True}, "a26161a1616302" "62626201")):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
-        error_of(ValueError, tensorfmt.cbor_dumps, ["\ud800"])
+        for lone in ("\ud800", "\udfff"):
+            self.refuses(["is not Unicode text"], tensorfmt.cbor_dumps, [lone])
+        for value in (1 << 71, -1 - (1 << 71), 1 << 64):
+            self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
+        self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
+        for data in (b"\x62ab", b"\x60", b"\x78\x17" + b"a" * 23, b"\x78\x18" + b"a" * 24):
+            self.assertEqual(tensorfmt.cbor_short_text(data), tensorfmt.cbor_loads(data))
+        for data in (b"\x61ab", b"\x63ab", b"\x41a", b"\x78\x19" + b"a" * 24, b"\x79\x02ab"):
+            error_of(ValueError, tensorfmt.cbor_short_text, data)
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
+        one = tensorfmt.Simple(99)
+        self.assertTrue(one != tensorfmt.Simple(98) and one != 99 and len(set([one, 99])) == 2)
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     @full
@@ -921,8 +1046,9 @@ class CodecTest(TestCase):
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
         for wrong in (-1, 1 << 32, 3.5e38):
             error_of(ValueError, tensorfmt.msgpack_dumps, wrong, typed=True)
-        for wrong in (1 << 64, -(1 << 63) - 1, object()):
-            error_of(ValueError, tensorfmt.msgpack_dumps, wrong)
+        for wrong, word in ((1 << 64, "64 bits"), (-(1 << 63) - 1, "64 bits"), (object(), "hold")):
+            self.refuses([word], tensorfmt.msgpack_dumps, wrong)
+        self.refuses(["4294967296 does not fit 32 bits"], tensorfmt.msgpack_size, "bin", 1 << 32)
 
     @full
     def test_packers_refuse_what_the_readers_would(self):
@@ -938,6 +1064,11 @@ class CodecTest(TestCase):
             half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
             self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
                 data[len(data) // 3:], half)], [crc, crc], len(data))
+
+        data, crc = make_bytes(300), 0
+        for n in range(300):
+            crc = tensorfmt.crc32c(data[n:n + 1], crc)
+            self.assertEqual(tensorfmt.crc32c(data[:n + 1]), crc)
 
     @full
     def test_crc32c_folds_are_multiples_of_the_polynomial(self):
@@ -1015,6 +1146,11 @@ class CodecTest(TestCase):
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table([(0, "offset", many, None)]))
         self.assertEqual((tensorfmt.FlatTable(data).strings(0), len(data)), (["z"] * 50, 232))
+        flat = tensorfmt.FlatBuilder()
+        for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
+            place = flat.scalars(code, values)  # equal, but other bytes
+            root = tensorfmt.FlatTable(flat.finish(flat.table([(0, "offset", place, None)])))
+            self.assertSame(root.scalars(0, code), list(values))
         flat = tensorfmt.FlatBuilder()
         self.refuses(["slot 3: there is no place 5 yet"], flat.table,
                      [(1, "h", 1, 0), (3, "offset", 5, None)])
@@ -1529,6 +1665,12 @@ class FileTest(FolderCase):
             kind, data = tensorfmt.detect(golden(title)), golden(title)
             self.assertEqual(dumps(other.load(data), format=kind, **AGAIN[title]), data)
 
+    @unittest.skipUnless(hasattr(os, "pread"), "no pread")
+    def test_threads_need_not_wait_for_each_other(self):
+        tensorfmt.save(self.path, {"w": [1.0, 2.0]})
+        with Changed(tensorfmt.Stream, "read", None), load(self.path, mmap=False) as file:
+            self.assertEqual(file["w"].tolist(), [1.0, 2.0])
+
     def test_missing_files_and_gzip_streams(self):
         import gzip
         for call in (load, tensorfmt.verify, tensorfmt.detect,
@@ -1764,7 +1906,7 @@ SHOWN = (  # what stands for a value in a message
     ([1] * 20, "[%s]" % ", ".join("1" * 20)), ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
     (["a" * 99], "['%s']" % ("a" * 60)), ("a" * 58, "'%s'" % ("a" * 58)),
     ("a" * 59, "'%s..." % ("a" * 56)), ({1: {2: {3: {4: {5: 6}}}}}, "{1: {2: {3: {4: ...}}}}"),
-    (None, "None"),
+    (None, "None"), ({(((1,),),): (((2,),),)}, "{[[[1]]]: [[[2]]]}"),
     (Map([(i, 0) for i in range(8)]), "{%s}" % ", ".join(["%d: 0" % i for i in range(8)])),
     (Map([(i, 0) for i in range(9)]), "{%s, ...}" % ", ".join(["%d: 0" % i for i in range(8)])))
 
@@ -1773,6 +1915,26 @@ class TensorTest(TestCase):
     def test_values_in_messages(self):
         for value, text in SHOWN:
             self.assertEqual(tensorfmt.show(value), text)
+
+    def test_what_is_cut_short(self):
+        many, steep, known = (1 << 64, 3, 5), (1 << 63, 3, 2, 0), Map()
+        self.assertEqual(tensorfmt.count_elements(many), 3 << 64)  # from there on not to the end
+        self.assertEqual(tensorfmt.count_elements((3 << 63, 2)), 3 << 63)
+        self.assertEqual(tensorfmt.count_elements((1 << 65, 3, 0)), 0)
+        self.assertEqual(tensorfmt.column_major((2, 0, 3), 4), (4, 8, 8))
+        self.assertEqual(tensorfmt.column_major(steep, 1), (1, 1 << 63, 3 << 63, 3 << 63))
+        self.assertEqual(tensorfmt.column_major((1 << 63, 2, 2, 0), 1),
+                         (1, 1 << 63, 1 << 64, 1 << 64))
+        for n in range(258):
+            tensorfmt.keep(known, n, n)
+        self.assertEqual(list(known), [257])
+        for path, key, wanted in (("a", "b_c", "a.b_c"), ("a", "b1", "a['b1']"), ("", "b", "b"),
+                                  ("", 3, "[3]"), ("a" * 398, "b", "a" * 398 + ".b")):
+            self.assertEqual(tensorfmt.join_path(path, key), wanted)
+        if CPYTHON:
+            self.assertEqual(tensorfmt.join_path("a", "\xe9"), "a['\\xe9']")
+            self.assertEqual(tensorfmt.join_path("a" * 399, "b"), "a" * 80 + "...40900fc0..."
+                             + "a" * 18 + ".b")
 
     def kinds_of_storage(self, data, shape):
         whole = tensor(data, "float32", shape)
@@ -2110,11 +2272,18 @@ class CastTest(TestCase):
                       for h, bits in zip(halves, numbers("uint32", wanted))]
             got = tensor(data, "float16").astype("float32").tobytes()
             self.assertTrue(list(numbers("uint32", got)) == wanted)
+        self.assertEqual([bytes(tensorfmt.widen_bfloat16(b"\x01\x02\x03\x04", order))
+                          for order in "<>"],
+                         [unhex("0000010200000304"), unhex("0102000003040000")])
         odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
         hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
-        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b""):
+        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b"",
+                     b"\0\0\0\0\xff\xff\xff\x7f", b"\0\0\0\0\xff\xff\xff\xff"):
             got = tensor(data, "float32").astype("bfloat16").tobytes()
             self.assertEqual(got, tensorfmt.narrow_bfloat16(numbers("float32", data)))
+            with Changed(tensorfmt, "BOARD", True):
+                wide = [tensorfmt.widen_bfloat16(got, order) for order in "<>"]
+            self.assertTrue(wide == [tensorfmt.widen_bfloat16(got, order) for order in "<>"])
 
     def test_values_beyond_numbers(self):
         for old in FLOATS:
@@ -2155,11 +2324,22 @@ class CastTest(TestCase):
     def test_which_casts_are_always_exact(self):
         for wanted, pairs in (
                 (True, "int32 float64, int16 float32, uint8 float16, int8 bfloat16, bool float16, "
-                 "uint8 int16, float16 float32, bfloat16 float32, int8 int8"),
+                 "uint8 int16, float16 float32, bfloat16 float32, int8 int8, "
+                 "float32 float32, uint8 uint16"),
                 (False, "int64 float64, int32 float32, int16 float16, uint8 int8, int8 uint64, "
-                 "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool")):
+                 "bfloat16 float16, float16 bfloat16, float64 float32, float32 int64, uint8 bool, "
+                 "uint16 float16, uint32 float32, float16 bool")):
             for pair in pairs.split(", "):
                 self.assertEqual(tensorfmt.cast_is_exact(*pair.split()), wanted, pair)
+        for dtype, others, new, sure in (("int8", "float32 int32", "int32", ""), (
+                "int64", "int32 bool", "int32", " if the values fit"), (
+                "int64", "float32 int32", "int32", " if the values fit"), (
+                "float64", "float32 int32", "float32", ""), ("float64", "int32", "int32", "")):
+            self.assertEqual(tensorfmt.name_remedy(dtype, others.split()), (
+                '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format'
+                % (new, new, new, sure)))
+        self.assertEqual([tensorfmt.name_remedy(*row) for row in (("int8", ()), ("u", DTYPES))],
+                         ["", ""])
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
@@ -2728,8 +2908,8 @@ class SaveTest(TestCase):
         tied = spans([(0, 256)] * 4, bytes(256))
         one = "91ce00000001 ce00000001 c404 0000803f"
         stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
-        keys = dict.fromkeys(list(range(64)) + [1000, 66, 68, -1, (1 << 64) - 1, 1 << 64,
-                                                -(1 << 64), -(1 << 64) - 1], 0)
+        keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
+                                                1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
@@ -2744,9 +2924,9 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
                 (tensorfmt.Primitiv, "MAX_NAMES", 16 - 4 * len(stat), load, stat),
-                (tensorfmt, "MAX_HARD_KEYS", 516, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
-                (tensorfmt, "MAX_HARD_KEYS", 3, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
-                    dict(list(keys.items())[:69]))),
+                (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
+                (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
+                    dict(list(keys.items())[:71]))),
                 (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_BOXES", 522, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa7" + bytes(
                     [i // 2 for i in range(14)])),
@@ -4107,6 +4287,11 @@ def rich_files(count):
         dumps(means, format="primitiv")]
 
 
+REQUESTS = """
+    VcedUA oN2D4Q cuV8wQ 4tgsDQ J7ZB3g WBNwHg FsJgAQ uGdeEQ blpudQ 9ro2gg I5lRaA BCl6/g AQYnvg
+    p3sElQ Eh76dQ 3SqrQw qi59CQ 1rHj4w"""  # digests, by assertSeen()
+
+
 class ShortcutTest(TestCase):
     """What reads and writes the usual file in few steps agrees with what reads every file."""
 
@@ -4133,6 +4318,33 @@ class ShortcutTest(TestCase):
                             ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
                             ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
             self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
+
+    @full
+    def test_usual_items_call_nothing(self):
+        texts = b"".join([bytes([0x60 + n]) + b"a" * n for n in range(24)])
+        with Changed(tensorfmt, "cbor_leaf", None), Changed(tensorfmt, "cbor_argument", None):
+            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x80\x97" + texts[1:])[1][-1], "a" * 23)
+            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x17\x60"), [23, ""])
+        with Changed(tensorfmt, "cbor_leaf", None):  # nor is a longer text looked up
+            error_of(TypeError, tensorfmt.cbor_loads, b"\x78\x18" + b"a" * 24)
+        texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
+        texts = tensorfmt.cbor_loads(tensorfmt.cbor_head(4, 4099) + b"".join(texts))
+        self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
+        number = b"\xcf" + bytes(8)
+        reader = tensorfmt.MsgpackReader(tensorfmt.Memory(number))
+        reader.data = number
+        with Changed(tensorfmt.Cursor, "peek", None):
+            self.assertEqual(tensorfmt.msgpack_loads(number), 0)
+            with Changed(tensorfmt, "msgpack_head", None):
+                self.assertEqual(reader.value("int", "x", ""), 0)
+        with Changed(tensorfmt, "_fold_crc32c", None):
+            error_of(TypeError, tensorfmt.crc32c, b"a")
+        with Changed(tensorfmt.Cursor, "add", None):
+            record = tensorfmt.Record(("x", "Q", ""))
+            self.assertEqual(tensorfmt.Cursor(tensorfmt.Memory(bytes(8))).record(record), (0,))
+        with Changed(tensorfmt.FlatReader, "target", None):
+            flat = tensorfmt.FlatReader(struct.pack("<III", 1, 4, 0))
+            self.assertEqual(flat.offsets(0, "x"), [8])
 
     @full
     def test_number_of_calls(self):
@@ -4188,7 +4400,18 @@ class ShortcutTest(TestCase):
     @full
     def test_number_of_requests(self):
         """What load() reads of a stream, where each read may be a request: (number, bytes)."""
+        texts = []
+        for remote, near in ((False, 0), (True, 1 << 16), (True, 64)):
+            for window in (1, 7, 64, 4096):
+                with Changed(tensorfmt, "REMOTE", remote), Changed(
+                        tensorfmt, "WINDOW", window), Changed(tensorfmt, "NEAR", near):
+                    texts.append("%s, WINDOW %d, NEAR %d" % (remote, window, near))
+                    for _, title, data, _ in FILES:
+                        stream = Counting(data)
+                        load(stream)
+                        texts[-1] += "\n%s: %s" % (title, stream.asked)
         for kind in FORMATS:
+            texts.append(kind)
             for count, values, requests, nbytes in (
                     (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
                     (1000, 100, 3, 200000), (40, 50000, 3, 100000), (9000, 1, 13, 2300000)):
@@ -4197,6 +4420,7 @@ class ShortcutTest(TestCase):
                              format=kind)
                 stream = Counting(data)
                 file = load(stream)
+                texts[-1] += "\n%d, %d: %s" % (count, values, stream.asked)
                 asked = len(stream.asked), sum([row[1] for row in stream.asked])
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if kind == "primitiv":  # no index: it skips from tensor to tensor
@@ -4206,6 +4430,7 @@ class ShortcutTest(TestCase):
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
                     self.assertEqual([row[1] for row in stream.asked], [4 * values])
+        self.assertSeen(texts, "REQUESTS", REQUESTS)
 
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
@@ -4356,14 +4581,23 @@ class HostileTest(TestCase):
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
-        count = 1000
-        vtables = b"\xfe\x0f" * 4096
-        root = 12 + len(vtables)
-        data = (struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables
-                + struct.pack("<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count)
-        data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
-        error = error_of(Unsupported, tensorfmt.FlatTable(data).tables, 0)
-        self.assertIn("overlap", str(error))
+        def tables(count, nbytes=0):
+            vtables = b"\xfe\x0f" * 4096
+            root = 12 + len(vtables)
+            data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables + struct.pack(
+                "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
+            data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
+            data += bytes(max(0, nbytes - len(data)))
+            return tensorfmt.FlatTable(data).tables(0)
+
+        def strings(count, nbytes):  # of 15 bytes, each 4 bytes behind the last
+            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += struct.pack("<I", 4 * count) * count + b"\x0f\0\0\0" * (count + 4)
+            return tensorfmt.FlatTable(data + bytes(nbytes - len(data))).strings(0)
+        self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(6, 90))), (4, 6))
+        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (6, 89))):
+            error = error_of(Unsupported, call, *row)
+            self.assertIn("overlap", str(error))
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
@@ -4753,10 +4987,14 @@ class VerifyTest(TestCase):
             self.assertIn("INVALID", str(report))
             self.assertEqual(len(load(data)), len(list(load(data).keys())))  # load does not mind
             error_of(FormatError, load, data, verify=True)
-        rows = dict([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
-                     for name, shape in (("a", 1), ("b", 2), ("c", 3))])
-        report = tensorfmt.verify(burnpack({"tensors": rows}))  # goes on after a fault
-        self.assertEqual(sorted([error.tensor for error in report.errors]), ["b", "c"])
+        rows = Map([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
+                     for name, shape in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))])
+        later = small_mag(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
+        for data, most, names in ((burnpack({"tensors": rows}), 9, "bcde"),  # goes on after a fault
+                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bc")):
+            with Changed(tensorfmt, "MAX_FAULTS", most):
+                errors = [error.tensor for error in tensorfmt.verify(data).errors]
+            self.assertEqual("".join(errors), names)
 
 
 # -- [12] the file itself ------------------------------------------------------------------------
@@ -6179,6 +6417,8 @@ class ZTensor2Test(TestCase):
             for step in (7, 1000, len(given) or 1):
                 blocks = [given[i:i + step] for i in range(0, len(given), step)]
                 self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
+        short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
+        self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
 
     def test_canonical_form(self):
         import zlib
