@@ -5180,7 +5180,8 @@ class ZTensor1(ObjectFormat):
     CBOR = dict(ZTensor.CBOR, level=1)  # the real reader: 127 containers
     RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
              "dtype": "not text", "components": "without data", "objects": "missing",
-             "length": "not what dtype and shape need", "manifest_size": "not that of a manifest",
+             "length": "not what dtype and shape need",
+             "manifest_size": "not that of a manifest, or over MAX_INDEX_BYTES",
              "uncompressed_length": "not what dtype and shape need"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
@@ -5314,8 +5315,9 @@ class ZTensor2(ObjectFormat):
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
         "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
-        "manifest_length": "more than there is, or may be", "manifest_hash": "not its XXH3-64",
-        "version": "not 2", "magic_end": "not the magic: the file is cut, or bytes lie behind it",
+        "manifest_length": "more than there is, or MAX_INDEX_BYTES", "version": "not 2",
+        "manifest_hash": "not its XXH3-64",
+        "magic_end": "not the magic: the file is cut, or bytes lie behind it",
         "dtype": "not one of " + ", ".join(ObjectFormat.SHORT), "type": "not over its dtype",
         "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
         "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
