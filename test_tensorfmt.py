@@ -3277,7 +3277,7 @@ def one2(dtype, at, nbytes, *shape, **more):
 def object_files():
     """Return rows (name, bytes) of files of zTensor 1 and 2 that are not usual, good or bad."""
     import hashlib
-    whole, small = bytes([1]) + bytes(4095), struct.pack("<2f", 1, 2)
+    small = struct.pack("<2f", 1, 2)
     blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
              struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
     sha, csr = "sha256:" + hashlib.sha256(small).hexdigest(), "zt.sparse_csr/1"
