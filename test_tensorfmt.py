@@ -5125,7 +5125,12 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
     diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
     explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
-    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
+    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
+    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
+    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
+    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
+    get seed_basic.mag x --rows 1:9:2 --stats
+    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt"""
 OUTPUTS = """
     rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
     O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
@@ -5159,7 +5164,11 @@ OUTPUTS = """
     TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
     h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
     72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
-    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
+    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A 7makIA tom/MQ 7LbEpQ Km9PCg
+    2mn9AA assttw jocbnA 7Ngm6g OXsP9A I0HWvQ GFDgxA BOeS3g AUAqgg IcaF5w 5I0Nsw Ab9TLw"""
+
+HELPS = """
+    H6qDVg rHgFXQ NfWyLQ SZKt2A jIFaLQ /BvL4Q 6dt96A yxgRcA n7/tfg"""
 
 
 @full
@@ -5251,7 +5260,7 @@ class CommandTest(TestCase):
 
     def test_misuse(self):
         for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
-                     "get x x --rows 1:2:3:4", "convert x"):
+                     "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
             code, out, err = run(*line.split())
             self.assertEqual((code, out, "usage" in err), (2, "", True), line)
         for line in ("ls .", "verify absent.zt", "explain absent.zt", "convert absent.zt x.mag"):
@@ -5271,9 +5280,12 @@ class CommandTest(TestCase):
                 source.seek(0)
                 self.assertEqual(self.prints(command, "-"),
                                  wanted.replace("seed_basic.mag", "standard input"))
-        with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", 100):
-            source.seek(0)
-            self.assertIn("over MAX_STDIN = 100", run("ls", "-")[2])
+        size = len(golden("seed_basic.mag"))
+        for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
+            with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
+                source.seek(0)
+                self.assertIn(words, run("ls", "-")[2] or "" if words else self.prints("ls", "-"))
+                self.assertEqual(source.buffer.tell(), min(most + 1, size))
         with Changed(sys, "stdin", None):
             self.assertEqual(run("ls", "-")[::2],
                              (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
@@ -5314,6 +5326,15 @@ class CommandTest(TestCase):
                     "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
         with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
             self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
+        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+            progress = tensorfmt.Progress(160 << 20)
+            nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
+            progress.tick((126 << 20) - 1)
+        self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
+        texts = ["\r" + text.ljust(40) for text in (
+            "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
+        self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
         err = Terminal()
 
         def interrupt(source):
@@ -5333,6 +5354,20 @@ class CommandTest(TestCase):
                 with Changed(sys, "argv", ["tensorfmt.py"]):
                     tensorfmt.make_parser(words[2]).parse_args(words[3:])
 
+    def test_words_of_every_help_and_numbers_in_json(self):
+        texts = []
+        for command in tensorfmt.USAGE.split("\n  ")[1:10]:
+            with Changed(sys, "argv", ["tensorfmt.py"]):
+                parser = tensorfmt.make_parser(command.split()[0])
+            texts.append("\n".join([parser.prog, parser.description, parser.epilog] + [repr((
+                one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
+                one.metavar)) for one in parser._actions if one.dest != "help"]))
+        self.assertSeen(texts, "HELPS", HELPS)
+        most = (1 << 128) - 1
+        self.assertEqual(tensorfmt.to_json({5: [most, -most, most + 1, -most - 1, b"a"], "b": (1, {
+            1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
+                most, -most, tensorfmt.show(most + 1), tensorfmt.show(-most - 1)))
+
     def test_version_in_a_zip_and_frozen(self):
         from shutil import copy
         from zipfile import ZipFile
@@ -5348,6 +5383,7 @@ class CommandTest(TestCase):
 
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
+        write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
         tensorfmt.save("w.tbs", {"w": F32})
         for path, rows in (
                 ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
@@ -5355,7 +5391,11 @@ class CommandTest(TestCase):
                 ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
                 ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
                 ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
-                ("f.zt", {"w": [1, 2.0]}),
+                ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
+                ("h.zt", {"w": list(range(9001))}),
+                ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
+                ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
+                ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
                 ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
                 ("new.bpk", dict(many_tensors(11), more=[True]))):
             tensorfmt.save(path, rows)
