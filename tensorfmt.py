@@ -1528,12 +1528,13 @@ def cbor_float(value: float) -> bytes:
     return b"\xfb" + exact
 
 
-def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
+def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
                depth: int = 0) -> bytes:
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
-    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    serde_cbor), with sort="bytes" by bytes (RFC 8949, 4.2.1); `indefinite` maps are bf ... ff;
+    `depth` containers are around it already.
     Integers over 64 bits are bignums. ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
@@ -1575,7 +1576,7 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     # <later>
-    if sort == 2:
+    if sort == "bytes":
         pairs.sort()
     # </later>
     data = b"".join([key + item for key, item in pairs])
@@ -2345,7 +2346,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                 send(end)
                 return box[0], end
             if not kind or data[start] not in allowed:
-                wanted = "a value" if len(allowed) > 3 else allowed.decode() or "nothing"
+                wanted = "a value" if values in allowed else allowed.decode() or "nothing"
                 here = show(data[start:start + 9]) if start < len(data) else "the end"
                 raise FormatError(f"{here}, expected {wanted}", start)
             mark = data[start]
@@ -2360,7 +2361,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                 box, keyed, skip = stack.pop()
                 allowed = (b",}" if keyed else b",]") if stack else b""
                 continue
-            naming = keyed and 34 in allowed and len(allowed) < 3  # a key comes
+            naming = keyed and allowed in (b'"', b'"}')  # a key comes
             what, value = "number", data[start:pos]
             if kind == 1:
                 what, value = ("map", Map()) if mark == 123 else ("array", [])
@@ -3845,7 +3846,8 @@ class Format:
     # </save>
 
 
-def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: Any) -> Facts:
+def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high: float = INFINITY,
+          fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `rows`: (name, dtype, shape, Storage, start, attrs, class), with the reader inside of the
@@ -4356,7 +4358,7 @@ class Mag300(Format):
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
                                "manifest_ver", kind=Unsupported)
         rows = self._rows(cursor, root["tensor_map"], start, ">" if aux else "<")
-        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "", ""))
+        tensors = admit(cursor, rows, self)
         at, whole = 0, not cursor.faults  # else there are gaps between those that are left
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
@@ -5224,8 +5226,7 @@ class ZTensor1(ObjectFormat):
             raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
         rows = self.read_objects(cursor, where, top[where], end - nbytes)
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), admit(
-            cursor, rows, self, 0, 1 << 64, ("", "", ""))
+        return attrs, top.get("attributes") or Map(), admit(cursor, rows, self)
 
     def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
         old = where[0] == "tensors"
@@ -5381,7 +5382,7 @@ class ZTensor2(ObjectFormat):
         if "shards" in top:
             attrs["shards"] = shards
         rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
-        tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "", ""))
+        tensors = admit(cursor, rows, self)
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
@@ -5522,7 +5523,7 @@ class ZTensor2(ObjectFormat):
             try:
                 if not self.is_key(key):
                     raise ValueError("the key is not " + self.KEY_RULE)
-                data = b"\x81" * level + _cbor_item(value, False, 2, 0)
+                data = b"\x81" * level + cbor_dumps(value, sort="bytes")
                 cbor_read(data, token=StrictCbor(data, 32, None))
             except (ValueError, TypeError) as error:
                 misfits.append((key, getattr(error, "what", str(error))))
@@ -5572,7 +5573,7 @@ class ZTensor2(ObjectFormat):
             objects[name].update(self.own_attrs(item) if self.own_attrs(item).get("attributes")
                                  else {})
         top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
-        data, start = _cbor_item(top, False, 2, 0), round_up(at, self.PLACE)
+        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
     # </save>
@@ -5619,7 +5620,7 @@ class SeekableZstd:
         if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
                 or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
                 or sizes[:-1] != sizes[:1] * (count - 1) or sizes[-1:] > sizes[:1]
-                or max(sizes, default=0) > 16 << 20):
+                or sizes[:1] > [16 << 20]):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
             yield from ENCODINGS["zstd"].decode(source, offset, total, need)
@@ -6682,7 +6683,7 @@ class Safetensors(Format):
         attrs = Map([("empty_metadata", True)] if given == {} else [])
         metadata = self._metadata(cursor, given)
         rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
-        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "data_offsets", "data_offsets"))
+        tensors = admit(cursor, rows, self, fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
             self._check_places(cursor, base, list(tensors.values()))
         return attrs, metadata, tensors

@@ -2633,6 +2633,8 @@ class SaveTest(TestCase):
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
             (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 93, load, zt1()),
             (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 96, load, zt2()),
+            (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
+            (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
             (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
             (records, "MAX_TREE", 2118, load, golden("v013_kinds.mpk")),
             (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
@@ -3247,7 +3249,7 @@ def zt2(*changes, **footer):
 
 def zt2_objects(objects, data=(), **top):
     """Return a file of zTensor 2; its i-th blob is at 4096 * (i + 1), the manifest behind all."""
-    text = tensorfmt._cbor_item(dict(top, objects=objects), False, 2, 0)
+    text = tensorfmt.cbor_dumps(dict(top, objects=objects), sort="bytes")
     data = b"".join([blob + bytes(-len(blob) % 4096) for blob in (b"\x89ZT2\r\n\x1a\n",) + data])
     return data + text + struct.pack("<QQQII8s", len(data), len(text), tensorfmt.xxh3_64([text]),
                                      2, 0, data[:8])
@@ -3409,6 +3411,8 @@ def object_files():
     files += [("size", zt1(end=b"ZTEN1000")[:-16] + struct.pack("<Q", n) + end)
               for n in (0, 1, 86, 126, 127, 128, 1 << 40) for end in (b"", b"ZTEN1000")]
     files += [("short", b"ZTEN1000" + bytes(n)) for n in (0, 7, 8, 9, 16)]
+    text = tensorfmt.cbor_dumps(Map([("version", "1.2.0"), ("objects", {})]))
+    files += [("short", b"ZTEN1000" + text + struct.pack("<Q", len(text) + i)) for i in (0, 1)]
     files += [("short", b"ZTEN1000" * 2), ("short", b"ZTEN1000" + bytes(8) + b"ZTEN1000")]
     head = b"\x89ZT2\r\n\x1a\n"
     files += [("short", head + bytes(n) + head) for n in (31, 32, 33)]
@@ -3469,7 +3473,9 @@ def later_files():
         ("", ""), (',"x":1', ""), (',"x":{"y":[{}]}', ""), ("", ',"__metadata__":{"a":"b"}'),
         ("", ',"__metadata__":{}'), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
         ("", ',"__metadata__":5'), ("", ',"v":null'), ("", ',"w":1'), ("", "   "), ("", "x"),
-        ("", "," + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0,0,3]", 8)),
+        ("", text % ("U8", "[0]", 8)), ("", ",x" + text % ("U8", "[0]", 8)),
+        ("", ", " + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0]", 8)),
+        ("", "," + text % ("U8", "[0,0,3]", 8)),
         ("", "," + text % ("U8", "[1]", 9)), ("", "," + text % ("I64", "[]", 16)), ("", ","),
         ("", "," + text % ("U8", "[4294967296,4294967296,0]", 8)), ("", "," + text % (
             "I8", "[18446744073709551615,0]", 8)), ("", "," + text % ("U8", [1] * 40, 8)),
@@ -4643,8 +4649,9 @@ def upstream_files():
 
 SAID = """
     StXCKg pDVrLg F/LxfA brwTqA bBUBlA GE9oPQ 06+K+Q hH6F2w 3HVy6Q iuenaA o6e0xQ KyDjfQ mCjLoQ
-    8t2phQ /vK5Gw uEg0HA CsB3+A FtVj1Q QdMsug pjEgSA eZXqww GLnYBw mTPG8A 310E9w kYdXiA p2a/pQ
-    RWYFzg qz7oJg oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA"""
+    8t2phQ /vK5Gw uEg0HA CsB3+A FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 8pi2Yw
+    RWYFzg yC708g oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA sVg9vQ JyJaQw TagKCA Nqe53A
+    uT2B8A 7DH6IA vAMReA ZheAPw zislqQ twzr6A"""
 
 
 class VerifyTest(TestCase):
@@ -4706,6 +4713,10 @@ class VerifyTest(TestCase):
                 text += str(error)
             if ZSTD or "zstd" not in name:
                 texts[name] = texts.get(name, "") + text
+        for kind in tensorfmt.FORMATS + tuple(tensorfmt.LATER):
+            for data in (b"", bytes(100), golden("up_head_ops.tbs")[:-1]):
+                report = tensorfmt.verify(data, format=kind.NAME)
+                texts[kind.NAME] = texts.get(kind.NAME, "") + str(report)
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
             self.assertSeen(texts.values(), "SAID", SAID)
 
@@ -6234,6 +6245,13 @@ class ZTensor2Test(TestCase):
                 (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
                  ("'a\\x00'", "'b'", "'c'", "1024"))):
             self.refuses(words, write, value, **options)
+        for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
+                28, lambda nested: dict(value=tensor([1.0], attributes={"c": nested}))):
+            nested = []
+            for _ in range(most):
+                nested = [nested]
+            load(write(**dict({"value": F32}, **make(nested))))
+            self.refuses(["32 levels"], write, **dict({"value": F32}, **make([nested])))
         self.refuses(["the name"], dumps, {"": F32}, format="ztensor", version="2")
         fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
         self.assertSame(dict(load(write(F32, metadata=fine)).metadata)["x"][4],
@@ -6257,6 +6275,56 @@ class ZTensor2Test(TestCase):
         bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
             b"edtypecf32", b"dtypedbooledtypebu8"))
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
+
+    def test_equal_contents_once(self):
+        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8"), "c": [1.0], "d": [2.0],
+                      "e": tensor([], "int8"), "f": [1.0]}, format="ztensor", version=2)
+        file = load(data)
+        self.assertEqual([(name, file[name].offset >> 16) for name in sorted(file)], [
+            ("a", 1), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 2)])
+        rows = [[i & 255 for i in range(3000)] for _ in range(3000 // 100)]
+        for change, same in ((None, True), (0, False), (89999, False), (65536, False)):
+            flat = bytearray(bytes(rows[0]) * 30)
+            if change is not None:
+                flat[change] ^= 1
+            turned = tensor(bytes(flat), "uint8", (30, 3000)).transpose().contiguous().transpose()
+            self.assertEqual(tensorfmt.same_bytes(tensor(rows, "uint8"), turned), same)
+
+    def test_seekable_zstd(self):
+        def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
+                 tail=b"\x92"):
+            table = b"".join([struct.pack("<II", 9 + n + more, n if size is None else size)
+                              + bytes(flags >> 5) for n in sizes])
+            return b"".join([b"\x28\xb5\x2f\xfd\x20" + bytes([n, n << 3 | 1, n >> 5, 0])
+                             + bytes(range(n)) for n in sizes]) + struct.pack(
+                "<II", head, len(table) + 9 + room) + table + struct.pack(
+                "<IB", len(sizes) + frames, flags) + b"\xb1\xea" + tail + b"\x8f"
+
+        def decode(data, need, cut=0):
+            source = tensorfmt.Memory(b"xx" + data + b"y", True)
+            return b"".join(tensorfmt.SeekableZstd.decode(source, 2, len(data) - cut, need))
+        for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
+            data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
+            for flags in (0, 128) if ZSTD or not sizes else ():
+                self.assertEqual(decode(blob(sizes, flags), sum(sizes)), values)
+            for need, cut in ((sum(sizes) + 1, 0), (sum(sizes), 1), (sum(sizes), len(data) - 16)):
+                self.assertIn("no seek table", error_of(FormatError, decode, data, need, cut).what)
+        for data, need in ((blob([8, 3, 8]), 19), (blob([3, 8]), 11), (blob([8], 1), 8),
+                           (blob([8, 8], frames=1), 16), (blob([8, 8], frames=-1), 16),
+                           (blob([8, 8], frames=-1), 8), (blob([8], more=1), 8),
+                           (blob([8], more=-1), 8), (blob([8], room=1), 8),
+                           (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
+                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
+            self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
+        self.assertNotIn("seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
+            [8], size=16 << 20), 16 << 20).what)
+        data = blob([8, 3])
+        for digest, status in (("4de8d78f7134f4b7", "FAIL"), (
+                "%016x" % tensorfmt.xxh3_64([bytes(range(8)) + bytes(range(3))]), "ok")):
+            file = zt2_objects({"w": one2("u8", 1, len(data), 11, digest="xxh3:" + digest,
+                encoding="zt.zstd-seekable/1", decoded_length=11)}, (data,))
+            rows = [row[:2] for row in tensorfmt.verify(file).rows]
+            self.assertIn((status if ZSTD else "-", "checksums"), rows)
 
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
