@@ -6750,7 +6750,7 @@ class Safetensors(Format):
                 row = known.get((fields, nbytes))
                 if row is None:
                     entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
-                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], 0)
+                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], base)
                 rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
                 if name == b"__metadata__" or len(known) > 100 + len(rows) // 8:
                     return None, None  # or nearly all differ
@@ -6939,7 +6939,8 @@ class RecordReader(MsgpackTree):
 
         If they are not of one kind: the index of the first other item.
         """
-        start, head, n, low, high = self.pos, self.head(1), 0, 0, 0
+        start, head = self.pos, self.head(1)
+        n = low = high = 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
         while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
             many = min(count - n, BLOCK)
@@ -7097,7 +7098,7 @@ class BurnRecord(Format):
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
     def detect(self, head: bytes) -> bool:
-        return head[1:10] == self.MAGICS[0][1:] and 0x82 <= head[0] < 0x90
+        return head[1:10] == b"\xa8metadata" and 0x82 <= head[0] < 0x90
 
     def read(self, cursor: RecordReader) -> Any:
         if not self.detect(cursor.head(10)):
