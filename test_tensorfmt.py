@@ -4953,6 +4953,112 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
     (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
     (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
+SMALL_SOURCE = '''
+# SPDX
+QQQDoc.
+
+    [1] platform   x
+    [7b] ztensor   y
+    [9] empty      e
+    [10b] page     z
+QQQ
+__version__ = "1"
+__all__ = [
+    "load", "gone", "save",
+]
+
+# -- [1] platform ----
+
+BOARD = here()
+FAST = not BOARD  # fast
+LEFT_OUT: "Any" = ()
+
+
+def load(path: str) -> None:
+    QQQLoad.
+
+    >>> load(1)
+    2
+    QQQ
+    if BOARD:
+        one = 1
+    elif other:
+        one = two()
+    else:
+        one = 3
+    if not FAST:
+        return one
+    if not BOARD and FAST:
+        save()
+    if BOARD or other:
+        Kept().used, LEFT_OUT
+    # <save>
+    save(one)
+    # </save>
+    return gone
+
+
+# why
+@property
+# gone
+def gone() -> int:
+    if FAST:
+        return 1
+    elif one:
+        return 3
+    return 2
+
+
+# -- [7b] ztensor ----
+
+ZT = 1
+
+
+# -- [9] empty ----
+#
+# about it
+
+
+def unused() -> None:
+    pass
+
+
+# -- [10b] page ----
+
+PAGE = 1
+
+
+# -- [11] last ----
+
+class Kept:
+    used, X = 1, 2
+    lost: int = 3
+
+    def __len__(self) -> int:
+        return 0
+
+    # not used
+    def left(self) -> None:
+        unused()
+
+
+# <save>
+def save() -> None:
+    return None
+# </save>
+
+
+FORMATS = (
+    Mag(),
+    ZTensor(),
+)
+if not BOARD:
+    import os
+    FORMATS += os
+'''  # QQQ: three quotes
+COPIED = """
+    lANOTQ M0meIQ gAeqmw DcJ4IA XfHX6g r5vKoQ mzdfvw 5rwBWQ QKWUig yFcVDg dv6NwA 7Sg0vQ"""
+
 
 @full
 class CopyTest(TestCase):
@@ -5025,6 +5131,25 @@ class CopyTest(TestCase):
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
         return used & parts(text_of("tensorfmt.py"))[0] - defined - stored - others
+
+    def test_small_copies_have_been_looked_at(self):
+        source, texts = SMALL_SOURCE[1:].replace("QQQ", '"' * 3), []
+        kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
+        for version in ("1", "1+a"):
+            with Changed(tensorfmt, "__version__", version):
+                texts += [tensorfmt.make_copy(source, *args) for args in (
+                    (kinds, ["save", "tools", "full", "fast"], "b.c"), (kinds[:1], ["fast"], ""),
+                    ([], [], "x"), ([], ["save", "tools"], ""), (kinds, ["full"], ""),
+                    ([], ["full", "fast"], ""))]
+        self.assertSeen(texts, "COPIED", COPIED)
+        text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
+        error = error_of(ValueError, tensorfmt.decide, text, {"c": False})
+        self.assertEqual(str(error), "line 3: `elif` and a constant")
+        for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
+                            (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
+                            (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
+            code, out, err = run("vendor", os.path.join(self.folder, "x.py"), *args)
+            self.assertEqual((code, out, words in err), (2, "", True), err)
 
     def test_head_version_and_sameness(self):
         from hashlib import sha256
