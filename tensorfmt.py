@@ -9085,12 +9085,12 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
     for one in ast.walk(ast.parse(text)):
         if not isinstance(one, ast.If) or truth(one.test) is None:
             continue
-        start, stop, kept = one.lineno - 1, one.end_lineno or 0, range(0)
+        start, stop, kept = one.lineno - 1, one.end_lineno or one.lineno, range(0)
         chosen = one.body if truth(one.test) else one.orelse
         if chosen:
             if lines[start].lstrip().startswith("elif"):
                 raise ValueError(f"line {one.lineno}: `elif` and a constant")
-            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or 0)
+            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or stop)
             if lines[kept[0]].lstrip().startswith("elif"):
                 lines[kept[0]] = lines[kept[0]].replace("elif", "if", 1)
             if isinstance(chosen[-1], (ast.Return, ast.Raise)):

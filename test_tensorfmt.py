@@ -4972,6 +4972,11 @@ __all__ = [
 BOARD = here()
 FAST = not BOARD  # fast
 LEFT_OUT: "Any" = ()
+detect = 1
+File = 2
+Tensor = 3
+FormatError = 4
+Unsupported = 5
 
 
 def load(path: str) -> None:
@@ -5057,7 +5062,7 @@ if not BOARD:
     FORMATS += os
 '''  # QQQ: three quotes
 COPIED = """
-    lANOTQ M0meIQ gAeqmw DcJ4IA XfHX6g r5vKoQ mzdfvw 5rwBWQ QKWUig yFcVDg dv6NwA 7Sg0vQ"""
+    QBmD9w cjy61Q qzRwrQ J/mfqw ZS7FBw PX8VWw U+ySNA rr2XvA Eh7Q/w Aa3VRQ Se2+Lg dQgpww"""
 
 
 @full
@@ -5144,6 +5149,7 @@ class CopyTest(TestCase):
         self.assertSeen(texts, "COPIED", COPIED)
         text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
         error = error_of(ValueError, tensorfmt.decide, text, {"c": False})
+        self.assertEqual(tensorfmt.drop_unnamed("a()\n\n\ndef f():\n    pass\n", set()), "a()\n\n")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
         for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
                             (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
