@@ -308,6 +308,11 @@ def count_elements(shape: "Iterable[int]") -> int:
     return size
 
 
+def until_0(shape: Any) -> "List[int]":
+    """Return the dimensions before the first 0: some readers refuse their product if too large."""
+    return list(shape)[:(list(shape) + [0]).index(0)]
+
+
 def row_major(shape: Shape, itemsize: int) -> Shape:
     """Return strides in bytes, without gaps; the last index runs fastest."""
     return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
@@ -5534,10 +5539,7 @@ class ZTensor2(ObjectFormat):
         for name, item in items:
             if is_text(name) and not self.is_key(name):
                 problems.append((name, "the name is not " + self.KEY_RULE))
-            size = 1
-            for n in item.shape:  # the real reader multiplies so, also where a 0 follows
-                size = size * n if size < 1 << 64 else size
-            if size >> 64:
+            if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
             found = self.own_attrs(item).get("attributes") or Map()
             problems += [(name, f"attribute {show(key)}: {why}")
@@ -6706,14 +6708,12 @@ class Safetensors(Format):
         if wrong is None:
             code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
             _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-            size = 1
-            for n in shape:
-                size *= 1 if size >> 64 else n  # what is too large stays so
+            size = count_elements(shape)
             need = "%s %s needs %d bits" % (code, show(shape), size * bits)
             wrong = ([(field, why) for field, why, broken in (
                 ("data_offsets", f"they end before they start: {start} to {end}", end < start),
                 ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
-                 max(size, size * bits) >> 64),
+                 max(count_elements(until_0(shape)), size * bits) >> 64),
                 ("shape", need + ", not whole bytes", size * bits % 8),
                 ("data_offsets", f"{end - start} bytes stored, {need}",
                  bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
