@@ -5370,7 +5370,6 @@ class ZTensor2(ObjectFormat):
             attrs["data_shard"] = True
             return attrs, Map(), Map()
         self.check(cursor, found, [
-            ("manifest_length", nbytes > 1 << 30),
             ("manifest_offset", start & 4095 or not 4096 <= start <= end),
             ("manifest_length", start + nbytes > end)])
         self.check(cursor, found, [("manifest_length", nbytes > self.MAX_INDEX_BYTES)],

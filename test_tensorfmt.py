@@ -3390,6 +3390,8 @@ def object_files():
         {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
         {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
         {"format": "ex", "components": {}})]
+    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
+        "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
     rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
         "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
         for code in ("u64", "u32", "i64")]
@@ -4649,7 +4651,7 @@ def upstream_files():
 
 SAID = """
     StXCKg pDVrLg F/LxfA brwTqA bBUBlA GE9oPQ 06+K+Q hH6F2w 3HVy6Q iuenaA o6e0xQ KyDjfQ mCjLoQ
-    8t2phQ /vK5Gw uEg0HA CsB3+A FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 8pi2Yw
+    8t2phQ /vK5Gw uEg0HA bTdocw FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 8pi2Yw
     RWYFzg yC708g oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA sVg9vQ JyJaQw TagKCA Nqe53A
     uT2B8A 7DH6IA vAMReA ZheAPw zislqQ twzr6A"""
 
