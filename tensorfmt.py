@@ -6836,13 +6836,13 @@ class Numbers:
         self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
 
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0] if size else 0)
+        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
         if step:  # big-endian floats, a head of one byte before each
             for block in gather(source.view(offset, nbytes), 1, [nbytes // step], [step], step - 1):
                 yield swap(block, step - 1)
             return
         values = []
-        for row in each_head(source, offset, offset + nbytes if size else 0):
+        for row in each_head(source, offset, offset + nbytes):
             values.append(row[2])
             if len(values) == PART or row[3] == offset + nbytes:
                 yield pack(f"<{len(values)}{self.code}", *values)

@@ -2800,6 +2800,21 @@ class RecordTest(TestCase):
         self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
 
     @full
+    def test_lists_in_blocks_of_any_size(self):
+        ints = [i << n for i in range(-3, 4) for n in (0, 7, 8, 16, 32, 40)]
+        lists = [(ints, "i64"), ([0.5 * i for i in range(40)], "f64"), ([1, 0] * 30, "i64")]
+        lists += [(values[:30] + ["a"], kind) for values, kind in lists]
+        for values, kind in lists:
+            data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
+                b"\xa3i32", b"\xa3i64")
+            for block in range(9, 40):
+                with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
+                    if values[-1] == "a":
+                        self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
+                    else:
+                        self.assertEqual(load(data)["item"].tolist(), values)
+
+    @full
     def test_it_becomes_a_burnpack_and_is_never_written(self):
         import gzip
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk", "v013_kinds.mpk"):
