@@ -5046,7 +5046,7 @@ def unused() -> None:
 
 
 @@ [10b] page ----
-
+# of the page
 PAGE = 1
 
 
