@@ -308,6 +308,11 @@ def count_elements(shape: "Iterable[int]") -> int:
     return size
 
 
+def until_0(shape: Any) -> "List[int]":
+    """Return the dimensions before the first 0: some readers refuse their product if too large."""
+    return list(shape)[:(list(shape) + [0]).index(0)]
+
+
 def row_major(shape: Shape, itemsize: int) -> Shape:
     """Return strides in bytes, without gaps; the last index runs fastest."""
     return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
@@ -1532,12 +1537,13 @@ def cbor_float(value: float) -> bytes:
     return b"\xfb" + exact
 
 
-def cbor_dumps(value: Any, *, indefinite: bool = False, sort: bool = False,
+def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
                depth: int = 0) -> bytes:
     """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
 
     Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
-    serde_cbor); `indefinite` maps are bf ... ff; `depth` containers are around it already.
+    serde_cbor), with sort="bytes" by bytes (RFC 8949, 4.2.1); `indefinite` maps are bf ... ff;
+    `depth` containers are around it already.
     Integers over 64 bits are bignums. ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
@@ -1579,7 +1585,7 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     # <later>
-    if sort == 2:
+    if sort == "bytes":
         pairs.sort()
     # </later>
     data = b"".join([key + item for key, item in pairs])
@@ -2347,7 +2353,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                 send(end)
                 return box[0], end
             if not kind or data[start] not in allowed:
-                wanted = "a value" if len(allowed) > 3 else allowed.decode() or "nothing"
+                wanted = "a value" if values in allowed else allowed.decode() or "nothing"
                 here = show(data[start:start + 9]) if start < len(data) else "the end"
                 raise FormatError(f"{here}, expected {wanted}", start)
             mark = data[start]
@@ -2362,7 +2368,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
                 box, keyed, skip = stack.pop()
                 allowed = (b",}" if keyed else b",]") if stack else b""
                 continue
-            naming = keyed and 34 in allowed and len(allowed) < 3  # a key comes
+            naming = keyed and allowed in (b'"', b'"}')  # a key comes
             what, value = "number", data[start:pos]
             if kind == 1:
                 what, value = ("map", Map()) if mark == 123 else ("array", [])
@@ -3847,7 +3853,8 @@ class Format:
     # </save>
 
 
-def admit(reader: Reader, rows: Any, kind: Format, low: int, high: int, fields: Any) -> Facts:
+def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high: float = INFINITY,
+          fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `rows`: (name, dtype, shape, Storage, start, attrs, class), with the reader inside of the
@@ -4356,7 +4363,7 @@ class Mag300(Format):
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
                                "manifest_ver", kind=Unsupported)
         rows = self._rows(cursor, root["tensor_map"], start, ">" if aux else "<")
-        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "", ""))
+        tensors = admit(cursor, rows, self)
         at, whole = 0, not cursor.faults  # else there are gaps between those that are left
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
@@ -5181,7 +5188,8 @@ class ZTensor1(ObjectFormat):
     CBOR = dict(ZTensor.CBOR, level=1)  # the real reader: 127 containers
     RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
              "dtype": "not text", "components": "without data", "objects": "missing",
-             "length": "not what dtype and shape need", "manifest_size": "not that of a manifest",
+             "length": "not what dtype and shape need",
+             "manifest_size": "not that of a manifest, or over MAX_INDEX_BYTES",
              "uncompressed_length": "not what dtype and shape need"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
@@ -5224,8 +5232,7 @@ class ZTensor1(ObjectFormat):
             raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
         rows = self.read_objects(cursor, where, top[where], end - nbytes)
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), admit(
-            cursor, rows, self, 0, 1 << 64, ("", "", ""))
+        return attrs, top.get("attributes") or Map(), admit(cursor, rows, self)
 
     def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
         old = where[0] == "tensors"
@@ -5315,8 +5322,9 @@ class ZTensor2(ObjectFormat):
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
         "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
-        "manifest_length": "more than there is, or may be", "manifest_hash": "not its XXH3-64",
-        "version": "not 2", "magic_end": "not the magic: the file is cut, or bytes lie behind it",
+        "manifest_length": "more than there is, or MAX_INDEX_BYTES", "version": "not 2",
+        "manifest_hash": "not its XXH3-64",
+        "magic_end": "not the magic: the file is cut, or bytes lie behind it",
         "dtype": "not one of " + ", ".join(ObjectFormat.SHORT), "type": "not over its dtype",
         "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
         "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
@@ -5363,7 +5371,6 @@ class ZTensor2(ObjectFormat):
             attrs["data_shard"] = True
             return attrs, Map(), Map()
         self.check(cursor, found, [
-            ("manifest_length", nbytes > 1 << 30),
             ("manifest_offset", start & 4095 or not 4096 <= start <= end),
             ("manifest_length", start + nbytes > end)])
         self.check(cursor, found, [("manifest_length", nbytes > self.MAX_INDEX_BYTES)],
@@ -5381,7 +5388,7 @@ class ZTensor2(ObjectFormat):
         if "shards" in top:
             attrs["shards"] = shards
         rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
-        tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "", ""))
+        tensors = admit(cursor, rows, self)
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
@@ -5540,7 +5547,7 @@ class ZTensor2(ObjectFormat):
             try:
                 if not self.is_key(key):
                     raise ValueError("the key is not " + self.KEY_RULE)
-                data = b"\x81" * level + _cbor_item(value, False, 2, 0)
+                data = b"\x81" * level + cbor_dumps(value, sort="bytes")
                 cbor_read(data, token=StrictCbor(data, 32, None))
             except (ValueError, TypeError) as error:
                 misfits.append((key, getattr(error, "what", str(error))))
@@ -5551,10 +5558,7 @@ class ZTensor2(ObjectFormat):
         for name, item in items:
             if is_text(name) and not self.is_key(name):
                 problems.append((name, "the name is not " + self.KEY_RULE))
-            size = 1
-            for n in item.shape:  # the real reader multiplies so, also where a 0 follows
-                size = size * n if size < 1 << 64 else size
-            if size >> 64:
+            if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
             found = self.own_attrs(item).get("attributes") or Map()
             problems += [(name, f"attribute {show(key)}: {why}")
@@ -5590,7 +5594,7 @@ class ZTensor2(ObjectFormat):
             objects[name].update(self.own_attrs(item) if self.own_attrs(item).get("attributes")
                                  else {})
         top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
-        data, start = _cbor_item(top, False, 2, 0), round_up(at, self.PLACE)
+        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
     # </save>
@@ -5637,7 +5641,7 @@ class SeekableZstd:
         if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
                 or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
                 or sizes[:-1] != sizes[:1] * (count - 1) or sizes[-1:] > sizes[:1]
-                or max(sizes, default=0) > 16 << 20):
+                or sizes[:1] > [16 << 20]):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
             yield from ENCODINGS["zstd"].decode(source, offset, total, need)
@@ -6701,7 +6705,7 @@ class Safetensors(Format):
         attrs = Map([("empty_metadata", True)] if given == {} else [])
         metadata = self._metadata(cursor, given)
         rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
-        tensors = admit(cursor, rows, self, 0, 1 << 65, ("", "data_offsets", "data_offsets"))
+        tensors = admit(cursor, rows, self, fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
             self._check_places(cursor, base, list(tensors.values()))
         return attrs, metadata, tensors
@@ -6724,14 +6728,12 @@ class Safetensors(Format):
         if wrong is None:
             code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
             _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-            size = 1
-            for n in shape:
-                size *= 1 if size >> 64 else n  # what is too large stays so
+            size = count_elements(shape)
             need = "%s %s needs %d bits" % (code, show(shape), size * bits)
             wrong = ([(field, why) for field, why, broken in (
                 ("data_offsets", f"they end before they start: {start} to {end}", end < start),
                 ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
-                 max(size, size * bits) >> 64),
+                 max(count_elements(until_0(shape)), size * bits) >> 64),
                 ("shape", need + ", not whole bytes", size * bits % 8),
                 ("data_offsets", f"{end - start} bytes stored, {need}",
                  bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
@@ -6770,7 +6772,7 @@ class Safetensors(Format):
                 row = known.get((fields, nbytes))
                 if row is None:
                     entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
-                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], 0)
+                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], base)
                 rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
                 if name == b"__metadata__" or len(known) > 100 + len(rows) // 8:
                     return None, None  # or nearly all differ
@@ -6857,13 +6859,13 @@ class Numbers:
         self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
 
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0] if size else 0)
+        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
         if step:  # big-endian floats, a head of one byte before each
             for block in gather(source.view(offset, nbytes), 1, [nbytes // step], [step], step - 1):
                 yield swap(block, step - 1)
             return
         values = []
-        for row in each_head(source, offset, offset + nbytes if size else 0):
+        for row in each_head(source, offset, offset + nbytes):
             values.append(row[2])
             if len(values) == PART or row[3] == offset + nbytes:
                 yield pack(f"<{len(values)}{self.code}", *values)
@@ -6959,7 +6961,8 @@ class RecordReader(MsgpackTree):
 
         If they are not of one kind: the index of the first other item.
         """
-        start, head, n, low, high = self.pos, self.head(1), 0, 0, 0
+        start, head = self.pos, self.head(1)
+        n = low = high = 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
         while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
             many = min(count - n, BLOCK)
@@ -7117,7 +7120,7 @@ class BurnRecord(Format):
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
     def detect(self, head: bytes) -> bool:
-        return head[1:10] == self.MAGICS[0][1:] and 0x82 <= head[0] < 0x90
+        return head[1:10] == b"\xa8metadata" and 0x82 <= head[0] < 0x90
 
     def read(self, cursor: RecordReader) -> Any:
         if not self.detect(cursor.head(10)):
@@ -9109,12 +9112,12 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
     for one in ast.walk(ast.parse(text)):
         if not isinstance(one, ast.If) or truth(one.test) is None:
             continue
-        start, stop, kept = one.lineno - 1, one.end_lineno or 0, range(0)
+        start, stop, kept = one.lineno - 1, one.end_lineno or one.lineno, range(0)
         chosen = one.body if truth(one.test) else one.orelse
         if chosen:
             if lines[start].lstrip().startswith("elif"):
                 raise ValueError(f"line {one.lineno}: `elif` and a constant")
-            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or 0)
+            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or stop)
             if lines[kept[0]].lstrip().startswith("elif"):
                 lines[kept[0]] = lines[kept[0]].replace("elif", "if", 1)
             if isinstance(chosen[-1], (ast.Return, ast.Raise)):

@@ -688,10 +688,10 @@ SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2
     sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
     dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
-    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
-    1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
-    Fe4PaA OxglNg BFw6QA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
-    yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw"""  # digests, by assertSeen()
+    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
+    ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw ro3vGQ gXiZMQ WIqUUA 05Yl6g HheZEw pqYowg 3D884w XA+VSQ
+    mqCPLA 6D/mdw PaKXXg SmnM1g 4+dqPw XAZ5cQ uOYuUQ cuK10A RFxs9A Vke9BA uXQ86A 9iJ/hQ Kplx6g
+    aO4DOQ"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -915,6 +915,25 @@ class CodecTest(TestCase):
         def look(data):
             file = load(data)
             return described(file.attrs, file.metadata, file)
+
+        def looks(data):
+            out = []
+            for rules in ({}, {"python": True}, {"keep": lambda n, key: key == "b"}, {"depth": 1}):
+                try:
+                    out.append(tensorfmt.json_read(data, 5, "x", **rules))
+                except FormatError as error:
+                    out.append(str(error))
+            return out
+
+        def remade(data, one):
+            data = patched(data, one)
+            if data[1:4] == b"ZT2" and one[0] < len(data) - 40:
+                data = patched(data, (len(data) - 24, tohex(struct.pack(
+                    "<Q", tensorfmt.xxh3_64([data[8192:-40]])))))
+            if data[:5] in (b"MAG!d", b"MAG!\xc8") and b"BUF!" in data:
+                data = patched(data, (16, tohex(struct.pack(
+                    "<I", tensorfmt.crc32c(data[20:data.index(b"BUF!")])))))
+            return data
         rows = [(row, loads, [unhex(row % ("%02x" % head)) for head in range(256)])
                 for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
                     "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
@@ -945,6 +964,30 @@ class CodecTest(TestCase):
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
                 for title in SMALL.split()]]
+        rows += [(title, look, [
+            remade(data, (at, "%02x" % (data[at] + 1 & 255)))
+            for at in range(start, len(data) - end)])
+            for title, data, start, end in (
+                ("mag 100", snapshot(), 20, 36), ("mag 200", golden("s200_019_basic.mag"), 20, 36),
+                ("mag 300", mag300(), 12, len(mag300()) - 541), ("zt 1", zt1(), 72, 0),
+                ("zt 2", zt2(), 8192, 40), ("zt 2 end", zt2(), len(zt2()) - 40, 0),
+                ("mpk", golden("v021_one_tensor.mpk"), 160, 0),
+                ("st", golden("v028_plain.safetensors"), 0, 8))]
+        rows += [("json " + row, looks, [row.encode().replace(b"%s", bytes([head]))
+                                         for head in range(256)]) for row in (
+            "%s", "[%s", '{"a"%s1}', '{"a":%s}', '["a%s"]', '["\\%s"]', '["\\u0%s41"]', "[1%s2]",
+            "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1 ,%s\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
+        texts = []
+        for title, call, inputs in rows:
+            lines = [call.__name__ + ": " + title]
+            for i, data in enumerate(inputs):
+                try:
+                    value = call(data)
+                    value = ascii(bytes(value) if isinstance(value, memoryview) else value)
+                except FormatError as error:
+                    value = str(error)
+                lines.append("%02x: %s" % (i, value))
+            texts.append("\n".join(lines))
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
             with Changed(tensorfmt, "LIST_ITEMS", 2):
                 self.assertSeen([look_at(*row) for row in rows], "HEADS", HEADS)
@@ -2504,7 +2547,7 @@ class SparseTest(TestCase):
                                  encoding="zstd"))["v"].raw)
         for code, letter in (("u64", "Q"), ("u32", "I")):
             coords = struct.pack("<8" + letter, *sum(COO["coords"], []))
-            data = zt1_objects(coords.ljust(64, b"\0") + frame, w=("sparse_coo", [3, 5], {
+            data = zt1_file(coords.ljust(64, b"\0") + frame, w=("sparse_coo", [3, 5], {
                 "coords": (64, len(coords), code, {}),
                 "values": (128, len(frame), "f32", {"encoding": "zstd"})}))
             self.assertEqual(load(data)["w"].tolist(), COO_DENSE)
@@ -2911,6 +2954,25 @@ class SaveTest(TestCase):
         keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
                                                 1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
+        boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordReader
+
+        def quick(data):
+            if tensorfmt.json_quick(data) is None:
+                raise ValueError("MAX_BOXES")
+        later = () if not CPYTHON else (
+            (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
+            (tensorfmt, "MAX_BOXES", 700, quick, boxes),
+            (tensorfmt, "MAX_BOXES", 330, lambda x: tensorfmt.json_read(
+                x, keep=lambda n, key: False), b'[{"a":[{"b":1},2]}]'),
+            (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
+            (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
+            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 93, load, zt1()),
+            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 96, load, zt2()),
+            (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
+            (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
+            (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
+            (records, "MAX_TREE", 2118, load, golden("v013_kinds.mpk")),
+            (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
                 (burn, "MAX_TENSORS", 3, load, bpk),
@@ -2935,7 +2997,8 @@ class SaveTest(TestCase):
                 (safe, "MAX_HEADER_BYTES", size, lambda x: load(x, format="safetensors"),
                  safetensors({"w": {"x": [[1]]}})),
                 (safe, "MAX_HEADER_BYTES", 168, lambda x: dumps(x, format="safetensors"), three),
-                (tensorfmt, "MAX_DENSE", 15, tensorfmt.Tensor.tobytes, csr)):
+                (tensorfmt, "MAX_DENSE", 15, tensorfmt.Tensor.tobytes, csr)) + (later if CPYTHON
+                                                                                 else ()):
             with self.subTest(limit=name):
                 with Changed(owner, name, most):
                     call(value)
@@ -3096,6 +3159,21 @@ class RecordTest(TestCase):
         item = load(record(shape))["item"]
         self.assertEqual(item.dtype, "float64")
         self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
+
+    @full
+    def test_lists_in_blocks_of_any_size(self):
+        ints = [i << n for i in range(-3, 4) for n in (0, 7, 8, 16, 32, 40)]
+        lists = [(ints, "i64"), ([0.5 * i for i in range(40)], "f64"), ([1, 0] * 30, "i64")]
+        lists += [(values[:30] + ["a"], kind) for values, kind in lists]
+        for values, kind in lists:
+            data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
+                b"\xa3i32", b"\xa3i64")
+            for block in range(9, 40):
+                with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
+                    if values[-1] == "a":
+                        self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
+                    else:
+                        self.assertEqual(load(data)["item"].tolist(), values)
 
     @full
     def test_it_becomes_a_burnpack_and_is_never_written(self):
@@ -3559,7 +3637,7 @@ def zt1(*changes, end=b"ZTEN1000"):
             + struct.pack("<Q", len(text)) + end)
 
 
-def zt1_objects(data, **objects):
+def zt1_file(data, **objects):
     """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
     text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": dict([(name, {
         "shape": shape, "format": layout, "components": dict([(role, dict(
@@ -3579,6 +3657,291 @@ def zt2(*changes, **footer):
               ("version", 2), ("reserved", 0), ("magic", magic)]
     return (magic + bytes(4088) + struct.pack("<2f", 1, 2) + bytes(4088) + text
             + struct.pack("<QQQII8s", *[footer.get(*pair) for pair in fields]))
+
+
+def zt2_objects(objects, data=(), **top):
+    """Return a file of zTensor 2; its i-th blob is at 4096 * (i + 1), the manifest behind all."""
+    text = tensorfmt.cbor_dumps(dict(top, objects=objects), sort="bytes")
+    data = b"".join([blob + bytes(-len(blob) % 4096) for blob in (b"\x89ZT2\r\n\x1a\n",) + data])
+    return data + text + struct.pack("<QQQII8s", len(data), len(text), tensorfmt.xxh3_64([text]),
+                                     2, 0, data[:8])
+
+
+def zt1_objects(top, data, end=b"ZTEN1000"):
+    """Return a file of zTensor 1; its i-th blob is at 64 * (i + 1)."""
+    text = tensorfmt.cbor_dumps(Map(sorted(dict({"version": "1.2.0"}, **top).items())))
+    data = b"".join([blob + bytes(-len(blob) % 64) for blob in (b"ZTEN1000",) + data])
+    return data + text + struct.pack("<Q", len(text)) + end
+
+
+def part1(dtype, offset, length):
+    return Map([("dtype", dtype), ("offset", offset), ("length", length)])
+
+
+def part2(dtype, at, nbytes, **more):
+    return dict(more, dtype=dtype, blob=[4096 * at, nbytes])
+
+
+def one2(dtype, at, nbytes, *shape, **more):
+    """Return a dense object of one part."""
+    return {"shape": list(shape), "layout": "dense", "parts": {
+        "data": part2(dtype, at, nbytes, **more)}}
+
+
+def object_files():
+    """Return rows (name, bytes) of files of zTensor 1 and 2 that are not usual, good or bad."""
+    import hashlib
+    small = struct.pack("<2f", 1, 2)
+    blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
+             struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
+    sha, csr = "sha256:" + hashlib.sha256(small).hexdigest(), "zt.sparse_csr/1"
+    sparse = {"indptr": part2("u64", 5, 24), "indices": part2("u64", 7, 16),
+              "values": part2("f32", 1, 8)}
+    coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
+    fine = {"a": dict(one2("f32", 1, 8, 2, digest=sha), attributes={"k": [1, {"x": None}]}),
+        "f4": one2("u8", 8, 2, 3, type="f4_e2m1"), "f4 even": one2("u8", 3, 8192, 16384,
+        type="f4_e2m1"), "bool": one2("u8", 2, 2, 2, type="bool"), "e": one2("i16", 1, 0, 3, 0),
+        "complex": one2("f32", 1, 8, type="complex64"), "c128": one2(
+        "f64", 7, 16, 1, type="complex128"), "f8": one2("u8", 1, 8, 8, type="f8_e4m3fn"),
+        "odd": one2("u8", 1, 8, 1, type="ex.type"), "csr": {"shape": [2, 9], "layout": csr,
+        "parts": sparse}, "coo": {"shape": [4, 3], "layout": "zt.sparse_coo/1", "parts": coo},
+        "coded": one2("f32", 3, 8192, 9, encoding="ex/1", decoded_length=36), "far": one2(
+        "f32", 3, 40, 10, shard="x-1"), "lay": {"shape": [], "layout": "ex.y/1", "parts": dict(
+        coo, z=part2("u8", 1, 8, digest="xxh3:4de8d78f7134f4b7"))}, "md5": one2(
+        "f32", 1, 8, 2, digest="md5:0f"), "more": dict(one2("f32", 1, 8, 2, u=1), t=5)}
+    shards = {"x-1": {"size": 12368, "digest": sha, "k": 1}}
+    files = [("fine", zt2_objects(fine, blobs, shards=shards, attributes={"m": 1}, zz=[]))]
+
+    def two(name, data=blobs, **objects):
+        files.append((name, zt2_objects(objects, data)))
+
+    def one(name, *args, **more):
+        two(name, w=one2(*args, **more))
+    two("faults", f4=one2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=one2(
+        "f32", 1, 8, 2, digest="xxh3:0"), hash=one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
+        bool=one2("u8", 2, 5, 5, type="bool"), sha=one2(
+        "f32", 1, 8, 2, digest="sha256:" + "0" * 64),
+        f32=one2("f32", 1, 8, 3), half=one2("u8", 1, 8, 8, digest="sha256:00"), i=one2(
+        "f32", 1, 8, 3), shard=one2("f32", 1, 8, 2, shard="y"), type=one2("u8", 1, 8, 1,
+        type="complex64"), length=one2("u8", 1, 8, 8, decoded_length=8), coded=one2(
+        "u8", 1, 8, 8, encoding="x"))
+    for kind in ("xxh3", "xx.h-3_", "Xxh3", ""):
+        for digits in ("0f", "0F", "", "g"):
+            one("digest", "f32", 1, 8, 2, digest=kind + ":" + digits)
+    for start, size in ((0, 8), (1, 4096), (2, 8), (8, 8), (9, 8), (10, 8), (1, 12289)):
+        one("place", "u8", start, size, size)
+    one("unaligned", "u8", 1.5, 8, 8)
+    for rows in (((1, 8192), (2, 8)), ((1, 8192), (2, 4096)), ((1, 4096), (2, 8)), ((3, 8), (3, 8)),
+                 ((3, 8), (3, 9)), ((1, 12288), (2, 8), (3, 8))):
+        two("overlap", **dict([("t%d" % i, one2("u8", at, size, size))
+                               for i, (at, size) in enumerate(rows)]))
+    data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
+    files += [("overlap", data), ("overlap", data[:-40] + bytes(8152) + data[-40:])]
+    for size, at, nbytes in ((48, 1, 8), (47, 1, 8), (4135, 1, 0), (4136, 1, 0), (4143, 1, 8),
+                             (4144, 1, 8), (1 << 40, 1 << 20, 8)):
+        for name in ("x-1", "y"):
+            files.append(("shard", zt2_objects({
+                "w": one2("u8", at, nbytes, nbytes, shard=name), "v": one2("f64", 1, 8)}, blobs,
+                shards={"x-1": {"size": size, "digest": "a:0"}})))
+    for name in ("x" * 64, "x" * 65, ".x", "x.", "", "x/y", "\u00e9"):
+        files.append(("a shard", zt2_objects({}, shards={name: {"size": 48, "digest": ""}})))
+    for key, value in (("size", None), ("digest", 5), ("size", -1)):
+        shard = dict({"size": 48, "digest": ""}, **{key: value})
+        files.append(("a shard", zt2_objects({}, shards={"x": shard})))
+    for code, nbytes, shape, kind in (
+            ("u8", 1, [2], "f4_e2m1"), ("u8", 2, [3], "f4_e2m1"), ("u8", 1, [3], "f4_e2m1"),
+            ("u8", 8, [9], "f8_e5m2"), ("f32", 8, [2], "complex64"), ("f64", 8, [], "complex128"),
+            ("f64", 16, [1], "complex128"), ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"),
+            ("i8", 8, [8], "bool"), ("u8", 3, [8], "ex.type"), ("u8", 8, [8], "f8_e8m0"),
+            ("u8", 8, [8], "f8_e4m3fnuz"), ("bf16", 8, [4], None), ("f16", 8, [5], None)):
+        one("type", code, 1, nbytes, *shape, **({"type": kind} if kind else {}))
+    for shape in ([1] * 64, [1] * 65, [1 << 32, 1 << 32], [1 << 32, 1 << 32, 0], [(1 << 64) - 1]):
+        two("shape", w=dict(one2("u8", 1, 1, *shape), layout="ex"))
+    for layout, shape, changes in (
+            (csr, [2, 9], {}), (csr, [2], {}), (csr, [2, 9, 1], {}), (csr, [3, 9], {}),
+            (csr, [2, 9], {"indptr": part2("u32", 5, 12)}), (csr, [2, 9], {"indices": None}),
+            (csr, [2, 9], {"indices": part2("u64", 7, 24)}), (csr, [2, 9], {"x": coo["coords"]}),
+            (csr, [2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
+            (csr, [2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}),
+            ("coo", [4, 3], coo), ("coo", [4], coo), ("coo", [], coo), ("coo", [4, 3, 2], coo),
+            ("coo", [4, 3], dict(coo, values=part2("f32", 1, 4))),
+            ("coo", [4, 3], dict(coo, coords=part2("u64", 6, 16))),
+            ("coo", [4, 3], dict(coo, coords=part2("u32", 6, 15))),
+            ("coo", [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo), ("ex", [2], {}),
+            ("dense", [2], {}), ("ex", [2], {"a": part2("u8", 1, 8, encoding="y",
+                                                         decoded_length=5)})):
+        parts = dict(sparse, **changes) if layout is csr else changes
+        two("sparse", w={"shape": shape, "layout": "zt.sparse_coo/1" if layout == "coo" else layout,
+                         "parts": dict([row for row in parts.items() if row[1] is not None])})
+    one("coded", "f32", 1, 8, 2, encoding="raw", decoded_length=8)
+    one("coded", "f32", 1, 8, 2, encoding="ex/1", decoded_length=7)
+    for most in (32768, 32769):
+        one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
+    for start in (0, 4095, 4096, 8192, 12288):
+        files.append(("manifest", zt2(start=start)))
+    for nbytes in ((1 << 30) + 1, 1 << 30, 113, 114):
+        files.append(("manifest", zt2(nbytes=nbytes)))
+    files += [("a data shard", zt2(nbytes=0, start=start, hash=digest))
+              for start, digest in ((0, 0), (0, 1), (4096, 0))]
+    user = {"shape": [2], "format": "dense", "components": {"data": part1("f32", 64, 8)}}
+    rows = [({}, {}, {})] + [({}, {}, {"data": row}) for row in (
+        {"digest": "crc32c:0x0"}, {"digest": "sha256:" + sha[7:]}, {"digest": "md5:0"}, {"u": 1},
+        {"type": "complex64"}, {"dtype": "f8"}, {"dtype": "u8"}, {"encoding": "raw"},
+        {"encoding": "lz4"}, {"encoding": None, "uncompressed_length": None, "type": None},
+        {"encoding": "raw", "uncompressed_length": 8}, {"uncompressed_length": 9},
+        {"encoding": "lz4", "uncompressed_length": 9}, {"offset": 0}, {"offset": 63},
+        {"offset": 65}, {"offset": 128}, {"offset": 192}, {"length": 0}, {"length": 65},
+        {"length": 128}, {"length": 129}, {"dtype": "bool", "length": 2}, {"dtype": "float32"},
+        {"encoding": "zstd"}, {"encoding": "zstd", "length": 0}, {"dtype": "f64"}, {"offset": "a"})]
+    rows += [(top, {}, {}) for top in (
+        {"attributes": {"m": [1]}}, {"attributes": None}, {"attributes": {5: 1}}, {"zz": 1},
+        {"generator": "g"}, {"version": "1.0"}, {"version": "1.0", "generator": None},
+        {"tensors": {}}, {"objects": 5}, {"generator": 5})]
+    rows += [({}, row, {}) for row in (
+        {"attributes": {"k": [1]}}, {"attributes": None}, {"u": 1}, {"dtype": 5}, {"shape": []},
+        {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
+        {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
+        {"format": "ex", "components": {}})]
+    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
+        "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
+    rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
+        "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
+        for code in ("u64", "u32", "i64")]
+    for top, entry, parts in rows:
+        made = dict(user, components=dict([
+            (role, dict(user["components"].get(role, {}), **part))
+            for role, part in parts.items() if part is not None]) or user["components"])
+        files.append(("one" + " zstd" * ("zstd" in str(parts)), zt1_objects(
+            dict({"objects": {"w": dict(made, **entry)}}, **top),
+            (small, struct.pack("<4Q", 0, 1, 2, 1)))))
+    for entry in ({}, {"dtype": "f32"}, {"dtype": "float16"}, {"dtype": None}, {"shape": [3]}):
+        data = {"offset": 64, "length": 8}
+        entry = dict({"dtype": "float32", "shape": [2], "format": "dense",
+                      "components": {"data": data}}, **entry)
+        coo = dict(entry, format="sparse_coo", shape=[4, 3], components={
+            "values": data, "coords": dict(data, offset=128, length=32)})
+        files += [("first", zt1_objects({"tensors": {"w": one}, "version": "1.0"}, (
+            small, struct.pack("<4Q", 0, 1, 2, 1)), b"")) for one in (entry, coo)]
+    files += [("size", zt1(end=b"ZTEN1000")[:-16] + struct.pack("<Q", n) + end)
+              for n in (0, 1, 86, 126, 127, 128, 1 << 40) for end in (b"", b"ZTEN1000")]
+    files += [("short", b"ZTEN1000" + bytes(n)) for n in (0, 7, 8, 9, 16)]
+    text = tensorfmt.cbor_dumps(Map([("version", "1.2.0"), ("objects", {})]))
+    files += [("short", b"ZTEN1000" + text + struct.pack("<Q", len(text) + i)) for i in (0, 1)]
+    files += [("short", b"ZTEN1000" * 2), ("short", b"ZTEN1000" + bytes(8) + b"ZTEN1000")]
+    head = b"\x89ZT2\r\n\x1a\n"
+    files += [("short", head + bytes(n) + head) for n in (31, 32, 33)]
+    return files
+
+
+def later_files():
+    """Return more rows (name, bytes) of the formats that came later, good or bad."""
+    files = object_files()
+    w, n = b'"shape":[2,3],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":24', b'"offset":8192,'
+    for aux in (0, 1):
+        for number in range(14):
+            size = 6 * (4, 2, 2, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)[number]
+            files.append(("number", mag300((w, w.replace(b":0,", b":%d," % number, 1).replace(
+                b":24", b":%d" % size)), aux=aux)))
+    end, empty = b'"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200', (
+        b'"n":{"shape":[],"dtype":"int64","dtype_id":12,"offset":8192,"nbytes":8}',
+        b'"n":{"shape":[0],"dtype":"int64","dtype_id":12,"offset":%d,"nbytes":0}')
+    for at in (4101, 4102, 4104, 4105):  # how much is behind the last one
+        files.append(("slack", mag300((b"," + end + b',"nbytes":0}', b""), (
+            empty[0], empty[1] % at))))
+    files += [("place", mag300(change)) for change in (
+        (b'"w":{' + w + b"},", b""), (b'"offset":8200', b'"offset":8199'), (n, b'"offset":8191,'),
+        (b'"offset":8200', b'"offset":4102'), (b'"offset":8200', b'"offset":4096'),
+        (n, b'"offset":0,'), (b'"offset":8200', b'"offset":0'), (n, b'"offset":16384,'),
+        (b'"nbytes":0', b'"nbytes":4'))]
+    files += [("header", mag300(**{key: value})) for key, value in (
+        ("meta_span", 0), ("meta_span", 1), ("meta_span", 12296), ("blob_span", 8199),
+        ("blob_offset", 8192), ("blob_offset", 12288), ("blob_offset", 16384), ("blob_span", 0),
+        ("meta_offset", 45), ("meta_offset", 12296), ("meta_offset", 12297))]
+    moved = mag300()
+    files += [("header", moved[:12] + struct.pack("<Q", 44 + i) + moved[20:44] + b" " * i + moved[
+        44:4096 - i] + moved[4096:]) for i in (1, 9)]
+    files += [("JSON", mag300(change)) for change in (
+        (b"null", b'"\\u20ac\\ud83d\\ude42"'), (b"null", b"NaN"), (b"null", b"-Infinity"),
+        (b"null", b'"\\ud800"'), (b"null", b"9" * 4300), (b"null", b"9" * 4301), (b"0.1", b"1e400"),
+        (b"null", b"[" * 124 + b"]" * 124), (b"null", b"[" * 125 + b"]" * 125), (b"true", b"tru"),
+        (b"true", b'{"a":1,"a":2}'), (b"true", b'{"a":{"b":[{},[],-0,1.5e3]}}'),
+        (b"true", b"\t0 \n"),
+        (b"0.3.0", b"\x7f"), (b"0.3.0", b"\x1f"), (b"0.3.0", b"\\/\\b\\f"), (b"{", b"  {"),
+        (b'"dtype":"bfloat16"', b'"dtype":"bf16","x":1'), (b"bfloat16", b""), (b"}}}", b"}}} \n"),
+        (b'"dtype":"bfloat16"', b'"dtype":5'), (b'"b":', b'"\\u0062":'), (b'"b":', b'"w":'))]
+    files += [("numbers", mag300((b"}}}", b"}},%s:[]}" % key)))
+              for key in (b'"x"', b'"a.b"', b'""', b'"\xc3\xa9"')]
+    for version, title, at in (100, "s100_basic.mag", 75), (200, "s200_019_basic.mag", 147):
+        files += [("mag", snapshot(change, version=version, title=title)) for change in [
+            (at, "%02x" % number) for number in range(15)] + [(74, "3f"), (178, "20")]]
+        data = golden(title)
+        files += [("mag", data + bytes(n)) for n in (1, 15, 16)] + [("mag", data[:-1])]
+    head = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}%s}'
+    text = '"v":{"dtype":"%s","shape":%s,"data_offsets":[8,%d]}'
+    for row in tensorfmt.ST_TYPES + [("Q8", "8")]:
+        for count in (8, 9):
+            size = 8 + count * int(row[1]) // 8
+            files.append(("types", safetensors(head % ("", "," + text % (row[0], [count], size)),
+                                               bytes(size))))
+    files += [("entries", safetensors(head % pair, bytes(8))) for pair in (
+        ("", ""), (',"x":1', ""), (',"x":{"y":[{}]}', ""), ("", ',"__metadata__":{"a":"b"}'),
+        ("", ',"__metadata__":{}'), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
+        ("", ',"__metadata__":5'), ("", ',"v":null'), ("", ',"w":1'), ("", "   "), ("", "x"),
+        ("", text % ("U8", "[0]", 8)), ("", ",x" + text % ("U8", "[0]", 8)),
+        ("", ", " + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0]", 8)),
+        ("", "," + text % ("U8", "[0,0,3]", 8)),
+        ("", "," + text % ("U8", "[1]", 9)), ("", "," + text % ("I64", "[]", 16)), ("", ","),
+        ("", "," + text % ("U8", "[4294967296,4294967296,0]", 8)), ("", "," + text % (
+            "I8", "[18446744073709551615,0]", 8)), ("", "," + text % ("U8", [1] * 40, 8)),
+        ("", "," + text % ("U8", "[1152921504606846976,2,2,2]", 9)), ("", "," + text % (
+            "U8", "[-1]", 9)), ("", "," + text.replace("[8,", "[9,") % ("U8", "[0]", 8)))]
+    files += [("padded", safetensors(head % ("", "") + space)) for space in (
+        " ", " " * 8, "\n", "\t   ", "       \n", " \n ", "\n       ")]
+    files += [("limits", struct.pack("<Q", n) + b"{}" + bytes(6)) for n in (
+        0, 1, 2, 3, 8, 9, 100000000, 100000001, 1 << 63)]
+    return files + record_files()
+
+
+def record_files():
+    """Return rows (name, bytes) of records of Burn that are not usual, good or bad."""
+    dumps, files, f32 = tensorfmt.msgpack_dumps, [], struct.pack("<2f", 1, 2)
+
+    def of(**entry):
+        return Map([(key, entry[key]) for key in ("bytes", "value", "shape", "dtype", "x")
+                    if key in entry])
+    data = dict(bytes=f32, shape=[2], dtype="F32")
+    for name, entry in [("param", dict(data, **row)) for row in (
+            {}, {"x": 1}, {"bytes": "a"}, {"bytes": []}, {"shape": {}}, {"shape": [2.0]},
+            {"shape": [-1]}, {"shape": [True]}, {"shape": None}, {"dtype": "Bool", "shape": [8]},
+            {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
+            {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]},
+            {"dtype": "Flex32"})] + [
+            ("value", dict(value=value, shape=shape)) for value, shape in (
+                ([1, 2], [2]), ([1, -2], [2]), ([1, 65535], [2]), ([65536], [1]),
+                ([True, False], [2]), ([], [0]), ([], [2, 0]), ([1], []), ([1.5, 2], [2]),
+                ([1, 2.5], [2]), ([None], [1]), ([1, "a"], [2]), ([[1]], [1]), ({}, [1]),
+                (5, [1]), (b"ab", [2]), ([1] * 20, [4, 5]),
+                ([1 << 31], [1]), ([-1 << 31], [1]), ([(1 << 31) - 1], [1]), ([1 << 63], [1]),
+                ([127, -128], [2]), ([128], [1]), ([-129], [1]), ([32767, -32768], [2]),
+                ([1, 2], [3]), ([1, 2], {}), ([1, 2], [2.0]))]:
+        for kind, ints in (("f32", "i32"), ("half::binary16::f16", "i16"),
+                           ("half::bfloat::bf16", "i8"), ("f64", "i64")):
+            one = record(of(**entry), kind).replace(b"\xa3i32", dumps(ints))
+            files.append((name, one))
+    f, two = of(**data), {"id": "d5m78v4vc0ahe", "param": of(**data)}
+    for item in (two, dict(two, x=1), {"id": 5, "param": f}, {"id": "a", "param": 5}, {"id": "a"},
+                 {"param": f}, {"id": None, "param": f}, [f, [f, None]], {"a": [two, {"b": two}]},
+                 None, 5, "a", b"ab", [b"ab", 1.5, [1, 2]], {"a": {"value": [1]}},
+                 {"shape": [1], "a": [1]}, {"a.b": 1, "a": {"b": 2}}, {"": {"": f}},
+                 {"a": f, "b": of(value=[1, 2], shape=[2])}, {"bytes": b"a", "shape": [1]},
+                 {"bytes": b"a", "shape": [1], "dtype": "U8", "y": 1}, [[[[[1], 2], 3], 4], 5],
+                 {"a": "b" * 24, "c": "b" * 24, "d": "b" * 23}):
+        files += [("items", record(tohex(dumps(item)), end=end)) for end in ("a25f6290", "")]
+    for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "0", "", "0.21.0"):
+        files.append(("version", record(None).replace(b"\xa60.21.0", dumps(version))))
+    whole = record(f)
+    files += [("cut", whole[:n]) for n in range(170, len(whole), 3)] + [("cut", whole + b"x")]
+    return files
 
 
 def changed(text, changes):
@@ -3661,9 +4024,9 @@ def ztensor_rows():
     return rows + [("zt 2: cut", zt2()[:47], FormatError, "magic", 0)]
 
 
-def snapshot(*changes, version=100):
-    """Return s100_basic.mag with changes and the checksum that then agrees."""
-    data = patched(golden("s100_basic.mag"), (4, "%02x" % version), *changes)
+def snapshot(*changes, version=100, title="s100_basic.mag"):
+    """Return a file with changes and the checksum that then agrees."""
+    data = patched(golden(title), (4, "%02x" % version), *changes)
     return patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
 
 
@@ -4070,7 +4433,7 @@ def odd_files():
             '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
             '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
             '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
-        ("objects.zt", zt1_objects(
+        ("objects.zt", zt1_file(
             b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
             d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
             e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
@@ -4610,14 +4973,12 @@ COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format"
 
 def zt2_of_all_kinds():
     """Return a file of zTensor 2 with all that it may hold, blobs at multiples of 4096."""
-    data = bytearray(b"\x89ZT2\r\n\x1a\n")
+    blobs = []
 
     def part(code, values, **more):
         values = values if isinstance(values, bytes) else struct.pack("<%dQ" % len(values), *values)
-        data.extend(bytes(-len(data) % 4096))
-        more.update(dtype=code, blob=[len(data), len(values)])
-        data.extend(values)
-        return more
+        blobs.append(values or b"\0")
+        return dict(more, dtype=code, blob=[4096 * len(blobs), len(values)])
 
     def entry(shape, layout="dense", attributes=None, **parts):
         made = {"shape": shape, "layout": layout, "parts": parts}
@@ -4644,14 +5005,11 @@ def zt2_of_all_kinds():
                      coords=part("u64", sum(COO["coords"], []))),
         "odd": entry([9], "x.y/1", a=part("u16", bytes(6)), b=part("u8", b"b", encoding="e",
                                                                    decoded_length=3))}
-    text = tensorfmt._cbor_item({"objects": objects, "attributes": {"a": 1.5}, "shards": {
-        "s-1": {"size": 8192, "digest": "sha256:00"}}}, False, 2, 0)
-    data.extend(bytes(-len(data) % 4096))
-    footer = struct.pack("<QQQII", len(data), len(text), tensorfmt.xxh3_64([text]), 2, 0)
-    return bytes(data) + text + footer + bytes(data[:8])
+    return zt2_objects(objects, tuple(blobs), attributes={"a": 1.5}, shards={
+        "s-1": {"size": 8192, "digest": "sha256:00"}})
 
 
-def later_files():
+def later_goods():
     """Return more good files of the later generations."""
     facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
     return [zt2_of_all_kinds(), binascii.a2b_base64(V111_SPARSE),
@@ -4670,7 +5028,7 @@ def fuzz_files():
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     return [data for _, _, data, _ in FILES] + rich_files(12) + [
         make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
-    ] + [dumps(mixed, format="ztensor", **some) for some in options] + later_files()
+    ] + [dumps(mixed, format="ztensor", **some) for some in options] + later_goods()
 
 
 def held(file):
@@ -4889,6 +5247,13 @@ def upstream_files():
         ("68636865636b73756d c0f6", "null with a tag"))]
 
 
+SAID = """
+    StXCKg pDVrLg F/LxfA brwTqA bBUBlA GE9oPQ 06+K+Q hH6F2w 3HVy6Q iuenaA o6e0xQ KyDjfQ mCjLoQ
+    8t2phQ /vK5Gw uEg0HA bTdocw FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 5d1WyA
+    RWYFzg yC708g oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA k5YqHA eDcwhw HB+5wg HTirbw
+    BHT5tQ +GB7Fg lD2pwQ qkvb9w /ys28g hgz4sw"""
+
+
 class VerifyTest(TestCase):
     def test_what_cannot_be_decoded_is_said_once(self):
         def absent():
@@ -4945,7 +5310,7 @@ class VerifyTest(TestCase):
             ({"indptr": part, "indices": part}, 328), ({"indptr": dict(
                 part, size=1, encoding="zstd"), "indices": part, "shape": [5000, 4]}, 1 << 15),
             ({"layout": "sparsecsr"}, 128), ({"layout": "sparsecoo"}, 128))]
-        rows += [(zt1_objects(bytes(16), w=("sparse_csr", [40, 4], {
+        rows += [(zt1_file(bytes(16), w=("sparse_csr", [40, 4], {
             "values": (64, 16, "f32", {}), "indptr": (64, 16, "u64", {}),
             "indices": (64, 16, "u64", {})})), 328)]
         rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
@@ -4974,6 +5339,28 @@ class VerifyTest(TestCase):
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
                 text = str(tensorfmt.verify(rows_of(n)))
                 self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
+
+    def test_all_that_is_said_of_later_generations(self):
+        texts = Map()
+        for name, data in later_files():
+            text = "%s\n%s\n" % (name, tensorfmt.verify(data))
+            try:
+                file = load(data)
+                text += ascii(described(file.attrs, file.metadata, file))
+                text += "".join([ascii(list(item.tobytes())) for item in file.values()
+                                 if item.stored.why is None and item.size < 1000
+                                 and not zstd_missing(item)])
+                text += "".join([repr(tuple(field)) for field in tensorfmt.explain(data)])
+            except FormatError as error:
+                text += str(error)
+            if ZSTD or "zstd" not in name:
+                texts[name] = texts.get(name, "") + text
+        for kind in tensorfmt.FORMATS + tuple(tensorfmt.LATER):
+            for data in (b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]):
+                report = tensorfmt.verify(data, format=kind.NAME)
+                texts[kind.NAME] = texts.get(kind.NAME, "") + str(report)
+        if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
+            self.assertSeen(texts.values(), "SAID", SAID)
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
@@ -5212,6 +5599,117 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
     (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
     (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
+SMALL_SOURCE = '''
+# SPDX
+QQQDoc.
+
+    [1] platform   x
+    [7b] ztensor   y
+    [9] empty      e
+    [10b] page     z
+QQQ
+__version__ = "1"
+__all__ = [
+    "load", "gone", "save",
+]
+
+@@ [1] platform ----
+
+BOARD = here()
+FAST = not BOARD  # fast
+LEFT_OUT: "Any" = ()
+detect = 1
+File = 2
+Tensor = 3
+FormatError = 4
+Unsupported = 5
+
+
+def load(path: str) -> None:
+    QQQLoad.
+
+    >>> load(1)
+    2
+    QQQ
+    if BOARD:
+        one = 1
+    elif other:
+        one = two()
+    else:
+        one = 3
+    if not FAST:
+        return one
+    if not BOARD and FAST:
+        save()
+    if BOARD or other:
+        Kept().used, LEFT_OUT
+    # <save>
+    save(one)
+    # </save>
+    return gone
+
+
+# why
+@property
+# gone
+def gone() -> int:
+    if FAST:
+        return 1
+    elif one:
+        return 3
+    return 2
+
+
+@@ [7b] ztensor ----
+
+ZT = 1
+
+
+@@ [9] empty ----
+#
+# about it
+
+
+def unused() -> None:
+    pass
+
+
+@@ [10b] page ----
+# of the page
+PAGE = 1
+
+
+@@ [11] last ----
+
+class Kept:
+    used, X = 1, 2
+    lost: int = 3
+
+    def __len__(self) -> int:
+        return 0
+
+    # not used
+    def left(self) -> None:
+        unused()
+
+
+# <save>
+def save() -> None:
+    return None
+# </save>
+
+
+FORMATS = (
+    Mag(),
+    ZTensor(),
+)
+if not BOARD:
+    import os
+    FORMATS += os
+'''  # @@: the banner of a room; QQQ: three quotes
+COPIED = """
+    QBmD9w cjy61Q qzRwrQ J/mfqw ZS7FBw PX8VWw U+ySNA rr2XvA Eh7Q/w Aa3VRQ Se2+Lg dQgpww"""
+
 
 @full
 class CopyTest(TestCase):
@@ -5284,6 +5782,26 @@ class CopyTest(TestCase):
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
         return used & parts(text_of("tensorfmt.py"))[0] - defined - stored - others
+
+    def test_small_copies_have_been_looked_at(self):
+        source, texts = SMALL_SOURCE[1:].replace("@@", "# --").replace("QQQ", '"' * 3), []
+        kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
+        for version in ("1", "1+a"):
+            with Changed(tensorfmt, "__version__", version):
+                texts += [tensorfmt.make_copy(source, *args) for args in (
+                    (kinds, ["save", "tools", "full", "fast"], "b.c"), (kinds[:1], ["fast"], ""),
+                    ([], [], "x"), ([], ["save", "tools"], ""), (kinds, ["full"], ""),
+                    ([], ["full", "fast"], ""))]
+        self.assertSeen(texts, "COPIED", COPIED)
+        text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
+        error = error_of(ValueError, tensorfmt.decide, text, {"c": False})
+        self.assertEqual(tensorfmt.drop_unnamed("a()\n\n\ndef f():\n    pass\n", set()), "a()\n\n")
+        self.assertEqual(str(error), "line 3: `elif` and a constant")
+        for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
+                            (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
+                            (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
+            code, out, err = run("vendor", os.path.join(self.folder, "x.py"), *args)
+            self.assertEqual((code, out, words in err), (2, "", True), err)
 
     def test_head_version_and_sameness(self):
         from hashlib import sha256
@@ -5395,7 +5913,12 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
     diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
     explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
-    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x"""
+    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
+    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
+    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
+    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
+    get seed_basic.mag x --rows 1:9:2 --stats
+    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt"""
 OUTPUTS = """
     rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
     O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
@@ -5418,18 +5941,22 @@ OUTPUTS = """
     aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ
     cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg wvuChg bXQg0g
     qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
-    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA 9Y008w rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
+    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA Ys3CYg rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
     8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
-    A2RovA swlnvQ wajIcA mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
-    CanLYg kwsWXg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ
-    7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A
-    yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w
-    uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA
-    0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ
-    bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A
-    80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw
-    Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg
-    tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A"""
+    A2RovA swlnvQ OBMaEw mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
+    CanLYg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
+    4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
+    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ
+    ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
+    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
+    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
+    h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
+    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
+    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A 7makIA tom/MQ 7LbEpQ Km9PCg
+    2mn9AA assttw jocbnA 7Ngm6g OXsP9A I0HWvQ GFDgxA BOeS3g AUAqgg IcaF5w 5I0Nsw Ab9TLw"""
+
+HELPS = """
+    H6qDVg rHgFXQ NfWyLQ SZKt2A jIFaLQ /BvL4Q 6dt96A yxgRcA n7/tfg"""
 
 
 @full
@@ -5521,7 +6048,7 @@ class CommandTest(TestCase):
 
     def test_misuse(self):
         for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
-                     "get x x --rows 1:2:3:4", "convert x"):
+                     "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
             code, out, err = run(*line.split())
             self.assertEqual((code, out, "usage" in err), (2, "", True), line)
         for line in ("ls .", "verify absent.zt", "explain absent.zt", "convert absent.zt x.mag"):
@@ -5541,9 +6068,12 @@ class CommandTest(TestCase):
                 source.seek(0)
                 self.assertEqual(self.prints(command, "-"),
                                  wanted.replace("seed_basic.mag", "standard input"))
-        with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", 100):
-            source.seek(0)
-            self.assertIn("over MAX_STDIN = 100", run("ls", "-")[2])
+        size = len(golden("seed_basic.mag"))
+        for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
+            with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
+                source.seek(0)
+                self.assertIn(words, run("ls", "-")[2] or "" if words else self.prints("ls", "-"))
+                self.assertEqual(source.buffer.tell(), min(most + 1, size))
         with Changed(sys, "stdin", None):
             self.assertEqual(run("ls", "-")[::2],
                              (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
@@ -5584,6 +6114,15 @@ class CommandTest(TestCase):
                     "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
         with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
             self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
+        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+            progress = tensorfmt.Progress(160 << 20)
+            nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
+            progress.tick((126 << 20) - 1)
+        self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
+        texts = ["\r" + text.ljust(40) for text in (
+            "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
+        self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
         err = Terminal()
 
         def interrupt(source):
@@ -5603,6 +6142,20 @@ class CommandTest(TestCase):
                 with Changed(sys, "argv", ["tensorfmt.py"]):
                     tensorfmt.make_parser(words[2]).parse_args(words[3:])
 
+    def test_words_of_every_help_and_numbers_in_json(self):
+        texts = []
+        for command in tensorfmt.USAGE.split("\n  ")[1:10]:
+            with Changed(sys, "argv", ["tensorfmt.py"]):
+                parser = tensorfmt.make_parser(command.split()[0])
+            texts.append("\n".join([parser.prog, parser.description, parser.epilog] + [repr((
+                one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
+                one.metavar)) for one in parser._actions if one.dest != "help"]))
+        self.assertSeen(texts, "HELPS", HELPS)
+        most = (1 << 128) - 1
+        self.assertEqual(tensorfmt.to_json({5: [most, -most, most + 1, -most - 1, b"a"], "b": (1, {
+            1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
+                most, -most, tensorfmt.show(most + 1), tensorfmt.show(-most - 1)))
+
     def test_version_in_a_zip_and_frozen(self):
         from shutil import copy
         from zipfile import ZipFile
@@ -5618,6 +6171,7 @@ class CommandTest(TestCase):
 
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
+        write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
         tensorfmt.save("w.tbs", {"w": F32})
         for path, rows in (
                 ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
@@ -5625,7 +6179,11 @@ class CommandTest(TestCase):
                 ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
                 ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
                 ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
-                ("f.zt", {"w": [1, 2.0]}),
+                ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
+                ("h.zt", {"w": list(range(9001))}),
+                ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
+                ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
+                ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
                 ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
                 ("new.bpk", dict(many_tensors(11), more=[True]))):
             tensorfmt.save(path, rows)
@@ -6477,6 +7035,13 @@ class ZTensor2Test(TestCase):
                 (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
                  ("'a\\x00'", "'b'", "'c'", "1024"))):
             self.refuses(words, write, value, **options)
+        for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
+                28, lambda nested: dict(value=tensor([1.0], attributes={"c": nested}))):
+            nested = []
+            for _ in range(most):
+                nested = [nested]
+            load(write(**dict({"value": F32}, **make(nested))))
+            self.refuses(["32 levels"], write, **dict({"value": F32}, **make([nested])))
         self.refuses(["the name"], dumps, {"": F32}, format="ztensor", version="2")
         fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
         self.assertSame(dict(load(write(F32, metadata=fine)).metadata)["x"][4],
@@ -6521,6 +7086,56 @@ class ZTensor2Test(TestCase):
             self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
         falling = make(dict(CSR, indices=[2, 0, 4, 3]))
         self.assertIn("do not rise in row 2", str(error_of(FormatError, load(falling)["w"].tolist)))
+
+    def test_equal_contents_once(self):
+        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8"), "c": [1.0], "d": [2.0],
+                      "e": tensor([], "int8"), "f": [1.0]}, format="ztensor", version=2)
+        file = load(data)
+        self.assertEqual([(name, file[name].offset >> 16) for name in sorted(file)], [
+            ("a", 1), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 2)])
+        rows = [[i & 255 for i in range(3000)] for _ in range(3000 // 100)]
+        for change, same in ((None, True), (0, False), (89999, False), (65536, False)):
+            flat = bytearray(bytes(rows[0]) * 30)
+            if change is not None:
+                flat[change] ^= 1
+            turned = tensor(bytes(flat), "uint8", (30, 3000)).transpose().contiguous().transpose()
+            self.assertEqual(tensorfmt.same_bytes(tensor(rows, "uint8"), turned), same)
+
+    def test_seekable_zstd(self):
+        def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
+                 tail=b"\x92"):
+            table = b"".join([struct.pack("<II", 9 + n + more, n if size is None else size)
+                              + bytes(flags >> 5) for n in sizes])
+            return b"".join([b"\x28\xb5\x2f\xfd\x20" + bytes([n, n << 3 | 1, n >> 5, 0])
+                             + bytes(range(n)) for n in sizes]) + struct.pack(
+                "<II", head, len(table) + 9 + room) + table + struct.pack(
+                "<IB", len(sizes) + frames, flags) + b"\xb1\xea" + tail + b"\x8f"
+
+        def decode(data, need, cut=0):
+            source = tensorfmt.Memory(b"xx" + data + b"y", True)
+            return b"".join(tensorfmt.SeekableZstd.decode(source, 2, len(data) - cut, need))
+        for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
+            data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
+            for flags in (0, 128) if ZSTD or not sizes else ():
+                self.assertEqual(decode(blob(sizes, flags), sum(sizes)), values)
+            for need, cut in ((sum(sizes) + 1, 0), (sum(sizes), 1), (sum(sizes), len(data) - 16)):
+                self.assertIn("no seek table", error_of(FormatError, decode, data, need, cut).what)
+        for data, need in ((blob([8, 3, 8]), 19), (blob([3, 8]), 11), (blob([8], 1), 8),
+                           (blob([8, 8], frames=1), 16), (blob([8, 8], frames=-1), 16),
+                           (blob([8, 8], frames=-1), 8), (blob([8], more=1), 8),
+                           (blob([8], more=-1), 8), (blob([8], room=1), 8),
+                           (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
+                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
+            self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
+        self.assertNotIn("seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
+            [8], size=16 << 20), 16 << 20).what)
+        data = blob([8, 3])
+        for digest, status in (("4de8d78f7134f4b7", "FAIL"), (
+                "%016x" % tensorfmt.xxh3_64([bytes(range(8)) + bytes(range(3))]), "ok")):
+            file = zt2_objects({"w": one2("u8", 1, len(data), 11, digest="xxh3:" + digest,
+                encoding="zt.zstd-seekable/1", decoded_length=11)}, (data,))
+            rows = [row[:2] for row in tensorfmt.verify(file).rows]
+            self.assertIn((status if ZSTD else "-", "checksums"), rows)
 
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
