@@ -688,10 +688,12 @@ SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2
     sorted_model.tbs up_head_ops.tbs"""
 HEADS = """
     dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
-    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ yiPd/g T9zaug
-    ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw ro3vGQ gXiZMQ WIqUUA 05Yl6g HheZEw pqYowg 3D884w XA+VSQ
-    mqCPLA 6D/mdw PaKXXg SmnM1g 4+dqPw XAZ5cQ uOYuUQ cuK10A RFxs9A Vke9BA uXQ86A 9iJ/hQ Kplx6g
-    aO4DOQ"""  # digests, by assertSeen()
+    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
+    1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
+    Fe4PaA OxglNg BFw6QA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
+    yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw ro3vGQ gXiZMQ WIqUUA 05Yl6g HheZEw pqYowg
+    3D884w XA+VSQ mqCPLA 6D/mdw PaKXXg SmnM1g 4+dqPw XAZ5cQ uOYuUQ cuK10A RFxs9A Vke9BA uXQ86A
+    9iJ/hQ Kplx6g aO4DOQ"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -5248,8 +5250,8 @@ def upstream_files():
 
 
 SAID = """
-    StXCKg pDVrLg F/LxfA brwTqA bBUBlA GE9oPQ 06+K+Q hH6F2w 3HVy6Q iuenaA o6e0xQ KyDjfQ mCjLoQ
-    8t2phQ /vK5Gw uEg0HA bTdocw FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 5d1WyA
+    WGL3NA SSWvhw Il+YPA wDIpDg bBUBlA 4g7Cpg I0yoAQ EjM6oA 2UVmAA QU0L6g wu+gWg pMTg7Q U00/UA
+    QyxGfw /vK5Gw uEg0HA bTdocw FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 5d1WyA
     RWYFzg yC708g oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA k5YqHA eDcwhw HB+5wg HTirbw
     BHT5tQ +GB7Fg lD2pwQ qkvb9w /ys28g hgz4sw"""
 
@@ -5932,28 +5934,29 @@ OUTPUTS = """
     C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
     WN4rew fP0bQQ g99XTQ aOjNRw xYpAlA i8b0Ww hIWu0A 7fstuw uuMldw 0gZ75Q 5jWwRg jqOHxw 7ZcyrQ
     u7BilQ LbrJkg C4McpA XqwE2g cLyUAA wc+rpA Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
-    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg bzSAeQ LoxWZA 6b+GBg I4exdg
-    vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg d1weGQ x+ArPQ
-    90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA rYRSkg 93hjaw
-    COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A akHP8g kJ38+A
-    AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw Z9ZmQQ tsgbBA
-    ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg VSvWKA v7kplA
-    aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw D5+IOw 74nqdQ
-    cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg wvuChg bXQg0g
-    qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg uDl72Q S8s/sQ
-    LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w DheEuw 3INgeA Ys3CYg rLzwjQ Ye4FKQ zIl77Q 0ZT9wg
-    8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w COvbAQ 9ggAKg 1ask9g
-    A2RovA swlnvQ OBMaEw mEsCgg pOlgTQ mABWRQ 81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw
-    CanLYg sUgdiQ 2vnEbw eTEm/g fuwM8Q NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA
-    4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg
-    6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA +fMjXg MfCniA Sbysyg Bak7xg ic9n/A LpzJzA gXho3w uQejCQ
-    ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A
-    UIJfRA IXx0+g Fbe0ng jE9ong vzSicg YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ
-    TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA
-    h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg
-    72FgXg FYcg9A 0SGtnA uFcigA GHFUSw jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA
-    1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA C1l1pg HbrENA KmuhoA 15+5/A 7makIA tom/MQ 7LbEpQ Km9PCg
-    2mn9AA assttw jocbnA 7Ngm6g OXsP9A I0HWvQ GFDgxA BOeS3g AUAqgg IcaF5w 5I0Nsw Ab9TLw"""
+    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg vXXQnw qexddg bzSAeQ LoxWZA
+    6b+GBg I4exdg vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg
+    d1weGQ x+ArPQ 90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA
+    rYRSkg 93hjaw COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A
+    akHP8g kJ38+A AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw
+    Z9ZmQQ tsgbBA ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg
+    VSvWKA v7kplA aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw
+    D5+IOw 74nqdQ cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg
+    wvuChg bXQg0g qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg
+    uDl72Q S8s/sQ LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w 4i6n2w DheEuw 3INgeA Ys3CYg rLzwjQ
+    Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w
+    COvbAQ 9ggAKg z27f+Q kqnE0w 1S7ilQ rxespg 1ask9g A2RovA swlnvQ OBMaEw mEsCgg pOlgTQ nqjBtw
+    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA xbRT6A sUgdiQ 2vnEbw eTEm/g fuwM8Q
+    NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw
+    trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA
+    +fMjXg MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg
+    jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg
+    YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA
+    yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ
+    B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw
+    jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA
+    C1l1pg HbrENA KmuhoA 15+5/A 7makIA tom/MQ 7LbEpQ Km9PCg 2mn9AA assttw jocbnA 7Ngm6g OXsP9A
+    GFDgxA I0HWvQ BOeS3g AUAqgg IcaF5w 5I0Nsw Ab9TLw"""
 
 HELPS = """
     H6qDVg rHgFXQ NfWyLQ SZKt2A jIFaLQ /BvL4Q 6dt96A yxgRcA n7/tfg"""
