@@ -5292,6 +5292,8 @@ class VerifyTest(TestCase):
                 (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
                 (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
                 (golden("custom_fields.zt"), ("-", "checksums"), 1),
+                (primitiv(0x200, "910001c400 ce00000001 a161910001c400"), ("-", "upstream"), 0),
+                (primitiv(0x200, "910001c400 ce00000001 a0910001c400"), ("-", "upstream"), 1),
                 (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1))
                 + (((golden("v028_plain.safetensors"), ("note", "canonical"), 1),
                     (safetensors("{}\n", b""), ("note", "padding"), 1)) if CPYTHON else ())):
