@@ -6828,6 +6828,8 @@ class Safetensors(Format):
                 problems.append((name, "the name is that of the metadata"))
             elif code not in (None, given):
                 problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
             rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
         self.refuse(problems)
         if sort:

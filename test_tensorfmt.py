@@ -2847,6 +2847,7 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
     ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
     ("safetensors", {"__metadata__": F32}, {}, ("'__metadata__'", "metadata")),
+    ("safetensors", {"e": tensor(b"", "int8", (1 << 63, 4, 0))}, {}, ("'e'", "2**64-1")),
     ("safetensors", {"w": F32}, {"sort": "yes"}, ("sort",)),
     ("safetensors", {"w": F32}, {"empty_metadata": 1}, ("empty_metadata",)),
     ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}, ("'w'", "F64", "float32")),
@@ -2860,7 +2861,7 @@ REFUSALS = """
     2NRj2w T7z9lw xRQrIQ rjkN2A LI6rtg uR7zgQ 0NVCVw p996iw k5JGPQ Mg7GIA NHCI7A p996iw aYVMeA
     2ndZJw +rON6Q RCFSkg bQCfRw eP3yBQ S9qajQ 3/sNdw KGQHVg p996iw 0KYMfQ hgkfOw 6Bcm4g Nen9Og
     EPyhhg GCbmAg pmZfyw sKHz0w 41Kl+A TCqARQ XIPMwA pmZfyw GCbmAg QDCpyw jWJ3Mg V04OeA VzEndQ
-    7WHF2A 7WHF2A kJ+dbQ YtC1FA"""
+    bGAoFg 7WHF2A 7WHF2A kJ+dbQ YtC1FA"""
 
 
 class SaveTest(TestCase):
@@ -6029,6 +6030,9 @@ class CommandTest(TestCase):
             self.assertEqual([c for c in out + err if not " " <= c <= "~" and c != "\n"], [], args)
             self.assertEqual((out + err).count("\n\u202e"), 0)
         self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
+        stream = io.StringIO()
+        tensorfmt.put(stream, "a\x1b[31m\n\u202e\r")
+        self.assertEqual(stream.getvalue(), "a\\x1b[31m\n\\u202e\\r")
 
     def test_get(self):
         stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
