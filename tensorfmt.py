@@ -8352,21 +8352,20 @@ def write_json(file: File, path: str) -> None:
 
 def to_json(value: Any) -> str:
     from json import dumps
-    return dumps(json_ready(value))
+    return dumps(json_ready(value), default=lambda raw: {"bytes_hex": bytes(raw).hex()})
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it: bytes as {"bytes_hex": ...}, what JSON lacks as text."""
+    """Return a value as JSON has it, what JSON lacks as text; bytes stay."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else show(key): json_ready(item)
                 for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"bytes_hex": bytes(value).hex()}
     if isinstance(value, int) and abs(value) >> 128:
         return show(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+    kinds = str, int, float, bytes, bytearray, memoryview
+    return value if value is None or isinstance(value, kinds) else repr(value)
 
 
 def show_get(args: Any) -> None:
