@@ -8332,7 +8332,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
         rows.append(("", "", "", "", f"{len(items) - args.limit} more", ""))
     nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
     rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
-    width, wide = [max([8] + [len(row[column]) for row in rows[:-1]]) for column in (2, 3)]
+    width, wide = [min(20, max([8] + [len(row[i]) for row in rows[:-1]])) for i in (2, 3)]
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
         coding = f"  {coding:{wide}}" if len(codings) > 1 else ""

@@ -6012,6 +6012,15 @@ class CommandTest(TestCase):
             self.assertEqual(process.stderr.read(), b"")
         self.assertEqual(process.returncode, 0)
 
+    def test_columns_are_no_wider_than_20(self):
+        entry = {"w": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}}
+        for dtype, width in (("F4", 8), ("F8_E5M2FNUZ", 11), ("x" * 20, 20), ("x" * 21, 20)):
+            write_file("a.safetensors", safetensors(dict(entry, v=dict(entry["w"], dtype=dtype)),
+                                                    b""))
+            out = self.prints("ls", "a.safetensors")
+            self.assertIn("  %s  [0]  " % dtype.ljust(width), out)
+            self.assertIn("  uint8%s  [0]  " % (" " * (width - 5)), out)
+
     def test_names_are_escaped(self):
         tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
         odd = "odd" if os.name == "nt" else "o\x1b[31m\n\u202e\udcff"
