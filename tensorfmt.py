@@ -7911,7 +7911,9 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
             while place[0] < at:
-                place = next(places, (INFINITY, 0))
+                place = INFINITY, 0  # (next() has no default in MicroPython 1.24)
+                for place in places:  # noqa: B007
+                    break
             if isinstance(chunk, memoryview) and place == (at, len(chunk)):
                 at += len(chunk)
                 continue

@@ -5345,6 +5345,7 @@ class VerifyTest(TestCase):
                 text = str(tensorfmt.verify(rows_of(n)))
                 self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
 
+    @full
     def test_all_that_is_said_of_later_generations(self):
         texts = Map()
         for name, data in later_files():
