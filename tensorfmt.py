@@ -5527,11 +5527,11 @@ class ZTensor2(ObjectFormat):
         unlike = [part for part in parts
                   if "encoding" in part or part.get("digest", "")[:5] != "xxh3:"]
         for rule, found in (
-                ("1 to 3: blobs by name, each at the next multiple of 65536", not packed),
-                ("4: parts are raw and have an XXH3 digest", unlike),
-                ("6: no shards", "shards" in attrs)):
+                ("rules 1 to 3: blobs by name, each at the next multiple of 65536", not packed),
+                ("rule 4: parts are raw and have an XXH3 digest", unlike),
+                ("rule 6: no shards", "shards" in attrs)):
             if found:
-                yield "not canonical by rule " + rule
+                yield "not canonical by " + rule
 
     # <save>
     def own_attrs(self, tensor: Tensor) -> Facts:
