@@ -7077,20 +7077,15 @@ class ZTensor2Test(TestCase):
 
     def test_sparse_layouts(self):
         def make(parts):
-            found, data = {}, b""
+            found, blobs = {}, ()
             for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
                                        ("indices", "u32", "I"), ("coords", "u64", "Q")):
                 if role in parts:
                     flat = sum(parts[role], []) if role == "coords" else parts[role]
-                    raw = struct.pack("<%d%s" % (len(flat), letter), *flat)
-                    found[role] = {"dtype": code, "blob": [4096 + len(data), len(raw)]}
-                    data += raw + bytes(-len(raw) % 4096)
-            text = tensorfmt.cbor_dumps({"objects": {"w": {
-                "layout": "zt.sparse_%s/1" % ("coo" if "coords" in parts else "csr"),
-                "shape": [3, 5], "parts": found}}}, sort=True)
-            magic = b"\x89ZT2\r\n\x1a\n"
-            return magic + bytes(4088) + data + text + struct.pack(
-                "<QQQII8s", 4096 + len(data), len(text), tensorfmt.xxh3_64([text]), 2, 0, magic)
+                    blobs += struct.pack("<%d%s" % (len(flat), letter), *flat),
+                    found[role] = {"dtype": code, "blob": [4096 * len(blobs), len(blobs[-1])]}
+            return zt2_objects({"w": {"layout": "zt.sparse_%s/1" % (
+                "coo" if "coords" in parts else "csr"), "shape": [3, 5], "parts": found}}, blobs)
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
             self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
         falling = make(dict(CSR, indices=[2, 0, 4, 3]))
