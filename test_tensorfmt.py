@@ -3629,16 +3629,6 @@ def zt1(*changes, end=b"ZTEN1000"):
             + struct.pack("<Q", len(text)) + end)
 
 
-def zt1_file(data, **objects):
-    """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
-    text = tensorfmt.cbor_dumps({"version": "1.2.0", "objects": dict([(name, {
-        "shape": shape, "format": layout, "components": dict([(role, dict(
-            {"dtype": code, "offset": at, "length": nbytes}, **facts))
-            for role, (at, nbytes, code, facts) in parts.items()])})
-        for name, (layout, shape, parts) in objects.items()])})
-    return (b"ZTEN1000" + bytes(56) + data + text + struct.pack("<Q", len(text)) + b"ZTEN1000")
-
-
 def zt2(*changes, **footer):
     """Return a file of zTensor 2 with (old, new) in its manifest; `footer`: start, version, ..."""
     text = unhex("a1 676f626a65637473 a16177a3 657061727473 a1 6464617461a3 64626c6f62 8219100008"
@@ -3664,6 +3654,15 @@ def zt1_objects(top, data, end=b"ZTEN1000"):
     text = tensorfmt.cbor_dumps(Map(sorted(dict({"version": "1.2.0"}, **top).items())))
     data = b"".join([blob + bytes(-len(blob) % 64) for blob in (b"ZTEN1000",) + data])
     return data + text + struct.pack("<Q", len(text)) + end
+
+
+def zt1_file(data, **objects):
+    """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
+    return zt1_objects({"objects": dict([(name, {
+        "shape": shape, "format": layout, "components": dict([(role, dict(
+            {"dtype": code, "offset": at, "length": nbytes}, **facts))
+            for role, (at, nbytes, code, facts) in parts.items()])})
+        for name, (layout, shape, parts) in objects.items()])}, (data,))
 
 
 def part1(dtype, offset, length):
@@ -5939,7 +5938,7 @@ OUTPUTS = """
     uDl72Q S8s/sQ LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w 4i6n2w DheEuw 3INgeA Ys3CYg rLzwjQ
     Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w
     COvbAQ 9ggAKg z27f+Q kqnE0w 1S7ilQ rxespg 1ask9g A2RovA swlnvQ OBMaEw mEsCgg pOlgTQ nqjBtw
-    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA xbRT6A sUgdiQ 2vnEbw eTEm/g fuwM8Q
+    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA 6cildw sUgdiQ 2vnEbw eTEm/g fuwM8Q
     NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw
     trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA
     +fMjXg MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg
