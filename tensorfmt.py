@@ -164,6 +164,8 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (at 0x4, version)
     """
 
+    around: Any = ()  # names of the fields around `field`, the outermost first, then its own
+
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
                  check: str = "index") -> None:
@@ -267,6 +269,11 @@ def join_path(path: str, key: Any) -> str:
     if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
         return clip_path(f"{path}.{key}" if path else key)
     return clip_path(f"{path}[{quote(key) if isinstance(key, str) else show(key)}]")
+
+
+def join_index(field: str, *index: int) -> str:
+    """Return `field`, or `field[3]` with an index."""
+    return f"{field}[{index[0]}]" if index else field
 
 
 def clip_path(path: str) -> str:
@@ -772,6 +779,25 @@ def open_source(source: Any, mapped: bool) -> Any:
 # a check fails, it parses again with a Trace that finds the offset of the field.
 
 
+class Budget:
+    """What a file may still ask for: `left` bytes of memory or work, by the limit of that name."""
+
+    hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
+
+    def __init__(self, limit: str, nbytes: int) -> None:
+        self.limit, self.most, self.left = limit, nbytes, nbytes
+
+    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
+              offset: Any = None) -> None:
+        """Take bytes for `what`; raise Unsupported, of a reader's field, where none are left."""
+        self.left -= nbytes
+        if self.left < 0:
+            text = f"{what}: over {self.limit}, here {self.most} bytes"
+            if reader is None:
+                raise Unsupported(text, offset)
+            raise reader.error(text, *path, offset=offset, error=Unsupported)
+
+
 class Record:
     """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
 
@@ -785,79 +811,105 @@ class Record:
 
 
 class Trace:
-    """Follows one parse to find the offset of the field `wanted`."""
+    """Follows one parse to find where a field begins, or else the innermost one around it.
 
-    def __init__(self) -> None:
-        self.wanted: Any = None
-        self.offset: Any = None
-        self.owners: Any = None  # prefix of a tensor's fields -> its name
-        self.odd: Facts = Map()  # what remark() was told -> offset
+    `names`: of the fields around it, the outermost first, and its own.
+    """
+
+    def __init__(self, names: Any = ()) -> None:
+        self.names = names
+        self.ranks = dict([(name, i) for i, name in enumerate(names)])
+        self.rank, self.offset = -1, None
+        self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
+        self.odd: Facts = Map()  # what remark() was given -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
-        if name == self.wanted:
-            self.offset = offset
+        rank = self.ranks.get(name, -2)
+        if rank >= self.rank:
+            self.rank, self.offset = rank, offset  # type: ignore[assignment]
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         """Add the end mark of a container, away from its head."""
 
-    def find(self, name: str) -> "Optional[int]":
-        return self.offset if name == self.wanted else None
+    def find(self, names: Any) -> "Optional[int]":
+        """Return the offset of the last of these names that was traced."""
+        return self.offset if names == self.names else None
 
-    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
+    def cbor(self, data: bytes, base: int, name: str, schema: Any, level: int,
+             root: str = "item") -> Any:
         """Return a token consumer for cbor_read; `base` is its first offset."""
-        return CborFields(self, base, name, meaning, level)
+        return CborFields(self, base, name, schema, level, root)
 
 
 class Reader:
-    """What all readers share: the record, the trace, how to raise or note an error."""
+    """What all readers share: where they are, the trace, how to raise or note an error.
+
+    A path is a tuple of keys and indices: ("tensors", 3, "shape") is the field tensors[3].shape.
+    """
 
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
-    prefix = ""  # of field names, "tensors[3]."; only with a trace
-    owner: Any = None  # prefix of the fields of one tensor
-    tensor: Any = None  # its name, for errors
-    depth = 0
+    deferred: Any = None  # the first error that counts only if there is no other
+    where: Any = ()  # path of the record that is read now
+    root = ""  # field that all others lie in, where the index is one tree
+    tensor: Any = None  # name, for errors
+    _named: Any = ((), "")  # where, and that as text
 
-    def enter(self, path: str, index: Any, depth: int = 1) -> None:
-        """Begin a record: its fields are called path[index].NAME, or as join_path() says."""
-        if self.trace is not None:
-            self.prefix = self.owner = join_path(path, index) + "."
-            self.depth = depth
-
-    def leave(self) -> None:
-        self.prefix, self.owner, self.tensor, self.depth = "", None, None, 0
+    @property
+    def prefix(self) -> str:
+        """The path of the record as text, to put in front of a field's name; for traces."""
+        if self._named[0] != self.where:
+            name = ""
+            for key in self.where:
+                name = join_path(name, key)
+            self._named = self.where, name + "." if name else ""
+        return str(self._named[1])
 
     def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
+        """Trace a field of the record."""
         if self.trace is not None:
-            self.trace.add(offset, nbytes, self.prefix + field, value, doc, self.depth,
-                           owner=self.owner)
+            self.trace.add(offset, nbytes, self.prefix + field, value, doc, len(self.where) // 2,
+                           owner=self.prefix or None)
 
     def remark(self, what: str, offset: int) -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
         if not BOARD and self.trace is not None:
             self.trace.odd.setdefault(what, offset)
 
-    def error(self, what: str, field: str = "", offset: Any = None, tensor: Any = None,
-              check: str = "index", kind: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error; its offset, unless given, is that of the field if there is a trace."""
-        name = clip_path((self.prefix + field).rstrip("."))
+    def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
+              check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of the field at this path of the record.
+
+        Its offset, unless given, is where the trace has the field, or the innermost one around it.
+        """
+        names, name = [self.root], ""
+        for key in self.where + path:
+            name = join_path(name, key)
+            names.append(name)
         if offset is None and self.trace is not None:
-            offset = self.trace.find(name)
+            offset = self.trace.find(names)
         tensor = self.tensor if tensor is None else tensor
-        return kind(what, offset, name or None, tensor, self.path, check)
+        made = error(what, offset, names[-1] or None, tensor, self.path, check)
+        made.around = names
+        return made
 
-    def defer(self, later: Any, error: FormatError) -> None:
-        """Keep an error for after the broken rules: the first one, or for verify all."""
-        if len(later) < (1 if self.faults is None else MAX_FAULTS):
-            later.append(error)
+    def fault(self, what: str, *path: Any, **facts: Any) -> None:
+        """Raise an error, or note it for verify, which goes on behind it."""
+        self._note(self.error(what, *path, **facts))
 
-    def fault(self, what: str, field: str = "", tensor: Any = None, check: str = "index") -> None:
-        """Raise, or note for verify, a broken rule of one field or tensor."""
+    def defer(self, what: str, *path: Any, **facts: Any) -> None:
+        """As fault(), where any other error comes first: the file may be right, but beyond us."""
+        error = self.error(what, *path, **facts)
+        if self.faults is not None:
+            self._note(error)
+        self.deferred = self.deferred or error
+
+    def _note(self, error: FormatError) -> None:
         if self.faults is None or len(self.faults) >= MAX_FAULTS:
-            raise self.error(what, field, None, tensor, check)
-        self.faults.append(self.error(what, field, None, tensor, check))
+            raise error
+        self.faults.append(error)
 
 
 class Cursor(Reader):
@@ -894,7 +946,7 @@ class Cursor(Reader):
         if self.trace is None and self.pos + record.nbytes <= self.end:
             return unpack_from(record.format, self.next_bytes(record.nbytes, ""))
         values: Any = ()
-        for name, code, doc in record.rows:  # traced one by one; one that is cut is named
+        for name, code, doc in record.rows:  # traced one by one; the error names one that is cut
             start = self.pos
             found = unpack_from("<" + code, self.next_bytes(struct.calcsize("<" + code), name))
             self.add(start, self.pos - start, name, list(found) if found[1:] else found[0], doc)
@@ -904,8 +956,8 @@ class Cursor(Reader):
     def next_bytes(self, nbytes: int, field: str) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
-            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left",
-                             field, self.pos)
+            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left", field,
+                             offset=self.pos)
         data = self.head(nbytes)
         self.pos += nbytes
         return data
@@ -917,21 +969,49 @@ class Cursor(Reader):
             self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
         return data
 
-    def cbor(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
+    def limit(self, field: str, value: int, low: int, high: int, why: str,
+              error: "Type[FormatError]" = FormatError) -> None:
+        """Raise unless a field has a value from low to high."""
+        if not low <= value <= high:
+            raise self.error(f"{field} is {value}, expected {low} to {high}: {why}", field,
+                             error=error)
+
+    def check(self, schema: Any, found: Any) -> None:
+        """Raise for the first thing that is wrong in a map."""
+        wrong = schema.first_wrong(found)
+        if wrong is not None:
+            raise self.error(wrong[1], *wrong[0])
+
+    def entries(self, schema: Any, found: Any, *where: Any) -> Chunks:
+        """Yield (name, entry) of a map of tensors, with .where at each; faults of the others."""
+        for name, entry in found.items():
+            self.where = where + (name,)
+            wrong = None
+            if type(entry) is not Tensor:  # else it was checked already
+                wrong = schema.first_wrong(entry)
+            if wrong is None:
+                yield name, entry
+            else:
+                self.fault(wrong[1], *wrong[0], tensor=name)
+
+    def cbor(self, data: bytes, offset: int, name: str, schema: Any, level: int,
              **rules: Any) -> Any:
         """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
 
-        `meaning`: (doc, meanings of the items by key, or "*"); tensors are `level` deep.
+        `schema` explains them; fields of tensors are `level` deep or deeper.
         """
-        token = None if self.trace is None else self.trace.cbor(data, offset, name, meaning, level)
+        token, self.root = None, name or "item"
+        if self.trace is not None:
+            token = self.trace.cbor(data, offset, name, schema, level)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
     def read_json(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
-        token = None if self.trace is None else CborFields(
-            self.trace, offset, "", meaning, level, name)
+        token, self.root = None, name
+        if self.trace is not None:
+            token = CborFields(self.trace, offset, "", meaning, level, name)
         value, end = json_read(data, offset, name, token=token, **rules)
         return value, offset + end
 
@@ -1168,6 +1248,7 @@ CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  #
 CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
+CBOR_LEAST = {2: 24, 3: 1 << 8, 5: 1 << 16, 9: 1 << 32}  # what needs a head of so many bytes
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
@@ -1175,28 +1256,34 @@ MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each 
 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
-              keys: Any = FormatError, token: Any = None, level: int = 0) -> Any:
-    """Return (value, position behind it) of the CBOR item at the start of data (RFC 8949).
+              keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
+              usual: Any = None, pos: int = 0, pair: bool = False, budget: Any = None) -> Any:
+    """Return (value, position behind it) of the CBOR item at data[pos] (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
-    values make a Simple, else an error; `keys`: the error for an array or map as a map key.
+    values make a Simple, else an error; `keys`: the error for an array or map as a map key;
+    `strict`: only deterministic CBOR, at most so many containers deep. `level`: arrays, maps and
+    tags around it. `pair`: not an item, but a key and its value, returned as a map.
     Offsets in errors are base + position. `token`, called for every head or leaf, gets (start,
-    stop, depth, kind, value, its key in the container). For speed, the usual items call nothing.
+    stop, depth, kind, value, its key in the container). `usual` reads the entries of a container
+    that it knows, see [7]. For speed, the usual items call nothing.
     """
-    pos, end = 0, len(data)
+    end = len(data)
     texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
     value: Any = None
-    box: Any = []
+    box: Any = Map() if pair else []
     stack: Any = []
-    left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
+    left, keyed = 1, pair  # items still to come in box, below 0: until a break; box is a map
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, hard_keys, key = MISSING, 0, MISSING
-    room = MAX_BOXES + 10 * end  # bytes of memory for arrays and maps
+    tag, key = MISSING, MISSING
+    budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)  # memory for arrays and maps
+    if strict:
+        token = StrictCbor(data, strict, token)
     try:
         while True:
             while left == 0:  # close what is complete
                 if not stack:
-                    return box[0], pos
+                    return box if pair else box[0], pos
                 box, left, keyed, level = stack.pop()
             start = pos
             if pos >= end:
@@ -1234,10 +1321,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                     what = f"{CBOR_MAJORS[major]} of {size} items"
                     raise FormatError(f"{what}, {end - pos} bytes left", start)
                 if not BOARD and major < 6:  # what CPython takes, in bytes
-                    room -= 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
-                if room < 0:
-                    raise Unsupported("arrays and maps that would take more memory than "
-                                      f"MAX_BOXES = {MAX_BOXES}", start)
+                    cost = 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
+                    budget.spend(cost, "memory for arrays and maps", offset=start)
                 value = size
             else:
                 value, pos = cbor_leaf(data, start, pos, size, simple, token)
@@ -1252,7 +1337,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 continue
             if naming:
                 if not BOARD and type(value) is not str and len(box) > 64:
-                    hard_keys = key_cost(value, len(box), hard_keys, start)
+                    budget.hard_keys = key_cost(value, len(box), budget.hard_keys, start)
                 if value in box or (value != value and [k for k in box if k != k]):
                     raise FormatError(f"key {show(value)} twice", start)
                 key, tags = value, 0
@@ -1260,6 +1345,9 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             opens = 3 < major < 6
             if opens:
                 value = [] if major == 4 else Map()
+                if usual is not None and size > 0 and usual.knows(major, len(stack), key):
+                    value, pos = usual.read_all(data, base, pos, size, level + tags + 1, budget)
+                    opens = False
             if keyed:
                 box[key] = value
                 key = MISSING
@@ -1380,7 +1468,7 @@ class StrictCbor:
 
     def __init__(self, data: bytes, most: int, token: Any) -> None:
         self.data, self.most, self.token = data, most, token
-        self.keys: "Dict[int, bytes]" = {}  # by depth: the last key of each open map
+        self.keys: "Dict[int, bytes]" = {0: b""}  # by depth: the last key of each open map
 
     def path(self, depth: int, key: Any) -> Any:
         return self.token and self.token.path(depth, key)
@@ -1419,10 +1507,10 @@ def cbor_short_text(data: bytes) -> str:
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
-    def __init__(self, trace: Trace, base: int, name: str, meaning: Any, level: int,
+    def __init__(self, trace: Trace, base: int, name: str, schema: Any, level: int,
                  root: str = "item") -> None:
         self.trace, self.base, self.level, self.root = trace, base, level, root
-        self.boxes: Any = [(name, "", {0: meaning})]  # what is open: path, doc, meanings
+        self.boxes: Any = [(name, schema.doc, schema)]  # what is open: path, doc, Schema or None
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
         self.rows: Any = []  # an open plain list: itself, its items from the .first on
         self.first = 0  # (plain: no item is a container or has a meaning of its own)
@@ -1441,7 +1529,7 @@ class CborFields:
         if kind in ("key", "tag", "chunk"):
             return
         begin, self.starts = min(self.starts), []
-        path, doc, items = self.boxes[depth]
+        path, doc, schema = self.boxes[depth]
         opens = kind in ("array", "map")
         if self.rows and not opens:  # the path of an item is made if it is shown
             if kind != "break":
@@ -1460,14 +1548,14 @@ class CborFields:
                 self.trace.end(self.base + start, stop - start, path or self.root, depth - 1, owner)
             return
         path = self.join(depth, key)
-        if items is not None:  # else an item has the meaning of its container
-            doc, items = items.get(key) or items.get("*") or (doc, None)
+        if depth and schema is not None:  # else an item has the meaning of its container
+            doc, schema = schema.about(key)
         if opens:
             del self.boxes[depth + 1:]
-            self.boxes.append((path, doc, items))
+            self.boxes.append((path, doc, schema))
             value = {-1: None, 0: [] if kind == "array" else {}}.get(value, value)
         self.rows, self.first = [(begin, stop, depth, path, value, doc, start - begin)], 0
-        if kind != "array" or value == [] or items is not None:
+        if kind != "array" or value == [] or schema is not None:
             self.flush()
 
     def flush(self, stop: int = 0) -> None:
@@ -1756,7 +1844,7 @@ def msgpack_loads(data: Any) -> Any:
 class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
-    def value(self, kind: str, field: str, doc: str) -> Any:
+    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return the value or length of the next head, which must be of this kind."""
         at = self.pos - self.base
         if at + 9 > len(self.data):
@@ -1769,41 +1857,46 @@ class MsgpackReader(Cursor):
         try:
             found, value, end = msgpack_head(self.data, at, len(self.data))
         except FormatError as error:
-            raise self.error(f"{field}: {error.what}", field, self.pos)
+            raise self.wrong(error.what, self.pos, field, *index)
         if found != kind and (kind, found) != ("float", "int"):
-            raise self.error(f"{field}: it has the type {found}, not {kind}", field, self.pos)
+            raise self.wrong(f"it has the type {found}, not {kind}", self.pos, field, *index)
         if not BOARD and self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", self.pos)
         if kind != "str":  # text() adds it, with its bytes
-            self.add(self.pos, end - at, field, value, doc)
+            self.add(self.pos, end - at, join_index(field, *index), value, doc)
         self.pos += end - at
         return value
 
-    def uint32(self, field: str, doc: str, index: Any = None) -> int:
+    def wrong(self, what: str, start: int, field: str, *index: int) -> FormatError:
+        """Return an error of the field that begins at `start`."""
+        return self.error(f"{join_index(field, *index)}: {what}", field, *index, offset=start)
+
+    def uint32(self, field: str, doc: str, *index: int) -> int:
         """Return an integer from 0 to 2**32-1, in any stored form."""
         start = self.pos
-        name = field if index is None else f"{field}[{index}]"
-        value = self.value("int", name, doc)
+        value = self.value("int", field, doc, *index)
         if not 0 <= value < 1 << 32:
-            raise self.error(f"{name}: {value} does not fit uint32", name, start)
+            raise self.wrong(f"{value} does not fit uint32", start, field, *index)
         return int(value)
 
-    def count(self, kind: str, field: str, doc: str, least: int) -> int:
+    def count(self, kind: str, field: str, doc: str, least: int, *index: int) -> int:
         """Return a count of items; the file must have `least` bytes for each."""
         start = self.pos
-        n: int = self.value(kind, field, doc)
+        n: int = self.value(kind, field, doc, *index)
         left = self.end - self.pos
         if n < 0 or n * least > left:
-            raise self.error(f"{field} says {n}, too many for the {left} bytes left", field, start)
+            what = f"it says {n}, too many for the {left} bytes left"
+            raise self.wrong(what, start, field, *index)
         return n
 
-    def text(self, field: str, doc: str) -> bytes:
+    def text(self, field: str, doc: str, *index: int) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1), field)
+        data = self.next_bytes(self.count("str", field, doc, 1, *index), field)
         if self.trace is not None:
-            self.add(start, self.pos - start, field, msgpack_text(data), doc)
+            name = join_index(field, *index)
+            self.add(start, self.pos - start, name, msgpack_text(data), doc)
         return data
 
 
@@ -2628,6 +2721,20 @@ class Tensor:
             flat = flat if isinstance(flat, tuple) else (self.stored.key, flat)
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
+
+    def flat_attrs(self) -> "Tuple[Any, ...]":
+        """Return keys and values in turn."""
+        if isinstance(self._attrs, tuple):
+            return self._attrs
+        return tuple([item for pair in self.attrs.items() for item in pair])
+
+    def is_like(self, other: "Tensor") -> bool:
+        """Return whether two dense tensors differ in name, place and attrs at most."""
+        a, b = self.stored, other.stored
+        return (type(self) is type(other) is Tensor
+                and (self.dtype, self.shape, self.format) == (other.dtype, other.shape, other.format)
+                and (a.source, a.nbytes, a.strides) == (b.source, b.nbytes, b.strides)
+                and (a.order, a.encoding, a.why) == (b.order, b.encoding, b.why))
 
     def attrs_without(self, keys: Any) -> Facts:
         return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
@@ -3625,11 +3732,81 @@ def minifloat(kind: str, code: int) -> float:
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, None, "an integer " + U64),
+    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
     "numbers": (list, all_u64, "an array of integers " + U64),
-    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64)}
+    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
+    "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
+             "[start, end), integers " + U64)}
 
 
+class Schema:
+    """What a map of an index holds: rows (key, kind, needed, doc[, inside]).
+
+    The rows check what is read and what will be written, and explain each field. A kind is "any",
+    one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
+    Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
+    that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
+    keys; with `keys` = "text" they must be text. `of`: list for an array, with indices as keys.
+    """
+
+    def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: str = "any",
+                 of: Any = Map, doc: str = "") -> None:
+        self.other, self.keys, self.of, self.doc = self._row(*other), keys, of, doc
+        self.rows: Facts = Map([(row[0], self._row(row[1], *row[3:])) for row in rows])
+        self.needed = [row[0] for row in rows if row[2]]
+        self.nullable = [row[0] for row in rows if row[2] is None]
+
+    @staticmethod
+    def _row(kind: Any, doc: str, inside: Any = None) -> Any:
+        """Return (function that checks a value or None, doc, Schema inside, its kind is that)."""
+        if isinstance(kind, Schema):
+            return None, doc, kind, True
+        if kind == "any":
+            return None, doc, inside, False
+        if callable(kind):
+            return kind, doc, inside, False
+        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+
+        def misfit(value: Any) -> str:
+            fine = type(value) is python and (fits is None or fits(value))
+            return "" if fine else words
+        return misfit, doc, inside, False
+
+    def about(self, key: Any) -> Any:
+        """Return (what the value of a key means, the Schema of what lies in it or None)."""
+        return self.rows.get(key, self.other)[1:3]
+
+    def wrongs(self, found: Any, *path: Any) -> Chunks:
+        """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
+        if type(found) is not self.of and type(found) is not Entries:
+            words = "a map" if self.of is Map else "an array"
+            yield path, f"it is {show(found)}, expected {words}"
+            return
+        for key, value in enumerate(found) if type(found) is list else found.items():
+            misfit, _, inside, is_map = self.rows.get(key, self.other)
+            if self.keys == "text" and type(key) is not str:
+                yield path + (key,), f"the key {show(key)} is not text"
+            elif value is None and key in self.nullable:
+                continue
+            elif is_map and type(value) is not Tensor:
+                yield from inside.wrongs(value, *path + (key,))
+            elif misfit is not None:
+                words = misfit(value)
+                if words:
+                    name = plain(key) if isinstance(key, str) else show(key)
+                    yield path + (key,), f"{name} is {show(value)}, expected {words}"
+        for key in self.needed:
+            if key not in found:
+                yield path, f"the entry lacks {key!r}"
+
+    def first_wrong(self, found: Any, *path: Any) -> Any:
+        """Return the first of wrongs(), or None."""
+        for wrong in self.wrongs(found, *path):
+            return wrong
+        return None
+
+
+# TEMP
 class MapRows:
     """The keys of a map: rows (key, kind, needed, doc[, meanings of its items]) check and explain.
 
@@ -3717,12 +3894,12 @@ class Format:
         head = cursor.head(len(magic))
         if head and head == magic[:len(head)]:
             return
-        what, kind = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
+        what, error = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
         digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
         for start, name in self.OTHERS:  # 0000 stands for any digits
             if start in (head[:len(start)], digits[:len(start)]):
-                what, kind = f"{name}; only {self.TITLE} is read", Unsupported
-        raise cursor.error(what, "magic", 0, check="magic", kind=kind)
+                what, error = f"{name}; only {self.TITLE} is read", Unsupported
+        raise cursor.error(what, "magic", offset=0, check="magic", error=error)
 
     def read(self, cursor: Any) -> Any:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
@@ -3853,46 +4030,214 @@ class Format:
     # </save>
 
 
-def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high: float = INFINITY,
+def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
           fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
-    `rows`: (name, dtype, shape, Storage, start, attrs, class), with the reader inside of the
-    record, or None where verify noted a fault. Names are unique, raw bytes are what dtype and
-    shape need, all lie from `low` to `high`. `fields` are named by an error: of name, size, place.
+    `items`: Tensors in the order of the index, each with reader.where at its record; None where a
+    fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
+    to `high`. `fields` of the record have the name, the size and the place, for errors.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    numbers, fitting = {}, set()  # of rows by name; Storages of the right size
-    format, traced, i = kind.NAME, reader.trace is not None, -1
-    rows = filter(None, rows)
-    for name, dtype, shape, stored, start, attrs, make in rows if traced else list(rows):
-        if traced:
-            i += 1
-            if reader.owner is not None and reader.trace.owners is not None:
-                reader.trace.owners[reader.owner] = name
-            if numbers.setdefault(name, i) != i:
-                what = f"two tensors have this name: {numbers[name]} and {i}"
-                reader.fault(what, fields[0], name)
-                continue
-        elif name in tensors:
-            raise reader.error("")  # load() parses again, with a trace, to say more
+    fitting = set()  # Storages of the right size
+    for i, item in enumerate(items):
+        if item is None:
+            continue
+        name, stored = item.name, item.stored
         nbytes = stored.nbytes
-        if nbytes and not low <= start <= high - nbytes:
-            what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
-            reader.fault(what, fields[2], name, "bounds")
+        if reader.trace is not None and reader.trace.owners is not None:
+            reader.trace.owners[reader.prefix] = name
+        if name in tensors:
+            what = f"two tensors have this name: {list(tensors).index(name)} and {i}"
+            reader.fault(what, *fields[:1], tensor=name)
+        elif nbytes and not low <= item.start <= high - nbytes:
+            what = (f"data at {item.start} to {item.start + nbytes}, but the data area is {low} to "
+                    f"{high}")
+            reader.fault(what, *fields[2:], tensor=name, check="bounds")
         elif stored in fitting:
-            tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
-        elif (dtype in ITEMSIZE and stored.encoding == "raw"
-              and stored.why is None and count_elements(shape) * ITEMSIZE[dtype] != nbytes):
-            need: Any = count_elements(shape) * ITEMSIZE[dtype]
+            tensors[name] = item
+        elif (item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None
+              and count_elements(item.shape) * ITEMSIZE[item.dtype] != nbytes):
+            need: Any = count_elements(item.shape) * ITEMSIZE[item.dtype]
             need = need if need < 1 << 64 else "more than 2**64"
-            what = f"{nbytes} bytes stored, {dtype} {show(shape)} needs {need}"
-            reader.fault(what, fields[1], name, "sizes")
+            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {need}"
+            reader.fault(what, *fields[1:2], tensor=name, check="sizes")
         else:
             fitting.add(stored)
-            tensors[name] = make(name, dtype, shape, stored, start, attrs, format)
-    reader.leave()
+            tensors[name] = item
+    reader.where, reader.tensor = (), None
     return tensors
+
+
+class Entries:
+    """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
+
+    def __init__(self, pairs: "List[Tuple[Any, Any]]") -> None:
+        self.pairs = pairs
+
+    def items(self) -> "List[Tuple[Any, Any]]":
+        return self.pairs
+
+    def __contains__(self, name: object) -> bool:
+        return name in [pair[0] for pair in self.pairs]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+class Usual:
+    """Reads the entries of an index in CBOR, of which most look alike: what they share, only once.
+
+    `places`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
+    what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
+    the key of an attr. read(name, entry) is the plain reader, which returns the Tensor of an entry
+    that agrees with its `schema`.
+    What lies between the slots is compared with an entry that the plain reader took. It took that
+    entry with other values, too, so each slot is known to be what it seems to be. An entry that is
+    not usual is left to the plain reader, alone.
+    """
+
+    def __init__(self, places: Any, slots: Any, schema: Schema, read: Any, low: int = 0,
+                 step: int = 1, high: float = INFINITY, **rules: Any) -> None:
+        self.places, self.slots, self.schema, self.read = places, slots, schema, read
+        self.low, self.step, self.high, self.rules = low, step, high, rules
+        self.keyed = places[0][0] > 0  # a map: the name is the key
+        self.plan: Any = ()  # (mark, its bytes) of the slots of the entry learned last, name first
+        self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
+        self.kinds: Facts = {}  # what entries share, by the bytes between the slots
+
+    def knows(self, major: int, depth: int, key: Any) -> bool:
+        return major == (5 if self.keyed else 4) and (depth, key) in self.places
+
+    def read_all(self, data: bytes, base: int, pos: int, count: int, level: int,
+                 budget: Budget) -> "Tuple[Entries, int]":
+        """Return (Entries, position behind them) of so many entries from data[pos] on."""
+        pairs, names, last = [], set(), (0, b"")
+        for i in range(count):
+            begin, name = pos, i
+            item, pos = self.match(data, pos)
+            if item is None:
+                item, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
+                                      budget=budget, **self.rules)
+                if self.keyed:
+                    (name, item), = item.items()
+                if len(self.kinds) <= 100 + i // 8:  # else nearly all differ
+                    self.learn(data[begin:pos])
+            elif self.keyed:
+                name = item.name
+            if self.keyed and name in names:
+                raise FormatError(f"key {show(name)} twice", begin)
+            names.add(name)
+            if "strict" in self.rules and type(name) is str:
+                raw = name.encode()
+                if (len(raw), raw) <= last:
+                    raise FormatError("not deterministic (sorted keys)", begin)
+                last = len(raw), raw
+            pairs.append((name, item))
+        return Entries(pairs), pos
+
+    def split(self, data: bytes, pos: int) -> Any:
+        """Return (bytes in front of each slot, their values, position behind the last slot).
+
+        ValueError or IndexError where a mark, or behind it a short text or a number, is missing.
+        """
+        pieces, values = [], []
+        for mark, nbytes in self.plan:
+            stop = data.index(mark, pos, pos + 512) + nbytes if nbytes else pos
+            pieces.append(data[pos:stop])
+            head, pos = data[stop], stop + 1
+            if head < 24:
+                values.append(head)
+            elif head < 0x60:
+                pos = stop + CBOR_ENDS[head]
+                value = int.from_bytes(data[stop + 1:pos], "big")
+                if value < CBOR_LEAST[pos - stop]:
+                    raise ValueError("not the shortest head")
+                values.append(value)
+            else:
+                pos += head - 0x60 if head < 0x78 else 1 + data[pos]
+                values.append(cbor_short_text(data[stop:pos]))
+        return pieces, values, pos
+
+    def match(self, data: bytes, pos: int) -> Any:
+        """Return (the Tensor of the entry at data[pos], its end); (None, pos) if it is unusual."""
+        if not self.plan:
+            return None, pos
+        try:
+            pieces, values, end = self.split(data, pos)
+            name, start = values[0], values[self.at_start]
+            if self.at_stop:
+                pieces.append(values[self.at_stop] - start)
+            dtype, shape, stored, shift, attrs, more, rest, format = self.kinds[tuple(pieces)]
+            if (type(name) is str and name and "\0" not in name and data.startswith(rest, end)
+                    and not start % self.step and self.low <= start <= self.high - stored.nbytes):
+                if self.at_attr:
+                    attrs += (values[self.at_attr],) + more
+                made = Tensor(name, dtype, shape, stored, start + shift, attrs, format)
+                return made, end + len(rest)
+        except (ValueError, LookupError, TypeError):
+            pass
+        return None, pos
+
+    def learn(self, data: bytes) -> None:
+        """Keep what entries like this one share, if the plain reader agrees on what differs."""
+        slots = [slot for slot in self.slots if slot[0] in data]
+        whats = [what for _, what in slots]
+        if whats[:1] != ["name"] or "start" not in whats:
+            return
+        old = self.plan, self.at_start, self.at_stop, self.at_attr
+        self.plan = [(mark, len(mark)) for mark, _ in slots]
+        self.at_start = whats.index("start")
+        self.at_stop = whats.index("stop") if "stop" in whats else 0
+        self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
+        try:
+            self.add_kind(data)
+        except (ValueError, LookupError, TypeError):
+            self.plan, self.at_start, self.at_stop, self.at_attr = old
+
+    def add_kind(self, data: bytes) -> None:
+        """Add the kind of an entry; ValueError where a value is not what it seems to be."""
+        pieces, values, end = self.split(data, 0)
+        others = self.other_values(values)
+        fields = [piece + cbor_dumps(value) for piece, value in zip(pieces, others)]
+        one, two = self.read_one(data), self.read_one(b"".join(fields) + data[end:])
+        shift = one.start - values[self.at_start]
+        flat, more = one.flat_attrs(), ()
+        wanted = list(flat)
+        if self.at_attr:  # the only one that differs
+            at = [x == y for x, y in zip(flat, two.flat_attrs())].index(False)
+            wanted[at], flat, more = others[self.at_attr], flat[:at], flat[at + 1:]
+        if ((one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
+                or two.start != others[self.at_start] + shift or list(two.flat_attrs()) != wanted
+                or [x for x in wanted if type(x) in (list, Map)]):
+            raise ValueError("an entry that others cannot share")
+        if self.at_stop:
+            pieces.append(values[self.at_stop] - values[self.at_start])
+        self.kinds[tuple(pieces)] = (one.dtype, one.shape, one.stored, shift, flat, more,
+                                     data[end:], one.format)
+
+    def other_values(self, values: Any) -> Any:
+        """Return values for the slots, each unlike the given one, as valid as that."""
+        others = list(values)
+        others[0] = "b" if values[0] == "a" else "a"
+        start, last = values[self.at_start], values[self.at_attr]
+        others[self.at_start] = self.low + self.step if start == self.low else self.low
+        if self.at_stop:
+            others[self.at_stop] += others[self.at_start] - start
+        if self.at_attr:
+            digit = "0" if str(last)[-1:] == "1" else "1"
+            others[self.at_attr] = last ^ 1 if type(last) is int else last[:-1] + digit
+        return others
+
+    def read_one(self, data: bytes) -> Tensor:
+        found, end = cbor_read(data, pair=self.keyed, **self.rules)
+        if end != len(data):
+            raise ValueError("it ends elsewhere")
+        name, entry = list(found.items())[0] if self.keyed else (0, found)
+        if self.schema.first_wrong(entry):
+            raise ValueError("it is wrong")
+        made: Tensor = self.read(name, entry)
+        return made
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3942,7 +4287,7 @@ class Mag(Format):
                   ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
-    KIND = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
+    USUAL = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
     SNAPSHOTS = {100: "magnetron storage 100 (unreleased)",
@@ -3954,26 +4299,25 @@ class Mag(Format):
         header = cursor.record(self.HEADER)
         version = header[1]
         if version == 0:
-            raise cursor.error("version 0 does not exist", "version", 4)
+            raise cursor.error("version 0 does not exist", "version")
         if version != 1:
             name = self.SNAPSHOTS.get(version, f"version {version}")
             if version == 100 and cursor.head(12)[8:] == b"SRP!":
                 name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            raise cursor.error(name + " is not read, only version 1", "version", kind=Unsupported)
+            what = name + " is not read, only version 1"
+            raise cursor.error(what, "version", error=Unsupported)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
         end, meta, records = walk
-        later = [] if header[5] == 0 else [cursor.error(  # beyond version 1: broken rules first
-            f"header aux is {header[5]}, a version-1 file has 0", "aux", 20, kind=Unsupported)]
-        metadata = self._metadata(cursor, meta, later)
-        tensors = admit(cursor, self._rows(cursor, spec, records, later), self, end, cursor.end, (
-            "key", "data_length" if spec else "numel", "data_offset"))
-        if cursor.faults is not None:
-            cursor.faults.extend(later)
-            tensors = Map([pair for pair in tensors.items() if pair[1].dtype is not None])
-        elif later:
-            raise later.pop()  # a list would keep it, and it all that was read
+        if header[5]:
+            what = f"header aux is {header[5]}, a version-1 file has 0"
+            cursor.defer(what, "aux", error=Unsupported)
+        metadata = self._metadata(cursor, meta)
+        size = "data_length" if spec else "numel"
+        tensors = admit(cursor, self._tensors(cursor, spec, records), end, cursor.end,
+                        ("key", size, "data_offset"))
+        tensors = Map([pair for pair in tensors.items() if pair[1].dtype is not None])
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
 
@@ -3984,6 +4328,7 @@ class Mag(Format):
             try:
                 walk = self._walk(cursor, spec, header)
             except FormatError:
+                cursor.where = ()
                 continue
             tail = cursor.source.read(12, walk[0] - 12)
             whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
@@ -3997,24 +4342,23 @@ class Mag(Format):
         if not sums:
             return True, None
         raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
-                           % sums, "checksum", 8, check="checksum")
+                           % sums, "checksum", offset=8, check="checksum")
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
         left, need = cursor.end - 24, 0
-        for count, least, what, field, offset in (
-                (header[4], 16, "metadata", "num_meta_kv", 16),
-                (header[3], 73 if spec else 24, "tensor", "num_tensors", 12)):
+        for count, least, what, field in ((header[4], 16, "metadata", "num_meta_kv"),
+                                          (header[3], 73 if spec else 24, "tensor", "num_tensors")):
             need += count * least
             if need > left:
-                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field, offset)
+                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field)
         cursor.seek(24)
         meta, records, kinds = [], [], {}
         for i in range(header[4]):
-            cursor.enter("metadata", i)
+            cursor.where = "metadata", i
             kind, payload, nbytes = cursor.record(self.META)
             meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        total, code = header[3], self.KIND
+        total, code = header[3], self.USUAL
         while len(records) < total:
             data, at = cursor.data, cursor.pos - cursor.base
             if spec and cursor.trace is None and at + 4 <= len(data):
@@ -4027,9 +4371,9 @@ class Mag(Format):
                     stop += 73 + nbytes
                 cursor.pos = cursor.base + at
             if len(records) < total:  # over the edge of the window, or traced
-                cursor.enter("tensors", len(records))
+                cursor.where = "tensors", len(records)
                 records.append(self._next_row(cursor, spec))
-        cursor.leave()
+        cursor.where = ()
         return cursor.pos, meta, records
 
     def _next_row(self, cursor: Cursor, spec: bool) -> "Tuple[bytes, Any, int, int]":
@@ -4045,78 +4389,98 @@ class Mag(Format):
         values = cursor.record(self.SPEC)
         return key, self.SPEC.pack(*values)[:57], values[8], values[9]
 
-    def _metadata(self, cursor: Cursor, meta: Any, later: Any) -> Facts:
+    def _metadata(self, cursor: Cursor, meta: Any) -> Facts:
         metadata: Facts = Map()
         for i, (kind, payload, raw) in enumerate(meta):
-            cursor.enter("metadata", i)
+            cursor.where = "metadata", i
             key = decode_text(raw)
-            if not BOARD and cursor.trace is not None and not cursor.trace.odd:  # it stops there
-                rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
-                         (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
-                for why in [why for broken, why in rules if broken][:1]:
-                    cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {why}",
-                                  cursor.trace.find(cursor.prefix + "type"))
+            if not BOARD and cursor.trace is not None:
+                self._remark_metadata(cursor, kind, raw)
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
                 cursor.fault(f"metadata key {show(key)} twice", "key")
             elif kind not in self.PAYLOADS:
                 what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
-                cursor.defer(later, cursor.error(what, "type", kind=Unsupported))
+                cursor.defer(what, "type", error=Unsupported)
                 metadata[key] = None  # so that a second one is found
             else:
                 metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
-        cursor.leave()
+        cursor.where = ()
         return metadata
 
-    def _rows(self, cursor: Cursor, spec: bool, records: Any, later: Any) -> Chunks:
-        end, traced = cursor.end, cursor.trace is not None
+    def _remark_metadata(self, cursor: Cursor, kind: int, raw: bytes) -> None:
+        """Note why magnetron 0.1.2 does not open the file; it stops at the first reason."""
+        rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
+                 (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
+        found = [why for broken, why in rules if broken]
+        if found and not cursor.trace.odd:
+            at = cursor.trace.find(["", "metadata", cursor.prefix[:-1], cursor.prefix + "type"])
+            cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {found[0]}", at)
+
+    def _tensors(self, cursor: Cursor, spec: bool, records: Any) -> Chunks:
+        end = cursor.end
         known: Any = {}  # tensors of one dtype and shape have all but key and place in common
         for i, (raw, fields, offset, aux) in enumerate(records):
-            if traced:
-                cursor.enter("tensors", i)
+            cursor.where = "tensors", i
             name = decode_text(raw)
             if name is None:
                 cursor.fault("the key is not UTF-8", "key")
                 continue
             if fields not in known:
-                keep(known, fields, self._kind(cursor, spec, fields))
-            stored, number, nbytes, shape, wrong = known[fields]
+                keep(known, fields, self._alike(cursor, spec, fields))
+            stored, dtype, number, nbytes, shape, wrong = known[fields]
             if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
                 raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
-                                   "are not read", "data_offset", kind=Unsupported)
+                                   "are not read", "data_offset", error=Unsupported)
             if wrong:
-                cursor.fault(wrong[0][0], wrong[0][1], name, "sizes")
+                cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
                 continue
-            dtype = self.DTYPES[number] if number < 4 else None
             if dtype is None:
-                cursor.defer(later, cursor.error(f"dtype {number} is not one of version 1 (0 to 3)",
-                                          "dtype" if spec else "aux", None, name, kind=Unsupported))
-            yield (name, dtype, shape, stored, offset if nbytes else min(offset, end),
-                   ("aux", aux) if aux else (), Tensor)
+                cursor.defer(f"dtype {number} is not one of version 1 (0 to 3)",
+                             "dtype" if spec else "aux", tensor=name, error=Unsupported)
+            yield Tensor(name, dtype, shape, stored, offset if nbytes else min(offset, end),
+                         ("aux", aux) if aux else (), self.NAME)
 
-    def _kind(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
-        """Return (Storage, number, bytes, shape, (what, field) of what is wrong)."""
-        if spec:  # the shape ends at -1, or at 0 if there are data
+    def _alike(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
+        """Return (Storage, dtype or None, its number, bytes, shape, (field, what is wrong))."""
+        if spec:
             *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
-            rank = ([i for i, n in enumerate(places) if n == -1 or (n == 0 and nbytes)] + [6])[0]
-            shape: Any = places[:rank]
-            rules: Any = (
-                (f"a dimension is below -1: {places}", "shape", min(shape + [0]) < 0),
-                (f"dimensions behind the entry that ends the shape: {places}", "shape",
-                 len(set(places[rank:])) > 1))
+            shape, wrong = self._spec_shape(places, nbytes)
         else:
-            aux, numel, *shape = fields
-            number, size = aux & 255, count_elements(shape)
+            aux, numel, *dims = fields
+            number, shape = aux & 255, tuple(dims)
             nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
-            rules = (
-                ("aux is 0x%x; its upper half must be 0" % aux, "aux", aux >> 16),
-                (f"rank {len(shape)}; 1 to 6 exist", "aux", not 1 <= len(shape) <= 6),
-                (f"a dimension is 0 or over 2**63-1: {shape}", "shape",
-                 [n for n in shape if not 1 <= n < 1 << 63]),
-                (f"{numel} elements, the shape {shape} has {size}", "numel", numel != size))
-        stored, wrong = Storage(cursor.source, nbytes), [row[:2] for row in rules if row[2]]
-        return stored, number, nbytes, tuple(shape), wrong
+            wrong = self._wrong_record(aux, numel, shape)
+        dtype = self.DTYPES[number] if number < 4 else None
+        return Storage(cursor.source, nbytes), dtype, number, nbytes, shape, wrong
+
+    @staticmethod
+    def _spec_shape(places: "List[int]", nbytes: int) -> Any:
+        """Return (shape, (field, what is wrong) or None): it ends at -1, or at 0 if there are data."""
+        rank = 0
+        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+            rank += 1
+        shape, wrong = tuple(places[:rank]), None
+        if len(set(places[rank:])) > 1:
+            wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
+        if min(shape + (0,)) < 0:
+            wrong = "shape", f"a dimension is below -1: {places}"
+        return shape, wrong
+
+    @staticmethod
+    def _wrong_record(aux: int, numel: int, shape: Shape) -> Any:
+        """Return (field, what is wrong) with a record of the real library, or None."""
+        if aux >> 16:
+            return "aux", "aux is 0x%x; its upper half must be 0" % aux
+        if not 1 <= len(shape) <= 6:
+            return "aux", f"rank {len(shape)}; 1 to 6 exist"
+        if [n for n in shape if not 1 <= n < 1 << 63]:
+            return "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
+        size = count_elements(shape)
+        if numel != size:
+            return "numel", f"{numel} elements, the shape {list(shape)} has {size}"
+        return None
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, full, attrs)
@@ -4214,26 +4578,26 @@ class Mag100(Format):
         names = self._names(cursor)
         self._marks(cursor, "MDT!", "DSC!")
         if 24 * count > cursor.end - cursor.pos:
-            raise cursor.error(f"{count} records cannot fit the file", "tensor_count", 28)
+            raise cursor.error(f"{count} records cannot fit the file", "tensor_count")
         records = []
         for i in range(count):
-            cursor.enter("tensors", i)
+            cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
             if fields[0] > 63:
                 raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
             shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
             records.append(fields + (cursor.record(shape) if fields[0] else (),))
-        cursor.leave()
+        cursor.where = ()
         found = crc32c(cursor.source.read(20, cursor.pos - 20))
         self._marks(cursor, "BUF!")
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
-                checksum, found), "checksum", 16, check="checksum")
+                checksum, found), "checksum", check="checksum")
         for field, value in ("aux", aux), ("metadata_len", metadata_len):
             if value:
-                raise cursor.error(f"{field} {value}, only 0 is known", field, kind=Unsupported)
+                raise cursor.error(f"{field} {value}, only 0 is known", field, error=Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        tensors = admit(cursor, self._rows(cursor, attrs, names, records, start), self, start,
+        tensors = admit(cursor, self._tensors(cursor, attrs, names, records, start), start,
                         cursor.end, ("key_id", "numel", "offset"))
         end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
         if end < cursor.end:
@@ -4253,40 +4617,47 @@ class Mag100(Format):
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
         if 4 * (count + 1) > cursor.end - at:
-            raise cursor.error(f"{count} names cannot fit the file", "pool_count", 36)
+            raise cursor.error(f"{count} names cannot fit the file", "pool_count")
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
                 what = f"{offset}; the first is 0, each other one larger than the last"
-                raise cursor.error(what, f"pool_offsets[{i}]", at + 4 * i)
+                raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
             if name is None or name in names:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", f"pool[{i}]")
+                raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
             names[name] = None
         return list(names)
 
-    def _rows(self, cursor: Cursor, attrs: Any, names: Any, records: Any, start: int) -> Chunks:
+    def _tensors(self, cursor: Cursor, attrs: Any, names: Any, records: Any,
+                 start: int) -> Chunks:
         unused, at, align = Map(enumerate(names)), 0, self.alignment(attrs)
-        kinds: Any = self.DTYPES[:3] + (None,) * (attrs["version"] // 200) + self.DTYPES[3:]
+        dtypes: Any = self.DTYPES
+        if attrs["version"] == 200:
+            dtypes = dtypes[:3] + (None,) + dtypes[3:]
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
-            cursor.enter("tensors", i)
-            name, at = unused.pop(key, None), round_up(at, align)
-            wrong = ("key_id" if name is None else "dtype" if number >= len(kinds) else
-                     "shape" if [n for n in shape if not 1 <= n < 1 << 63] else
-                     "numel" if numel != count_elements(shape) else
-                     "offset" if offset != at else "")
-            if wrong:
-                what = (f"name {key} of {len(names)}, each used once; dtype {number} of "
-                        f"{len(kinds)}; {numel} elements {show(shape)} at {offset}, {at} is next")
-                raise cursor.error(what, wrong, None, name, "sizes",
-                                   Unsupported if wrong == "dtype" else FormatError)
-            dtype = kinds[number]
+            cursor.where = "tensors", i
+            name, at, field = unused.pop(key, None), round_up(at, align), ""
+            if name is None:
+                field, what = "key_id", f"name {key} of {len(names)}, each is used once"
+            elif number >= len(dtypes):
+                what = f"dtype {number} of {len(dtypes)}"
+                raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
+            elif [n for n in shape if not 1 <= n < 1 << 63]:
+                field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
+            elif numel != count_elements(shape):
+                field, what = "numel", f"{numel} elements, the shape is {show(shape)}"
+            elif offset != at:
+                field, what = "offset", f"data at {offset}, {at} is next"
+            if field:
+                raise cursor.error(what, field, tensor=name, check="sizes")
+            dtype = dtypes[number]
             stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1),
                              why=None if dtype else "float8_e4m3fn is not known here")
             at += stored.nbytes
-            yield (name, dtype, shape, stored, start + offset,
-                   () if dtype else ("dtype_id", number), Tensor)
+            yield Tensor(name, dtype, shape, stored, start + offset,
+                         () if dtype else ("dtype_id", number), self.NAME)
 
 
 LATER.append(Mag100())
@@ -5708,7 +6079,7 @@ class Primitiv(Format):
         major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
-                               "ver_major" if major else "ver_minor", kind=Unsupported)
+                               "ver_major" if major else "ver_minor", error=Unsupported)
         number = cursor.uint32("data_type", "256 tensor, 768 model")
         if number % 256 or number >= 256 * len(self.KINDS):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
@@ -5722,50 +6093,54 @@ class Primitiv(Format):
         elif kind == "optimizer":
             self._configs(cursor, metadata)
         else:
-            tensors = admit(cursor, self._rows(cursor, kind), self, 0, cursor.end,
+            tensors = admit(cursor, self._tensors(cursor, kind), 0, cursor.end,
                             ("key", "data", "data"))
         return attrs, metadata, tensors
 
-    def _rows(self, cursor: MsgpackReader, kind: str) -> Chunks:
+    def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # shapes come again
+        names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
         i, count = 0, cursor.count("int", "N", "parameters", 8) if kind == "model" else 1
-        room = self.MAX_NAMES + 4 * cursor.end  # for names of statistics: each repeats the key
         while i < count:
-            cursor.owner, cursor.tensor, name = "", None, "value" if kind == "parameter" else kind
+            cursor.tensor, name = None, "value" if kind == "parameter" else kind
             if kind == "model":
-                cursor.enter("params", i)
+                cursor.where = "params", i
                 n = cursor.count("array", "key", "parts of the name", 1)
                 if not n:
                     raise cursor.error("key has no components", "key")
-                name = self._join([cursor.text(f"key[{j}]", "part of the name") for j in range(n)])
-            yield from self._tensor(cursor, name, known)
-            outer, depth = cursor.prefix, cursor.depth
-            for j in range(0 if kind == "tensor" else cursor.count("int", "N", "statistics", 6)):
-                cursor.tensor = None
-                cursor.enter(outer + "stats", j, depth + 1)
-                stat = msgpack_text(cursor.text("key", "name of the statistic"))
-                full = name + ":" + stat
-                nbytes = len(full.encode("utf-8", TEXT_ERRORS))
-                room -= nbytes if nbytes == len(full) else 4 * nbytes  # as CPython keeps it
-                if room < 0:
-                    what = f"names of statistics over MAX_NAMES = {self.MAX_NAMES} bytes"
-                    raise cursor.error(what, "key", tensor=name, kind=Unsupported)
-                yield from self._tensor(cursor, full, known)
+                name = self._join([cursor.text("key", "part of the name", j) for j in range(n)])
+            yield from self._next(cursor, name, known)
+            if kind != "tensor":
+                yield from self._statistics(cursor, name, known, names)
             i += 1
             if FAST and cursor.trace is None:
-                rows = self._usual_rows(cursor, count - i, known)
-                yield from rows
-                i += len(rows)
+                for item in self._usual(cursor, count - i, known):
+                    cursor.where = "params", i
+                    yield item
+                    i += 1
 
-    def _usual_rows(self, cursor: MsgpackReader, most: int, known: Any) -> Any:
-        """Return the rows of the next parameters, of shapes that were seen: in half of the time.
+    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
+        where = cursor.where
+        for j in range(cursor.count("int", "N", "statistics", 6)):
+            cursor.tensor, cursor.where = None, where + ("stats", j)
+            stat = msgpack_text(cursor.text("key", "name of the statistic"))
+            name = owner + ":" + stat
+            nbytes = len(name.encode("utf-8", TEXT_ERRORS))
+            if nbytes > len(name):
+                nbytes *= 4  # as CPython keeps it
+            cursor.tensor = owner
+            names.spend(nbytes, "names of statistics", cursor, "key")
+            yield from self._next(cursor, name, known)
+
+    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> "List[Tensor]":
+        """Return the next parameters, of shapes that were seen: in half of the time.
 
         One with statistics, an escape or a long name, or not whole in the window, ends the list.
         """
-        rows: Any = []
+        found: Any = []
         data, start = cursor.data, cursor.pos - cursor.base
         try:
-            while len(rows) < most and 0x91 <= data[start] < 0xA0:
+            while len(found) < most and 0x91 <= data[start] < 0xA0:
                 at = start + 1
                 for _ in range(data[start] - 0x90):
                     if not 0xA0 <= data[at] < 0xC0:
@@ -5775,20 +6150,26 @@ class Primitiv(Format):
                 if name.count(".") != data[start] - 0x91 or ":" in name or "\\" in name:
                     break
                 stop = at + 6 + 5 * (data[at] & 15)  # dims, batch; then the head of the data
-                stop += 2 if data[stop] == 0xC4 else 3 if data[stop] == 0xC5 else 5
+                stop += {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
                 shape, stored, attrs = known[data[at:stop]]
                 end = stop + stored.nbytes
                 if data[end:end + 5] != b"\xce\0\0\0\0":
                     break
-                rows.append((name, "float32", shape, stored, cursor.base + stop, attrs, Tensor))
+                place = cursor.base + stop
+                found.append(Tensor(name, "float32", shape, stored, place, attrs, self.NAME))
                 start = end + 5
         except (LookupError, UnicodeError):
             pass
         cursor.pos = cursor.base + start
-        return rows
+        return list(found)
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
-        """Yield the row for admit() of the tensor that begins here; go on behind its data."""
+    def _next(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
+        """Yield the tensor that begins here; go on behind its data."""
+        yield self._tensor(cursor, name, known)
+        if cursor.pos > cursor.end:  # verify noted it
+            raise cursor.faults.pop()
+
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
         cursor.tensor, start = name, cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
@@ -5798,19 +6179,18 @@ class Primitiv(Format):
         if start >= cursor.base:  # its bytes, as written; they come again
             raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
             kind = known.setdefault(raw, kind)
-        yield name, "float32", kind[0], kind[1], cursor.pos, kind[2], Tensor
+        made = Tensor(name, "float32", kind[0], kind[1], cursor.pos, kind[2], self.NAME)
         if cursor.trace is not None:  # here: a file that breaks off later shows them
             cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
         cursor.pos += nbytes
-        if cursor.pos > cursor.end:  # verify noted it
-            raise (cursor.faults or [cursor.error("cut short", "data")]).pop()
+        return made
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.count("array", "dims", "dimensions", 1)
         if size > self.MAX_DIMS:
             raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
-                               "dims", kind=Unsupported)
+                               "dims", error=Unsupported)
         dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
         batch = cursor.uint32("batch", "samples")
         if not batch:
@@ -5821,15 +6201,16 @@ class Primitiv(Format):
         for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
             seen = set(metadata)
             for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
-                cursor.enter(group, i)
+                cursor.where = group, i
                 key = msgpack_text(cursor.text("key", "name of the number"))
+                if key in seen:
+                    what = f"config {show(key)} is in both maps"
+                    raise cursor.error(what, "key", error=Unsupported)
                 if key in metadata:
-                    what, kind = (("is in both maps", Unsupported) if key in seen else
-                                  ("twice", FormatError))
-                    raise cursor.error(f"config {show(key)} {what}", "key", kind=kind)
+                    raise cursor.error(f"config {show(key)} twice", "key")
                 metadata[key] = (cursor.uint32("value", doc) if group == "uint_configs" else
                                  float(cursor.value("float", "value", doc)))
-            cursor.leave()
+            cursor.where = ()
 
     def _escape(self, part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
@@ -6032,10 +6413,8 @@ class Burnpack(Format):
         "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
         "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
         "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    KNOWN: Facts = dict([(code, (name, (), None, None))  # what dtype_of() returns
-                           for name, code in DTYPES.items() if isinstance(code, str)])
-    KNOWN["Bool"] = "bool", (), None, None  # of burn 0.19 and 0.20
-    KNOWN["Flex32"] = "float32", ("burn_dtype", "Flex32"), None, None
+    NAMES = dict([(code, name) for name, code in DTYPES.items() if name != "bool"],
+                 Bool="bool", Flex32="float32")  # in the CBOR -> here; Bool: burn 0.19, 0.20
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
@@ -6053,58 +6432,58 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    SCHEME = {
-        "value": ("type of the values", None), "param": ("type of the scales", None),
-        "store": ("how values are packed", {"*": ("packed dimension", None)}),
-        "level": ("what shares a scale", {"Block": ("elements that share one", {
-            "len": ("dimensions of a block", None), "storage": ("size of a block", None),
-            "*": ("unknown here", None)})}),
-        "mode": ("Symmetric: no offset", None), "*": ("unknown here", None)}
-    ENTRY = MapRows(
-        ("dtype", "any", True, "type of the elements", {
-            "Bool": ("how it is stored", None), "QFloat": ("quantized", SCHEME)}),
+    SCHEME = Schema(
+        ("value", "any", False, "type of the values"), ("param", "any", False, "type of the scales"),
+        ("store", "any", False, "how values are packed", Schema(other=("any", "packed dimension"))),
+        ("level", "any", False, "what shares a scale", Schema(
+            ("Block", "any", False, "elements that share one", Schema(
+                ("len", "any", False, "dimensions of a block"),
+                ("storage", "any", False, "size of a block"))))),
+        ("mode", "any", False, "Symmetric: no offset"))
+    CODE = Schema(("Bool", "any", False, "how it is stored"),
+                  ("QFloat", "any", False, "quantized", SCHEME))
+    ENTRY = Schema(
+        ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "range", True, "bytes from DS, [start, end)"),
-        ("param_id", "unsigned", None, "Burn's own id of it"), other="unknown here")
-    TOP = MapRows(
-        ("tensors", "map", True, "entries by name", {"*": ("entry of a tensor", ENTRY.meanings)}),
-        ("metadata", "map", False, "of the user", {"*": ("of the user", None)}),
-        ("scalars", "map", False, "numbers by name", {"*": ("type and value", {
-            "*": ("the value", None)})}), other="unknown here")
+        ("data_offsets", "span", True, "bytes from DS, [start, end)"),
+        ("param_id", "unsigned", None, "Burn's own id of it"))
+    TOP = Schema(
+        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys="text"), True,
+         "entries by name"),
+        ("metadata", Schema(other=("text", "of the user"), keys="text"), False, "of the user"),
+        ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
+                           keys="text"), False, "numbers by name"), doc="three maps")
+    SLOTS = ((b"", "name"), (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+             (b"\x68param_id", "param_id"))  # of Usual
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
         if layout not in (None, "aligned", "packed"):
             raise ValueError(f"layout is aligned or packed, not {layout!r}")
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
-        behind = 10 + nbytes
-        if version != 1:
-            raise cursor.error(f"format version {version}; only 1 is known", "version", 4,
-                               kind=Unsupported)
-        if behind > cursor.end:
-            raise cursor.error("metadata_size %d runs past the end of the file, %d bytes left" % (
-                nbytes, cursor.end - 10), "metadata_size", 6)
-        if nbytes > self.MAX_METADATA_BYTES:
-            raise cursor.error("metadata_size %d is over MAX_METADATA_BYTES = %d" % (
-                nbytes, self.MAX_METADATA_BYTES), "metadata_size", 6, kind=Unsupported)
-        data = cursor.source.read(10, nbytes)
-        top: Any = None
-        rows: Any = ()
+        cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
+        cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the end of the file")
+        cursor.limit("metadata_size", nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
+                     Unsupported)
+        data, behind = cursor.source.read(10, nbytes), 10 + nbytes
+        usual = None
         if FAST and cursor.trace is None:
-            top, rows = self._usual_rows(cursor, data)
-        if top is None:
-            top, end = cursor.cbor(data, 10, "", ("three maps", self.TOP.meanings), 2)
-            # <tools>
-            for why, at in watch_cbor(data, self.refused, cursor):
-                cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
-            # </tools>
-            if cursor.trace is not None and end < behind:
-                cursor.trace.add(end, behind - end, "rest of the metadata", None,
-                                 "bytes behind the CBOR item", kind="unused")
-        self._check_top(cursor, top)
-        metadata = top.get("metadata", Map())
-        rows = rows or (self._row(cursor, *pair) for pair in top["tensors"].items())
-        tensors = admit(cursor, rows, self, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+            usual = Usual([(1, "tensors")], self.SLOTS, self.ENTRY, lambda name, entry:
+                          self._tensor(cursor, name, entry))
+        top, end = cursor.cbor(data, 10, "", self.TOP, 2, usual=usual)
+        # <tools>
+        for why, at in watch_cbor(data, self.refused, cursor):
+            cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
+        # </tools>
+        if cursor.trace is not None and end < behind:
+            cursor.trace.add(end, behind - end, "rest of the metadata", None,
+                             "bytes behind the CBOR item", kind="unused")
+        cursor.check(self.TOP, top)
+        metadata, entries = top.get("metadata", Map()), top["tensors"]
+        cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
+        found = (self._tensor(cursor, name, entry) for name, entry in cursor.entries(
+            self.ENTRY, entries, "tensors"))
+        tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS
@@ -6113,101 +6492,44 @@ class Burnpack(Format):
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def _check_top(self, cursor: Cursor, top: Any) -> None:
-        wrong = self.TOP.check(top)
-        if wrong is not None:
-            raise cursor.error(wrong[1], wrong[0] or "item", None if wrong[0] else 10)
-        for field in ("tensors", "scalars", "metadata"):
-            for key, value in top.get(field, Map()).items():
-                if type(key) is not str or (field == "metadata" and type(value) is not str):
-                    what = show(value) if type(key) is str else f"the name {show(key)}"
-                    raise cursor.error(what + " is not text", join_path(field, key))
-        if len(top["tensors"]) > self.MAX_TENSORS:
-            raise cursor.error("%d tensors, MAX_TENSORS = %d is the limit" % (
-                len(top["tensors"]), self.MAX_TENSORS), "tensors", kind=Unsupported)
-
-    def _row(self, cursor: Cursor, name: str, entry: Any) -> Any:
-        """Return the row for admit(), its start counts from DS; None if verify notes a fault."""
-        if cursor.trace is not None:
-            cursor.prefix = cursor.owner = join_path("tensors", name) + "."
-        wrong = self.ENTRY.check(entry)
-        if wrong is None:
-            dtype, attrs, why, wrong = self.dtype_of(entry["dtype"])
-            start, end = entry["data_offsets"]
-            if wrong is None and end < start:
-                wrong = "data_offsets", f"data_offsets end before they start: {start} to {end}"
-        if wrong is not None:
-            cursor.fault(wrong[1], wrong[0] or "", name)
-            return None
+    def _tensor(self, cursor: Cursor, name: str, entry: Any) -> Tensor:
+        """Return the tensor of an entry; its start counts from DS."""
+        if type(entry) is Tensor:
+            return entry
+        dtype, attrs, why = self.dtype_of(entry["dtype"])
+        start, end = entry["data_offsets"]
         if entry.get("param_id") is not None:
-            attrs += ("param_id", entry["param_id"])  # pyright: ignore
-        stored = Storage(cursor.source, end - start, None, "<", "raw", why)  # pyright: ignore
-        shape = entry["shape"]
+            attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        stored = Storage(cursor.source, end - start, why=why)
+        made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
-        return name, dtype, tuple(shape), stored, start, attrs, make
-
-    def _usual_rows(self, cursor: Cursor, data: bytes) -> Any:
-        """Return (top, rows) of the metadata as Burn writes them, else Nones; as in zTensor."""
-        parts, known, rows = data.split(b"\x65dtype"), {}, []
-        try:
-            pairs, (count, at) = data[0] - 0xA0, cbor_argument(data, 10, len(data), data[9])
-            if (data[1:9], data[9] >> 5, count) != (b"\x67tensors", 5, len(parts) - 1):
-                return None, None
-            name, rest, stop = parts[0][at:], b"", 0  # and the head of its map, a3 or a4
-            for part in parts[1:]:
-                fields, _, rest = part.partition(b"\x6cdata_offsets\x82")
-                at = CBOR_ENDS[rest[0]]
-                start = int.from_bytes(rest[1:at], "big") if at > 1 else rest[0]
-                stop = at + CBOR_ENDS[rest[at]]
-                end = int.from_bytes(rest[at + 1:stop], "big") if stop > at + 1 else rest[at]
-                row = known.get((fields, end - start))
-                if row is None:
-                    row = known[fields, end - start] = self._usual_kind(cursor, fields, end - start)
-                dtype, shape, store, attrs = row
-                if name[-1] == 0xA4 and rest[stop:stop + 9] == b"\x68param_id":
-                    at = stop + 9 + CBOR_ENDS[rest[stop + 9]]
-                    number, stop = cbor_argument(rest, stop + 10, at, rest[stop + 9])
-                    attrs += ("param_id", number)
-                elif name[-1] != 0xA3:
-                    return None, None
-                rows.append((cbor_short_text(name[:-1]), dtype, shape, store, start, attrs, Tensor))
-                name = rest[stop:]
-            top, _ = cbor_read(bytes([0x9F + pairs]) + name)
-            if (stop <= len(rest) and 1 <= pairs < 24 and count <= self.MAX_TENSORS
-                    and "tensors" not in top):
-                top["tensors"] = Map()
-                return top, rows
-        except (ValueError, IndexError):
-            pass  # the usual reader says what is wrong
-        return None, None
-
-    def _usual_kind(self, cursor: Cursor, fields: bytes, nbytes: int) -> Any:
-        """Return (dtype, shape, Storage, attrs) of a tensor's fields before the offsets."""
-        data = b"\xa3\x65dtype" + fields + b"\x6cdata_offsets\x82\x00"
-        entry, stop = cbor_read(data + pack(">BQ", 0x1B, max(nbytes, 0)))
-        _, dtype, shape, stored, _, attrs, _ = self._row(cursor, "", entry)
-        if nbytes < 0 or stop < len(data) + 9 or (attrs and type(attrs[1]) is not str):
-            raise ValueError("the dtype is a map, which tensors must not share")
-        return dtype, shape, stored, attrs
+        return made
 
     @classmethod
     def dtype_of(cls, code: Any) -> Any:
-        """Return (dtype, attrs, why unknown, what is wrong) of a dtype of the CBOR."""
-        if type(code) is str and code in cls.KNOWN:
-            return cls.KNOWN[code]
-        attrs = ("burn_dtype", code)
-        one = isinstance(code, dict) and len(code) == 1
-        kind, value = list(code.items())[0] if one else (None, None)  # pyright: ignore
-        if kind == "Bool" and type(value) is str and value in cls.BOOLS:
-            return cls.BOOLS[value], () if value == "Native" else attrs, None, None
-        if kind == "QFloat":
-            return "qfloat", attrs, None, None if isinstance(value, dict) else (
-                "dtype", "dtype: the scheme of QFloat is not a map")
-        if type(code) is str or type(kind) is str:
-            return None, attrs, f"dtype {show(code)} is not known", None
-        return None, (), None, (
-            "dtype", f"dtype is {show(code)}, neither text nor a map of one text key")
+        """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
+        if type(code) is str:
+            dtype = cls.NAMES.get(code)
+            fits = dtype is not None and code != "Flex32"
+        else:
+            (kind, value), = code.items()
+            dtype = "qfloat" if kind == "QFloat" else None
+            if kind == "Bool" and type(value) is str:
+                dtype = cls.BOOLS.get(value)
+            fits = code == {"Bool": "Native"}
+        attrs = () if fits else ("burn_dtype", code)
+        return dtype, attrs, None if dtype else f"dtype {show(code)} is not known"
+
+    @staticmethod
+    def misfit_code(code: Any) -> str:
+        """Return what a dtype of the CBOR should be, or "" where it may be one."""
+        if type(code) is str:
+            return ""
+        if not isinstance(code, dict) or len(code) != 1 or type(list(code)[0]) is not str:
+            return "text or a map of one text key"
+        scheme = code.get("QFloat")
+        return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
 
     def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
@@ -6223,11 +6545,11 @@ class Burnpack(Format):
                     and not [start for start, stop in ranges if start % 256 and stop > start]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
-                    'layout="packed" or "aligned" settles it', "metadata_size", 6, check="bounds")
+                    'layout="packed" or "aligned" settles it', "metadata_size", check="bounds")
         base = packed if layout == "packed" else aligned
         if size < base + end:
             raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
-                               "metadata_size", 6, check="bounds")
+                               "metadata_size", check="bounds")
         return layout or "aligned", base
 
     # <tools>
@@ -6290,12 +6612,14 @@ class Burnpack(Format):
             code, param_id = own.get("burn_dtype"), own.get("param_id")
             if code is None:
                 code = self.DTYPES.get(str(item.dtype))
-            elif item.dtype not in (None, self.dtype_of(code)[0]):
+            elif self.misfit_code(code) or item.dtype not in (None, self.dtype_of(code)[0]):
                 problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
-            if param_id is not None and not all_u64([param_id]):
-                problems.append((name, f"param_id {show(param_id)} is not an integer {U64}"))
             start = end + -end % 256
             end = start + item.nbytes
+            if own:
+                entry = Map([("dtype", code), ("shape", list(item.shape)),
+                             ("data_offsets", [start, end]), ("param_id", param_id)])
+                problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
             entries.append((name, start, end, item, code, param_id))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
@@ -6907,17 +7231,19 @@ class RecordReader(MsgpackTree):
 
     MAX_TREE = 4 << 20  # bytes of memory for all that, besides 8 for each of the file
     COSTS = {"map": 200, "array": 100, "bin": 120, "ext": 120, "str": 60}
-    MEANING: Any = {"id": ("Burn's own id of it", None), "bytes": ("the elements", None),
-                    "shape": ("dimensions", None), "dtype": ("type of the elements", None)}
-    MEANING.update({"param": ("the tensor", MEANING), "value": ("the elements", MEANING),
-                    "*": ("of the record", MEANING)})
+    ITEM = Schema(("id", "any", False, "Burn's own id of it"),
+                  ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
+                  ("dtype", "any", False, "type of the elements"), doc="one map")
+    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps in maps, of any depth
+        ITEM.rows[key] = None, doc, ITEM, False
+    ITEM.other = None, "of the record", ITEM, False
     TEXT_KEYS = True
     metadata: Facts
 
     def read_all(self) -> Any:
         """Return the map that the file is."""
         if self.trace is not None:
-            self.token = RecordFields(self.trace, 0, "", ("one map", self.MEANING), 0, "magic")
+            self.token = RecordFields(self.trace, 0, "", self.ITEM, 0, "magic")
         self.room = self.MAX_TREE + 8 * self.end
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
@@ -6987,8 +7313,8 @@ class RecordReader(MsgpackTree):
         return (kind, start, stop, count, low, high) if n == count else n
 
     def tensors(self, item: Any) -> Chunks:
-        """Yield the rows for admit(), each with the reader inside; numbers go into .scalars."""
-        stack: Any = [("", "", iter([("item", item)]))]
+        """Yield the tensors, each with .where at its record; numbers go into .scalars."""
+        stack: Any = [("", (), iter([("item", item)]))]
         while stack:
             name, path, items = stack[-1]
             pair: Any = (MISSING, None)
@@ -6999,33 +7325,41 @@ class RecordReader(MsgpackTree):
                 stack.pop()
             if value is None or key is MISSING:
                 continue
-            name = name + str(key) if len(stack) > 1 else ""
-            path = join_path(path, key) if self.trace is not None else ""
+            name, path = name + str(key) if len(stack) > 1 else "", path + (key,)
             self.spend(2 * len(name.encode()))
-            kind, inner, text = type(value), None, None
-            if kind is Map and len(value) == 2:
+            inner, text = None, None
+            if type(value) is Map and len(value) == 2:
                 inner, text = value.get("param"), value.get("id")
             if type(text) is str and self.is_tensor(inner):
                 number = BurnRecord.param_id(text)
-                yield self.row(name or "item", join_path(path, "param"), inner, (
-                    ("id", text) if number is None else ("param_id", number)))
-            elif kind is Map and self.is_tensor(value):
-                yield self.row(name or "item", path, value, ())
-            elif kind is tuple and len(value) == 3:
+                attrs = ("id", text) if number is None else ("param_id", number)
+                yield self.open(name or "item", path + ("param",), inner, attrs)
+            elif type(value) is Map and self.is_tensor(value):
+                yield self.open(name or "item", path, value, ())
+            elif type(value) is tuple and len(value) == 3:
                 self.remark("bytes that are not a tensor's are ignored", value[1])
-            elif kind in (Map, list, tuple):
-                if kind is tuple:
-                    self.leave()
-                    self.add(value[1], value[2] - value[1], path, None, "numbers")
-                    value = [row[2] for row in each_head(self.source, value[1], value[2])]
-                stack.append((name + "." if len(stack) > 1 else "", path, iter(
-                    value.items() if kind is Map else enumerate(value))))  # pyright: ignore
+            elif type(value) in (Map, list, tuple):
+                inside = self.inside(value, path)
+                stack.append((name + "." if len(stack) > 1 else "", path, inside))
             else:
-                self.spend(160)
-                if (name or "item") in self.scalars:
-                    self.leave()
-                    self.fault("two numbers or texts have this name: " + show(name), path)
-                self.scalars[name or "item"] = value
+                self.add_scalar(name or "item", path, value)
+
+    def inside(self, value: Any, path: Any) -> Any:
+        """Iterate over (key, value) of a map or a list, also of one that was left in the file."""
+        if type(value) is Map:
+            return iter(value.items())
+        if type(value) is tuple:
+            self.where = path[:-1]
+            self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
+            value = [row[2] for row in each_head(self.source, value[1], value[2])]
+        return iter(enumerate(value))
+
+    def add_scalar(self, name: str, path: Any, value: Any) -> None:
+        self.spend(160)
+        if name in self.scalars:
+            self.where, self.tensor = (), None
+            self.fault("two numbers or texts have this name: " + show(name), *path)
+        self.scalars[name] = value
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
@@ -7038,37 +7372,38 @@ class RecordReader(MsgpackTree):
         return "dtype" in entry and "bytes" in entry and (
             len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
 
-    def row(self, name: str, path: str, entry: Any, attrs: Any) -> Any:
-        """Return the row of a tensor for admit(); None if verify notes a fault."""
+    def open(self, name: str, path: Any, entry: Any, attrs: Any) -> Any:
+        """Return a Tensor; None if verify notes a fault."""
         self.spend(160)
-        self.tensor = name
-        if self.trace is not None:
-            self.prefix = self.owner = path + "."
+        self.tensor, self.where = name, path
         raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
         if type(shape) is not list or not all_u64(shape):
-            wrong: Any = ("shape", "shape is not an array of integers " + U64)
+            wrong: Any = ("shape",), "shape is not an array of integers " + U64
         elif len(entry) == 2:
             dtype, args, start, wrong = self.listed(entry["value"], shape)
         elif type(raw) is not tuple or raw[0] != "bin":
-            wrong = "bytes", "bytes is not a bin"
+            wrong = ("bytes",), "bytes is not a bin"
+        elif Burnpack.misfit_code(entry["dtype"]):
+            words = Burnpack.misfit_code(entry["dtype"])
+            wrong = ("dtype",), f"dtype is {show(entry['dtype'])}, expected {words}"
         else:
-            start = raw[1]
-            dtype, more, why, wrong = Burnpack.dtype_of(entry["dtype"])
+            start, wrong = raw[1], None
+            dtype, more, why = Burnpack.dtype_of(entry["dtype"])
             args, attrs = (raw[2] - start, None, "<", "raw", why), attrs + more
             make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
             if entry["dtype"] == "Bool":
                 self.remark('Burn 0.21 refuses it: the text dtype "Bool"', start)
         if wrong is not None:
-            self.fault(wrong[1], wrong[0])
+            self.fault(wrong[1], *wrong[0])
             return None
         entry.clear()  # of many entries, only the dict is left
         stored = Storage(self.source, *args)  # pyright: ignore
-        return name, dtype, tuple(shape), stored, start, attrs, make
+        return make(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
 
     def listed(self, found: Any, shape: Any) -> Any:
         """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
         if type(found) is list:
-            return "", (), 0, (f"value[{self.odd[id(found)]}]", "not as those before it")
+            return "", (), 0, (("value", self.odd[id(found)]), "not as those before it")
         kind, start, stop, count, low, high = found
         told, ints, wrong = self.metadata["float"], self.metadata["int"], None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
@@ -7077,13 +7412,13 @@ class RecordReader(MsgpackTree):
             dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
         least, most = INT_RANGE.get(dtype, (low, high))
         if count != count_elements(shape):
-            wrong = "value", f"{count} numbers do not have the shape {show(shape)}"
+            wrong = ("value",), f"{count} numbers do not have the shape {show(shape)}"
         elif low < least or most < high:
             i, (at, _, value, end) = next(
                 (i, row) for i, row in enumerate(each_head(self.source, start, stop))
                 if not least <= row[2] <= most)
-            wrong = f"value[{i}]", f"{show(value)} does not fit {dtype}"
-            self.add(at, end - at, wrong[0], value, "does not fit")
+            wrong = ("value", i), f"{show(value)} does not fit {dtype}"
+            self.add(at, end - at, f"value[{i}]", value, "does not fit")
         if f"[{dtype}]" not in ENCODINGS:
             return None, (stop - start, None, "<", "raw", f"{ints} is not known"), start, wrong
         return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
@@ -7131,16 +7466,15 @@ class BurnRecord(Format):
         metadata = cursor.metadata = top["metadata"]
         if type(metadata) is not Map or [1 for key in self.FILE_ATTRS[:5] if key not in metadata]:
             what = "metadata is not a map with " + ", ".join(self.FILE_ATTRS[:5])
-            raise cursor.error(what, "metadata", 1)
+            raise cursor.error(what, "metadata", offset=1)
         for key, value in metadata.items():
             if type(value) is not str:
-                raise cursor.error(f"{show(key)} is not text", join_path("metadata", key))
+                raise cursor.error(f"{show(key)} is not text", "metadata", key)
         if "item" not in top:
-            raise cursor.error("the map has no item", "item", 0)
+            raise cursor.error("the map has no item", "item", offset=0)
         if "_b" not in top:
             cursor.remark("Burn 0.12 and later refuse it: it has no _b", 0)
-        rows = cursor.tensors(top["item"])
-        tensors = admit(cursor, rows, self, 0, cursor.end, ("", "bytes", "bytes"))
+        tensors = admit(cursor, cursor.tensors(top["item"]), 0, cursor.end, ("", "bytes", "bytes"))
         if cursor.scalars:
             metadata["scalars"] = cursor.scalars
         return metadata, Map(), tensors
@@ -7286,7 +7620,7 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
+    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     import gc
     error: Any = None
@@ -7294,16 +7628,19 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     try:
         if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
             gc.disable()
-        for trace in (None, Trace(), Trace()):
-            if trace is not None:
-                trace.wanted = error.field
+        while True:
+            trace = None if error is None else Trace(error.around)
+            try:
+                parsed = parse(kind, kind.READER(source, trace), options)
+                return File(kind, source, parsed[0], parsed[1], parsed[2], options)
+            except FormatError as caught:
+                known = caught.offset is not None and caught.field is not None
+                if known or trace is not None and trace.names == caught.around:
+                    error = caught
+                    break
+                error = caught
                 if not BOARD:
                     error.__traceback__ = None  # it keeps all that was parsed
-            try:
-                attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
-                return File(kind, source, attrs, metadata, tensors, options)
-            except FormatError as caught:
-                error = caught
             except OverflowError:  # a device whose files end at 2 GiB
                 error = Unsupported("an offset in the file is too large for this device")
                 break
@@ -7312,6 +7649,14 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
             gc.enable()
     error.path = source.path
     raise error
+
+
+def parse(kind: "Format", reader: Any, options: Facts) -> Any:
+    """Return (attrs, metadata, tensors); raise an error that was deferred."""
+    parsed = kind.read(reader, **options)
+    if reader.deferred is not None and reader.faults is None:
+        raise reader.deferred
+    return parsed
 
 
 def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
@@ -7623,17 +7968,19 @@ class FieldTrace(Trace):
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
-    def find(self, name: str) -> "Optional[int]":
+    def find(self, names: Any) -> "Optional[int]":
         for field in self.fields[self._known:]:
             if field.doc[:6] != "break:":
                 self._offsets[field.name] = field.offset
         self._known = len(self.fields)
-        table = name[:name.rfind(".") + 1] + "table"  # an absent field is where its table is
-        return self._offsets.get(name, self._offsets.get(table))
+        found = [self._offsets[name] for name in names if name in self._offsets]
+        return found[-1] if found else None
 
-    def cbor(self, data: bytes, base: int, name: str, meaning: Any, level: int) -> Any:
-        return (CborTokens(self, data, base, name) if self.wire else
-                super().cbor(data, base, name, meaning, level))
+    def cbor(self, data: bytes, base: int, name: str, schema: Any, level: int,
+             root: str = "item") -> Any:
+        if self.wire:
+            return CborTokens(self, data, base, name)
+        return super().cbor(data, base, name, schema, level, root)
 
 
 class CborTokens:
@@ -7697,7 +8044,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
-        parsed = kind.read(kind.READER(source, trace, faults), **options)
+        parsed = parse(kind, kind.READER(source, trace, faults), options)
     except FormatError as caught:
         error = caught
         error.path = source.path
