@@ -870,8 +870,9 @@ class Reader:
     def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
         """Trace a field of the record."""
         if self.trace is not None:
+            owner = self.prefix if self.where or self.tensor is not None else None
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, len(self.where) // 2,
-                           owner=self.prefix or None)
+                           owner=owner)
 
     def remark(self, what: str, offset: int) -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
@@ -982,15 +983,19 @@ class Cursor(Reader):
         if wrong is not None:
             raise self.error(wrong[1], *wrong[0])
 
-    def entries(self, schema: Any, found: Any, *where: Any) -> Chunks:
-        """Yield (name, entry) of a map of tensors, with .where at each; faults of the others."""
+    def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
+        """Yield the Tensors of a map of entries for admit(); faults of those that are wrong.
+
+        open_entry(name, entry) returns the Tensor of an entry that agrees with the schema, or None.
+        """
         for name, entry in found.items():
             self.where = where + (name,)
-            wrong = None
-            if type(entry) is not Tensor:  # else it was checked already
-                wrong = schema.first_wrong(entry)
+            if type(entry) is Tensor:  # of Usual, which checked it
+                yield entry
+                continue
+            wrong = schema.first_wrong(entry)
             if wrong is None:
-                yield name, entry
+                yield open_entry(name, entry)
             else:
                 self.fault(wrong[1], *wrong[0], tensor=name)
 
@@ -1248,7 +1253,7 @@ CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  #
 CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
-CBOR_LEAST = {2: 24, 3: 1 << 8, 5: 1 << 16, 9: 1 << 32}  # what needs a head of so many bytes
+CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
@@ -4039,34 +4044,43 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     to `high`. `fields` of the record have the name, the size and the place, for errors.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    fitting = set()  # Storages of the right size
-    for i, item in enumerate(items):
+    fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
+    for item in items:
         if item is None:
             continue
         name, stored = item.name, item.stored
-        nbytes = stored.nbytes
+        if quick and stored in fitting and name not in tensors and (
+                low <= item.start <= high - stored.nbytes):
+            tensors[name] = item  # as most are
+            continue
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
-        if name in tensors:
-            what = f"two tensors have this name: {list(tensors).index(name)} and {i}"
-            reader.fault(what, *fields[:1], tensor=name)
-        elif nbytes and not low <= item.start <= high - nbytes:
-            what = (f"data at {item.start} to {item.start + nbytes}, but the data area is {low} to "
-                    f"{high}")
-            reader.fault(what, *fields[2:], tensor=name, check="bounds")
-        elif stored in fitting:
-            tensors[name] = item
-        elif (item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None
-              and count_elements(item.shape) * ITEMSIZE[item.dtype] != nbytes):
-            need: Any = count_elements(item.shape) * ITEMSIZE[item.dtype]
-            need = need if need < 1 << 64 else "more than 2**64"
-            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {need}"
-            reader.fault(what, *fields[1:2], tensor=name, check="sizes")
+        field, what, check = misfit(item, tensors, low, high)
+        if what:
+            reader.fault(what, *fields[field:field + 1], tensor=name, check=check)
         else:
             fitting.add(stored)
             tensors[name] = item
     reader.where, reader.tensor = (), None
     return tensors
+
+
+def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
+    """Return (number of the field, what is wrong with a tensor or "", the check of verify)."""
+    stored, start, nbytes = item.stored, item.start, item.stored.nbytes
+    if item.name in tensors:
+        first = list(tensors).index(item.name)
+        return 0, f"two tensors have this name: {first} and another", "index"
+    if nbytes and not low <= start <= high - nbytes:
+        what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
+        return 2, what, "bounds"
+    if item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
+        need: Any = count_elements(item.shape) * ITEMSIZE[item.dtype]
+        if need != nbytes:
+            need = need if need < 1 << 64 else "more than 2**64"
+            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {need}"
+            return 1, what, "sizes"
+    return 0, "", ""
 
 
 class Entries:
@@ -4090,16 +4104,16 @@ class Usual:
 
     `places`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr. read(name, entry) is the plain reader, which returns the Tensor of an entry
-    that agrees with its `schema`.
+    the key of an attr. open_entry(name, entry) is the plain reader, which returns the Tensor of an
+    entry that agrees with its `schema`.
     What lies between the slots is compared with an entry that the plain reader took. It took that
     entry with other values, too, so each slot is known to be what it seems to be. An entry that is
     not usual is left to the plain reader, alone.
     """
 
-    def __init__(self, places: Any, slots: Any, schema: Schema, read: Any, low: int = 0,
+    def __init__(self, places: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
                  step: int = 1, high: float = INFINITY, **rules: Any) -> None:
-        self.places, self.slots, self.schema, self.read = places, slots, schema, read
+        self.places, self.slots, self.schema, self.open_entry = places, slots, schema, open_entry
         self.low, self.step, self.high, self.rules = low, step, high, rules
         self.keyed = places[0][0] > 0  # a map: the name is the key
         self.plan: Any = ()  # (mark, its bytes) of the slots of the entry learned last, name first
@@ -4112,78 +4126,95 @@ class Usual:
     def read_all(self, data: bytes, base: int, pos: int, count: int, level: int,
                  budget: Budget) -> "Tuple[Entries, int]":
         """Return (Entries, position behind them) of so many entries from data[pos] on."""
-        pairs, names, last = [], set(), (0, b"")
-        for i in range(count):
-            begin, name = pos, i
-            item, pos = self.match(data, pos)
-            if item is None:
-                item, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                      budget=budget, **self.rules)
+        pairs, start = [], pos
+        while len(pairs) < count:
+            pos = self.read_usual(data, pos, count, pairs)
+            if len(pairs) < count:  # an unusual one
+                begin, name = pos, len(pairs)
+                entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
+                                       budget=budget, **self.rules)
                 if self.keyed:
-                    (name, item), = item.items()
-                if len(self.kinds) <= 100 + i // 8:  # else nearly all differ
-                    self.learn(data[begin:pos])
-            elif self.keyed:
-                name = item.name
-            if self.keyed and name in names:
-                raise FormatError(f"key {show(name)} twice", begin)
-            names.add(name)
-            if "strict" in self.rules and type(name) is str:
-                raw = name.encode()
-                if (len(raw), raw) <= last:
-                    raise FormatError("not deterministic (sorted keys)", begin)
-                last = len(raw), raw
-            pairs.append((name, item))
+                    (name, entry), = entry.items()
+                if not self.schema.first_wrong(entry):
+                    entry = self.open_entry(name, entry)
+                    if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
+                        self.learn(data[begin:pos], entry)
+                pairs.append((name, entry))
+        if "strict" in self.rules:
+            keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
+            if sorted(set(keys)) != keys:
+                raise FormatError("not deterministic (sorted keys)", start)
         return Entries(pairs), pos
 
-    def split(self, data: bytes, pos: int) -> Any:
-        """Return (bytes in front of each slot, their values, position behind the last slot).
-
-        ValueError or IndexError where a mark, or behind it a short text or a number, is missing.
-        """
-        pieces, values = [], []
-        for mark, nbytes in self.plan:
-            stop = data.index(mark, pos, pos + 512) + nbytes if nbytes else pos
-            pieces.append(data[pos:stop])
-            head, pos = data[stop], stop + 1
-            if head < 24:
-                values.append(head)
-            elif head < 0x60:
-                pos = stop + CBOR_ENDS[head]
-                value = int.from_bytes(data[stop + 1:pos], "big")
-                if value < CBOR_LEAST[pos - stop]:
-                    raise ValueError("not the shortest head")
-                values.append(value)
-            else:
-                pos += head - 0x60 if head < 0x78 else 1 + data[pos]
-                values.append(cbor_short_text(data[stop:pos]))
-        return pieces, values, pos
-
-    def match(self, data: bytes, pos: int) -> Any:
-        """Return (the Tensor of the entry at data[pos], its end); (None, pos) if it is unusual."""
+    def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
+        """Add the entries that follow, as long as they are usual; return the position behind."""
         if not self.plan:
-            return None, pos
+            return pos
+        at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
+        low, step, kinds, scan = self.low, self.step, self.kinds, self.scan(data, pos)
+        starts = [pos]  # of the last entry, and behind it
         try:
-            pieces, values, end = self.split(data, pos)
-            name, start = values[0], values[self.at_start]
-            if self.at_stop:
-                pieces.append(values[self.at_stop] - start)
-            dtype, shape, stored, shift, attrs, more, rest, format = self.kinds[tuple(pieces)]
-            if (type(name) is str and name and "\0" not in name and data.startswith(rest, end)
-                    and not start % self.step and self.low <= start <= self.high - stored.nbytes):
-                if self.at_attr:
-                    attrs += (values[self.at_attr],) + more
-                made = Tensor(name, dtype, shape, stored, start + shift, attrs, format)
-                return made, end + len(rest)
+            pieces, values, end = next(scan)
+            for _ in range(count - len(pairs)):
+                name, start = values[0], values[at_start]
+                if at_stop:
+                    pieces += (values[at_stop] - start,)
+                dtype, shape, stored, last, shift, attrs, more, rest, format = kinds[pieces]
+                if (type(name) is not str or start % step or not low <= start <= last
+                        or rest and not data.startswith(rest, end)):
+                    break
+                if at_attr:
+                    attrs += (values[at_attr],) + more
+                item = Tensor(name, dtype, shape, stored, start + shift, attrs, format)
+                pairs.append((name, item))
+                starts = [pos, end + len(rest)]
+                pos = starts[1]
+                pieces, values, end = scan.send(pos)
         except (ValueError, LookupError, TypeError):
             pass
-        return None, pos
+        if pos > len(data):  # the last value is cut off
+            pairs.pop()
+            pos = starts[0]
+        return pos
 
-    def learn(self, data: bytes) -> None:
+    def scan(self, data: bytes, pos: int) -> Any:
+        """Yield (bytes in front of each slot, their values, position behind the last slot).
+
+        For each yield it is sent where the next entry begins. ValueError or IndexError where a
+        mark, or behind it a short text or a number, is missing.
+        """
+        plan, find, number, least = self.plan, data.index, int.from_bytes, CBOR_LEAST
+        while True:
+            pieces: Any = ()
+            values: Any = []
+            for mark, nbytes in plan:
+                start = pos
+                if nbytes:
+                    start = find(mark, pos, pos + 512) + nbytes
+                    pieces += (data[pos:start],)
+                head, pos = data[start], start + 1
+                if head < 24:
+                    values.append(head)
+                elif head < 28:
+                    pos += 1 << head - 24
+                    values.append(number(data[start + 1:pos], "big"))
+                    if values[-1] < least[head - 24]:
+                        raise ValueError("not the shortest head")
+                else:
+                    size = head - 0x60
+                    if head == 0x78:
+                        size, pos = data[pos], pos + 1
+                    if not 0x60 <= head <= 0x78 or head == 0x78 and size < 24:
+                        raise ValueError("not a short text")
+                    values.append(data[pos:pos + size].decode())
+                    pos += size
+            pos = yield pieces, values, pos
+
+    def learn(self, data: bytes, item: Tensor) -> None:
         """Keep what entries like this one share, if the plain reader agrees on what differs."""
         slots = [slot for slot in self.slots if slot[0] in data]
         whats = [what for _, what in slots]
-        if whats[:1] != ["name"] or "start" not in whats:
+        if type(item) is not Tensor or whats[:1] != ["name"] or "start" not in whats:
             return
         old = self.plan, self.at_start, self.at_stop, self.at_attr
         self.plan = [(mark, len(mark)) for mark, _ in slots]
@@ -4191,16 +4222,15 @@ class Usual:
         self.at_stop = whats.index("stop") if "stop" in whats else 0
         self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
         try:
-            self.add_kind(data)
+            self.add_kind(data, item)
         except (ValueError, LookupError, TypeError):
             self.plan, self.at_start, self.at_stop, self.at_attr = old
 
-    def add_kind(self, data: bytes) -> None:
+    def add_kind(self, data: bytes, one: Tensor) -> None:
         """Add the kind of an entry; ValueError where a value is not what it seems to be."""
-        pieces, values, end = self.split(data, 0)
+        pieces, values, end = next(self.scan(data, 0))
         others = self.other_values(values)
-        fields = [piece + cbor_dumps(value) for piece, value in zip(pieces, others)]
-        one, two = self.read_one(data), self.read_one(b"".join(fields) + data[end:])
+        two = self.read_one(self.join(pieces, others) + data[end:])
         shift = one.start - values[self.at_start]
         flat, more = one.flat_attrs(), ()
         wanted = list(flat)
@@ -4212,9 +4242,19 @@ class Usual:
                 or [x for x in wanted if type(x) in (list, Map)]):
             raise ValueError("an entry that others cannot share")
         if self.at_stop:
-            pieces.append(values[self.at_stop] - values[self.at_start])
-        self.kinds[tuple(pieces)] = (one.dtype, one.shape, one.stored, shift, flat, more,
-                                     data[end:], one.format)
+            pieces += (values[self.at_stop] - values[self.at_start],)
+        last = self.high - one.stored.nbytes
+        self.kinds[pieces] = (one.dtype, one.shape, one.stored, last, shift, flat, more,
+                              data[end:], one.format)
+
+    def join(self, pieces: Any, values: Any) -> bytes:
+        """Return the bytes that scan() would split so."""
+        fields, left = [], list(pieces)
+        for (_, nbytes), value in zip(self.plan, values):
+            if nbytes:
+                fields.append(left.pop(0))
+            fields.append(cbor_dumps(value))
+        return b"".join(fields)
 
     def other_values(self, values: Any) -> Any:
         """Return values for the slots, each unlike the given one, as valid as that."""
@@ -4236,7 +4276,7 @@ class Usual:
         name, entry = list(found.items())[0] if self.keyed else (0, found)
         if self.schema.first_wrong(entry):
             raise ValueError("it is wrong")
-        made: Tensor = self.read(name, entry)
+        made: Tensor = self.open_entry(name, entry)
         return made
 
 
@@ -6466,10 +6506,11 @@ class Burnpack(Format):
         cursor.limit("metadata_size", nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
                      Unsupported)
         data, behind = cursor.source.read(10, nbytes), 10 + nbytes
+        def open_entry(name: str, entry: Any) -> Tensor:
+            return self._open(cursor.source, name, entry)
         usual = None
         if FAST and cursor.trace is None:
-            usual = Usual([(1, "tensors")], self.SLOTS, self.ENTRY, lambda name, entry:
-                          self._tensor(cursor, name, entry))
+            usual = Usual([(1, "tensors")], self.SLOTS, self.ENTRY, open_entry)
         top, end = cursor.cbor(data, 10, "", self.TOP, 2, usual=usual)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):
@@ -6481,8 +6522,7 @@ class Burnpack(Format):
         cursor.check(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
-        found = (self._tensor(cursor, name, entry) for name, entry in cursor.entries(
-            self.ENTRY, entries, "tensors"))
+        found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
         tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
@@ -6492,16 +6532,14 @@ class Burnpack(Format):
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def _tensor(self, cursor: Cursor, name: str, entry: Any) -> Tensor:
+    def _open(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        if type(entry) is Tensor:
-            return entry
         dtype, attrs, why = self.dtype_of(entry["dtype"])
         start, end = entry["data_offsets"]
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(cursor.source, end - start, why=why)
+        stored = Storage(source, end - start, why=why)
         made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
         return made
@@ -6534,15 +6572,12 @@ class Burnpack(Format):
     def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
         size, aligned = cursor.end, round_up(packed, 256)
-        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        stops = [0] + [stop for _, stop in ranges]
-        end = max(stops)
-        if layout is None and size < aligned + end and (end == 0 or (
-                size == packed + end and [start for start, _ in ranges] == stops[:-1])):
+        end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
+        if layout is None and size < aligned + end and self._is_packed(tensors, size - packed):
             layout = "packed"
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
-                    and not [start for start, stop in ranges if start % 256 and stop > start]):
+                    and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
                 raise cursor.error(
                     "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
                     'layout="packed" or "aligned" settles it', "metadata_size", check="bounds")
@@ -6551,6 +6586,14 @@ class Burnpack(Format):
             raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
                                "metadata_size", check="bounds")
         return layout or "aligned", base
+
+    @staticmethod
+    def _is_packed(tensors: Any, nbytes: int) -> bool:
+        """Return whether the data of tensors follow each other and take all of nbytes bytes."""
+        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
+        stops = [0] + [stop for _, stop in ranges]
+        end = max(stops)
+        return not end or end == nbytes and [start for start, _ in ranges] == stops[:-1]
 
     # <tools>
     @staticmethod
