@@ -4159,6 +4159,8 @@ class Usual:
                 name, start = values[0], values[at_start]
                 if at_stop:
                     pieces += (values[at_stop] - start,)
+                if at_attr:
+                    pieces += (type(values[at_attr]),)
                 dtype, shape, stored, last, shift, attrs, more, rest, format = kinds[pieces]
                 if (type(name) is not str or start % step or not low <= start <= last
                         or rest and not data.startswith(rest, end)):
@@ -4243,6 +4245,8 @@ class Usual:
             raise ValueError("an entry that others cannot share")
         if self.at_stop:
             pieces += (values[self.at_stop] - values[self.at_start],)
+        if self.at_attr:
+            pieces += (type(values[self.at_attr]),)
         last = self.high - one.stored.nbytes
         self.kinds[pieces] = (one.dtype, one.shape, one.stored, last, shift, flat, more,
                               data[end:], one.format)
