@@ -7291,17 +7291,14 @@ class RecordReader(MsgpackTree):
         """Return the map that the file is."""
         if self.trace is not None:
             self.token = RecordFields(self.trace, 0, "", self.ITEM, 0, "magic")
-        self.room = self.MAX_TREE + 8 * self.end
+        self.memory = Budget("MAX_TREE", self.MAX_TREE + 8 * self.end)
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
         self.scalars: Facts = Map()
         return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        self.room -= nbytes
-        if self.room < 0:
-            what = f"its index needs more than MAX_TREE = {self.MAX_TREE} and 8 times the file"
-            raise Unsupported(what, self.pos)
+        self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
