@@ -1867,16 +1867,22 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # What a table holds is said by rows (name, type, default, doc), one per slot: see flat_loads().
 
 MAX_TABLES = 64  # tables within tables
+FLAT_SIZES = dict(list(WIDTH.items()) + [("string", 4), ("table", 4), ("place", 4)])
 
 
 def flat_size(type: Any) -> int:
-    """Return how many bytes a value of this type takes in its table, or in a vector."""
-    if isinstance(type, (tuple, list)) or type in ("string", "table", "place"):
-        return 4  # an offset
-    nbytes: int = type if isinstance(type, int) else WIDTH.get(type, 0)
+    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
+    if isinstance(type, (tuple, list)) or callable(type):
+        return 4
+    nbytes: int = type if isinstance(type, int) else FLAT_SIZES.get(type, 0)
     if nbytes < 1:
         raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
     return nbytes
+
+
+def is_inline(type: Any) -> bool:
+    """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
+    return type in WIDTH if isinstance(type, str) else isinstance(type, int)
 
 
 class FlatReader(Reader):
@@ -1894,11 +1900,13 @@ class FlatReader(Reader):
 
     def go(self, where: Any) -> None:
         """Name what is read next by its path: ("tensors", 3) is the table tensors[3]."""
-        path = ""
-        for key in where:
-            path = join_path(path, key)
-        self.where, self.prefix = where, path + "." if path else ""
-        self.owner, self.depth = self.prefix or None, len(where) + 1
+        self.where, self.depth = where, len(where) + 1
+        if self.strict or self.trace is not None:  # else load() parses again, with a trace
+            path = ""
+            for key in where:
+                path = join_path(path, key)
+            self.prefix = path + "." if path else ""
+            self.owner = self.prefix or None
 
     def wrong(self, what: str, pos: int, field: str, error: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=error)
@@ -1967,22 +1975,27 @@ class FlatReader(Reader):
         size, slots = self.slots(table)
         if rows == "table":
             return self.unknown(table, size, slots)
-        found = Map()
+        found: Any = Map()
+        stored = []
         self.spend(100 + 50 * len(rows), table, "table")
         for slot, (name, type, default, doc) in enumerate(rows):
-            if callable(type):
-                type = type(found)
             step = slots[slot] if slot < len(slots) and type is not None else 0
             if step:
                 end = step + flat_size(type)
                 if table + end > self.end or (self.strict and end > size):
                     raise self.wrong("field out of bounds", table, name)
-                found[name] = self.value(type, table + step, name, doc)
-            elif default is MISSING:
-                raise self.wrong(f"the required field {name} is missing", table, "table")
+                found[name] = self.inline(type, table + step, name, doc)
+                stored.append(rows[slot])
             else:
                 found[name] = list(default) if isinstance(default, list) else default
                 self.note(table, 0, name, None, doc)  # an error in it is one of the table
+        for name, value in found.items():
+            if value is MISSING:
+                raise self.wrong(f"the required field {name} is missing", table, "table")
+        for name, type, _, doc in stored:
+            type = type(found) if callable(type) else type
+            if not is_inline(type):
+                found[name] = self.target(type, found[name], name, doc)
         return found
 
     def unknown(self, table: int, size: int, slots: Any) -> Any:
@@ -1997,25 +2010,33 @@ class FlatReader(Reader):
                 found[slot] = bytes(self.data[table + step:table + behind[step]])
         return found
 
-    def value(self, type: Any, pos: int, field: str, doc: str) -> Any:
-        """Return what is stored at a position; the field is "" for an element of a vector."""
-        if isinstance(type, int):
-            self.spend(40 + type, pos, field)
-            found: Any = bytes(self.data[pos:pos + type])
-            self.note(pos, type, field, found, doc)
-            return found
+    def inline(self, type: Any, pos: int, field: str, doc: str) -> Any:
+        """Return the number or struct at a position, or where the offset there leads.
+
+        The field is "" for an element of a vector.
+        """
         if isinstance(type, str) and type in WIDTH:
-            found, = unpack_from("<" + type, self.data, pos)
-            self.note(pos, WIDTH[type], field, found, doc, WIDTH[type])
-            return found
-        at = self.follow(pos, field)
-        self.note(pos, 4, field, at - pos, f"{doc}: at {at}", 4)
-        if type == "place":
-            return at
+            value: Any = unpack_from("<" + type, self.data, pos)[0]
+            if self.trace is not None:
+                self.note(pos, WIDTH[type], field, value, doc, WIDTH[type])
+        elif isinstance(type, int):
+            self.spend(40 + type, pos, field)
+            value = bytes(self.data[pos:pos + type])
+            self.note(pos, type, field, value, doc)
+        else:
+            value = self.follow(pos, field)
+            if self.trace is not None:
+                self.note(pos, 4, field, value - pos, f"{doc}: at {value}", 4)
+        return value
+
+    def target(self, type: Any, at: int, field: str, doc: str) -> Any:
+        """Return what an offset leads to."""
+        if type == "place" or type is None:
+            return at if type else None
         if type == "string":
             return self.string(at, field, doc)
         if isinstance(type, list):
-            return self.vector(type[0], at, field, doc)
+            return self.vector(type, at, field, doc)
         outer = self.where
         if field:
             self.go(outer + (field,))
@@ -2038,13 +2059,17 @@ class FlatReader(Reader):
         self.note(pos, nbytes + 5, field, text, doc, 4)
         return text
 
-    def vector(self, type: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the elements of the vector at a position: u32 count, elements."""
+    def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
+        """Return the elements of the vector at a position: u32 count, elements.
+
+        `types`: of the first elements; that of all others is the last.
+        """
+        type = types[0]
         size: int = unpack_from("<I", self.data, pos)[0]
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        number = isinstance(type, str) and type in WIDTH
+        number = is_inline(type) and not isinstance(type, int)
         self.check_aligned(pos + 4, max(4, nbytes) if number else 4)
         self.spend(56 + 8 * size, pos, field)
         if number:
@@ -2061,8 +2086,11 @@ class FlatReader(Reader):
             return places  # each as follow() finds it
         outer, found = self.where, []
         for i in range(size):
+            type = types[min(i, len(types) - 1)]
+            doc = "string" if type == "string" else "table"
             self.go(outer + (field, i))
-            found.append(self.value(type, pos + 4 + nbytes * i, "", "element"))
+            value = self.inline(type, pos + 4 + nbytes * i, "", doc)
+            found.append(value if is_inline(type) else self.target(type, value, "", doc))
         self.go(outer)
         return found
 
@@ -2076,7 +2104,7 @@ class FlatReader(Reader):
             type, step = rows[slot][1], slots[slot] if slot < len(slots) else 0
             if step < end:
                 return "", slots
-            code = type if isinstance(type, str) and type in WIDTH else "I"
+            code = type if is_inline(type) else "I"
             text, end = f"{text}{step - end}x{code}", step + nbytes
         return text, slots
 
@@ -2087,7 +2115,8 @@ def flat_loads(data: Any, rows: Any = "table") -> Any:
     There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a number of bytes
     (a struct); a tuple of rows (a table); [type] (a vector); None: not read. "table" is a table
     without rows, {slot: bytes up to the next field}: a look at what is stored. A function is given
-    the fields before and returns the type: of a union, or of a table within itself.
+    the fields before and returns the type: of a union, of a table within itself; of a vector of
+    unions it returns a list of all their types.
 
     >>> data = bytes.fromhex("0c00000006000800040000000800000002000000")
     >>> flat_loads(data), flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
@@ -2172,13 +2201,13 @@ class FlatBuilder:
             type, nbytes = rows[slot][1], flat_size(rows[slot][1])
             if isinstance(type, int):
                 raise ValueError(f"slot {slot}: a struct cannot be written")
-            code = type if isinstance(type, str) and type in WIDTH else "I"
+            code = type if is_inline(type) else "I"
             places[slot] = round_up(at + nbytes, nbytes)
             text = f"{code}{places[slot] - nbytes - at}x{text}"  # and zeros behind the field
             at, self._align_max = places[slot], max(nbytes, self._align_max)
         text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
         for i, slot in enumerate(slots):
-            if not (isinstance(rows[slot][1], str) and rows[slot][1] in WIDTH):
+            if not is_inline(rows[slot][1]):
                 offsets.append((i, at - places[slot]))
         vtable = [at - start] + [at - places.get(i, at) for i in range(max(places, default=-1) + 1)]
         count = len(vtable) + 1
@@ -6436,7 +6465,7 @@ class TensorBuffers(Format):
                  ("input_operations", ["Q"], [], "what goes into it"))
     ROOT = (("version", "string", MISSING, "of the format"),
             ("model", "string", None, "of the user"), ("tensors", ["place"], [], "the index"),
-            ("operations", [OPERATION], [], "a graph"))
+            ("operations", "place", None, "a graph"))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"TBS1")
@@ -6461,7 +6490,12 @@ class TensorBuffers(Format):
         flat.spend(350 * count, 0, "tensors")
         tensors = admit(flat, self._rows(cursor, flat, root["tensors"]), self, 4, start,
                         ("name", "data_size", "data_offset"))
-        attrs = Map([(key, root[key]) for key in ("version", "operations") if root[key] != []])
+        attrs: Facts = Map([("version", root["version"])])
+        if root["operations"] is not None:
+            flat.go(())
+            steps = flat.target([self.OPERATION], root["operations"], "operations", "a graph")
+            if steps:
+                attrs["operations"] = steps
         metadata = Map([("model", root["model"])] if root["model"] is not None else [])
         return attrs, metadata, tensors
 
@@ -6496,7 +6530,7 @@ class TensorBuffers(Format):
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
             shape = ()
         if len(shape) > self.MAX_RANK:
-            raise flat.error(f"{len(shape)} elements, {self.MAX_RANK} is the limit", "shape",
+            raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
                              kind=Unsupported)
         key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
         kind = known.get(key)
@@ -6505,7 +6539,6 @@ class TensorBuffers(Format):
             why = None if dtype else f"data_type {code} is not known"
             kind = dtype, tuple(shape), code and Storage(
                 cursor.source, nbytes, None, "<", "raw", why, "id") or None
-        if code and nbytes:
             known[key] = kind
         return (name, 4 + len(encode_text(name)), kind,
                 start if nbytes else min(start, flat.base), number)
@@ -6534,7 +6567,8 @@ class TensorBuffers(Format):
                         code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
             except (struct.error, IndexError, ValueError):
                 pass  # _entry() says what is wrong
-            yield kind and (name, stop - name_at, kind, start, number)
+            yield kind and (name, stop - name_at, kind,
+                            start if nbytes else min(start, flat.base), number)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
