@@ -1867,6 +1867,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # What a table holds is said by rows (name, type, default, doc), one per slot: see flat_loads().
 
 MAX_TABLES = 64  # tables within tables
+MAX_SLOTS = 32765  # of a table
 FLAT_SIZES = dict(list(WIDTH.items()) + [("string", 4), ("table", 4), ("place", 4)])
 
 
@@ -1892,10 +1893,11 @@ class FlatReader(Reader):
         if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
         self.strict = around is None  # all fields lie in the bytes that the vtable states
-        self.data, self.base, self.end = data, base, len(data)  # base: offset in the file
+        self.data, self.base = data, base  # bytes, offset of the first one in the file
+        self.end = self.left = len(data)  # left: bytes of vtables to come
         self.room = 24 * self.end + (MAX_BOXES if self.strict else 0)  # memory for what is read
         self.vtables: Any = {}  # by position: size of the table, distances of the fields
-        self.numbers: Any = {}  # by position and struct code: a vector may be shared
+        self.inlines: Any = {}  # by position and type: a vector may be shared
         self.where: Any = ()
 
     def go(self, where: Any) -> None:
@@ -1942,24 +1944,31 @@ class FlatReader(Reader):
             raise self.wrong(what, pos, field)
         return pos + step
 
-    def slots(self, table: int) -> Any:
-        """Return (bytes of the table, distances from it to its fields; 0: absent)."""
+    def slots(self, table: int, count: int) -> Any:
+        """Return (bytes of the table, distances to its fields, `count` at most; 0: absent)."""
         pos = table - unpack_from("<i", self.data, table)[0]
-        if pos not in self.vtables:
-            if pos < 0 or pos + 4 > self.end:
-                raise self.wrong("vtable out of bounds", table, "vtable")
-            nbytes, = unpack_from("<H", self.data, pos)
-            if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-                raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-            self.spend(18 * nbytes, pos, "vtable")
-            size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
-            self.vtables[pos] = size, slots
-            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        size, slots = self.vtables[pos]
+        if (pos, count) not in self.vtables:
+            self.vtables[pos, count] = self.vtable(table, pos, count)
+        size, slots = self.vtables[pos, count]
         if self.strict and size > self.end - table:
             raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
-        self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
+        if self.trace is not None:
+            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
         return size, slots
+
+    def vtable(self, table: int, pos: int, count: int) -> Any:
+        if pos < 0 or pos + 4 > self.end:
+            raise self.wrong("vtable out of bounds", table, "vtable")
+        nbytes, = unpack_from("<H", self.data, pos)
+        if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
+            raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
+        self.left -= nbytes
+        if self.left < 0:
+            raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
+                             "vtable", Unsupported)
+        size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
+        self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+        return size, slots[:count]
 
     def root(self, rows: Any) -> Any:
         """Return the root table."""
@@ -1972,7 +1981,7 @@ class FlatReader(Reader):
         """Return the fields of a table by name; absent ones have their defaults."""
         if len(self.where) > MAX_TABLES:
             raise self.wrong(f"more than {MAX_TABLES} tables within tables", table, "", Unsupported)
-        size, slots = self.slots(table)
+        size, slots = self.slots(table, MAX_SLOTS if rows == "table" else len(rows))
         if rows == "table":
             return self.unknown(table, size, slots)
         found: Any = Map()
@@ -2069,28 +2078,38 @@ class FlatReader(Reader):
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        number = is_inline(type) and not isinstance(type, int)
-        self.check_aligned(pos + 4, max(4, nbytes) if number else 4)
+        self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
         self.spend(56 + 8 * size, pos, field)
-        if number:
-            if (pos, type) not in self.numbers:
-                self.spend(32 * size, pos, field)
-                self.numbers[pos, type] = unpack_from(f"<{size}{type}", self.data, pos + 4)
-            values = list(self.numbers[pos, type])
-            self.note(pos, 4 + size * nbytes, field, values, doc)
-            return values
-        self.note(pos, 4, field, size, "number of elements")
-        steps = unpack_from(f"<{size}I", self.data, pos + 4) if type == "place" else ()
+        if not is_inline(type):
+            self.note(pos, 4, field, size, "number of elements")
+            return self.targets(types, self.places(pos, size, field), field, doc)
+        if (pos, type) not in self.inlines:
+            self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
+            code = str(size) + type if isinstance(type, str) else f"{type}s" * size
+            self.inlines[pos, type] = unpack_from("<" + code, self.data, pos + 4)
+        values = list(self.inlines[pos, type])
+        self.note(pos, 4 + size * nbytes, field, values, doc)
+        return values
+
+    def places(self, pos: int, size: int, field: str) -> "List[int]":
+        """Return where the offsets of the vector at a position lead."""
+        steps = unpack_from(f"<{size}I", self.data, pos + 4)
         places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
-        if self.trace is None and places and min(steps) and max(places) <= self.end - 4:
-            return places  # each as follow() finds it
+        if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
+            outer = self.where
+            for i in range(size):
+                self.go(outer + (field, i))
+                self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
+            self.go(outer)
+        return places
+
+    def targets(self, types: Any, places: "List[int]", field: str, doc: str) -> Any:
+        if types[0] == "place":
+            return places
         outer, found = self.where, []
-        for i in range(size):
-            type = types[min(i, len(types) - 1)]
-            doc = "string" if type == "string" else "table"
+        for i, place in enumerate(places):
             self.go(outer + (field, i))
-            value = self.inline(type, pos + 4 + nbytes * i, "", doc)
-            found.append(value if is_inline(type) else self.target(type, value, "", doc))
+            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
         self.go(outer)
         return found
 
@@ -2099,7 +2118,7 @@ class FlatReader(Reader):
 
         The format is "" unless all are stored as builders lay them out: short ones first, by slot.
         """
-        slots, text, end = self.slots(table)[1], "<i", 4
+        slots, text, end = self.slots(table, len(rows))[1], "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
             type, step = rows[slot][1], slots[slot] if slot < len(slots) else 0
             if step < end:
