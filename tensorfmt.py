@@ -1867,7 +1867,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # What a table holds is said by rows (name, type, default, doc), one per slot: see flat_loads().
 
 MAX_TABLES = 64  # tables within tables
-MAX_SLOTS = 32765  # of a table
+MAX_SLOTS = 32765  # of a table, by the size of a vtable
 FLAT_SIZES = dict(list(WIDTH.items()) + [("string", 4), ("table", 4), ("place", 4)])
 
 
@@ -1896,7 +1896,7 @@ class FlatReader(Reader):
         self.data, self.base = data, base  # bytes, offset of the first one in the file
         self.end = self.left = len(data)  # left: bytes of vtables to come
         self.room = 24 * self.end + (MAX_BOXES if self.strict else 0)  # memory for what is read
-        self.vtables: Any = {}  # by position: size of the table, distances of the fields
+        self.vtables: Any = {}  # by position: bytes of the table, count of slots
         self.inlines: Any = {}  # by position and type: a vector may be shared
         self.where: Any = ()
 
@@ -1945,30 +1945,32 @@ class FlatReader(Reader):
         return pos + step
 
     def slots(self, table: int, count: int) -> Any:
-        """Return (bytes of the table, distances to its fields, `count` at most; 0: absent)."""
+        """Return (bytes of the table, distances to its first `count` fields; 0: absent)."""
         pos = table - unpack_from("<i", self.data, table)[0]
-        if (pos, count) not in self.vtables:
-            self.vtables[pos, count] = self.vtable(table, pos, count)
-        size, slots = self.vtables[pos, count]
+        if pos not in self.vtables:
+            self.vtables[pos] = self.vtable(table, pos)
+        size, most = self.vtables[pos]
         if self.strict and size > self.end - table:
             raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
         if self.trace is not None:
             self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
-        return size, slots
+        return size, unpack_from(f"<{min(most, count)}H", self.data, pos + 4)
 
-    def vtable(self, table: int, pos: int, count: int) -> Any:
+    def vtable(self, table: int, pos: int) -> Any:
+        """Return (bytes of its tables, count of slots) of a vtable."""
         if pos < 0 or pos + 4 > self.end:
             raise self.wrong("vtable out of bounds", table, "vtable")
-        nbytes, = unpack_from("<H", self.data, pos)
+        nbytes, size = unpack_from("<HH", self.data, pos)
         if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
             raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
         self.left -= nbytes
         if self.left < 0:
             raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
                              "vtable", Unsupported)
-        size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
-        self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        return size, slots[:count]
+        if self.trace is not None:
+            slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
+            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+        return size, nbytes // 2 - 2
 
     def root(self, rows: Any) -> Any:
         """Return the root table."""
@@ -2009,7 +2011,7 @@ class FlatReader(Reader):
 
     def unknown(self, table: int, size: int, slots: Any) -> Any:
         """Return by slot the bytes up to the next field, of a table without rows."""
-        found, steps = Map(), sorted(set(slots + [size]))
+        found, steps = Map(), sorted(set(slots + (size,)))
         behind = dict(zip(steps, steps[1:]))
         for slot, step in enumerate(slots):
             if step >= size:
@@ -2040,8 +2042,10 @@ class FlatReader(Reader):
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
         """Return what an offset leads to."""
-        if type == "place" or type is None:
-            return at if type else None
+        if type is None:
+            return None
+        if type == "place":
+            return at
         if type == "string":
             return self.string(at, field, doc)
         if isinstance(type, list):
