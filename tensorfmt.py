@@ -1867,15 +1867,13 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # What a table holds is said by rows (name, type, default, doc), one per slot: see flat_loads().
 
 MAX_TABLES = 64  # tables within tables
-MAX_SLOTS = 32765  # of a table, by the size of a vtable
-FLAT_SIZES = dict(list(WIDTH.items()) + [("string", 4), ("table", 4), ("place", 4)])
 
 
 def flat_size(type: Any) -> int:
     """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
-    if isinstance(type, (tuple, list)) or callable(type):
-        return 4
-    nbytes: int = type if isinstance(type, int) else FLAT_SIZES.get(type, 0)
+    nbytes: int = type if isinstance(type, int) else 4
+    if isinstance(type, str) and type not in ("string", "table", "place"):
+        nbytes = WIDTH.get(type, 0)
     if nbytes < 1:
         raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
     return nbytes
@@ -1948,29 +1946,25 @@ class FlatReader(Reader):
         """Return (bytes of the table, distances to its first `count` fields; 0: absent)."""
         pos = table - unpack_from("<i", self.data, table)[0]
         if pos not in self.vtables:
-            self.vtables[pos] = self.vtable(table, pos)
+            if pos < 0 or pos + 4 > self.end:
+                raise self.wrong("vtable out of bounds", table, "vtable")
+            nbytes, size = unpack_from("<HH", self.data, pos)
+            if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
+                raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
+            self.left -= nbytes
+            if self.left < 0:
+                raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
+                                 "vtable", Unsupported)
+            self.vtables[pos] = size, nbytes // 2 - 2
+            if self.trace is not None:
+                slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
+                self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
         size, most = self.vtables[pos]
         if self.strict and size > self.end - table:
             raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
         if self.trace is not None:
             self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
         return size, unpack_from(f"<{min(most, count)}H", self.data, pos + 4)
-
-    def vtable(self, table: int, pos: int) -> Any:
-        """Return (bytes of its tables, count of slots) of a vtable."""
-        if pos < 0 or pos + 4 > self.end:
-            raise self.wrong("vtable out of bounds", table, "vtable")
-        nbytes, size = unpack_from("<HH", self.data, pos)
-        if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-            raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-        self.left -= nbytes
-        if self.left < 0:
-            raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
-                             "vtable", Unsupported)
-        if self.trace is not None:
-            slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
-            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        return size, nbytes // 2 - 2
 
     def root(self, rows: Any) -> Any:
         """Return the root table."""
@@ -1983,7 +1977,7 @@ class FlatReader(Reader):
         """Return the fields of a table by name; absent ones have their defaults."""
         if len(self.where) > MAX_TABLES:
             raise self.wrong(f"more than {MAX_TABLES} tables within tables", table, "", Unsupported)
-        size, slots = self.slots(table, MAX_SLOTS if rows == "table" else len(rows))
+        size, slots = self.slots(table, 1 << 15 if rows == "table" else len(rows))
         if rows == "table":
             return self.unknown(table, size, slots)
         found: Any = Map()
@@ -2026,18 +2020,18 @@ class FlatReader(Reader):
 
         The field is "" for an element of a vector.
         """
-        if isinstance(type, str) and type in WIDTH:
-            value: Any = unpack_from("<" + type, self.data, pos)[0]
-            if self.trace is not None:
-                self.note(pos, WIDTH[type], field, value, doc, WIDTH[type])
-        elif isinstance(type, int):
-            self.spend(40 + type, pos, field)
-            value = bytes(self.data[pos:pos + type])
-            self.note(pos, type, field, value, doc)
-        else:
-            value = self.follow(pos, field)
+        nbytes = flat_size(type)
+        if not is_inline(type):
+            value: Any = self.follow(pos, field)
             if self.trace is not None:
                 self.note(pos, 4, field, value - pos, f"{doc}: at {value}", 4)
+        elif isinstance(type, str):
+            value = unpack_from("<" + type, self.data, pos)[0]
+            self.note(pos, nbytes, field, value, doc, nbytes)
+        else:
+            self.spend(40 + nbytes, pos, field)
+            value = bytes(self.data[pos:pos + nbytes])
+            self.note(pos, nbytes, field, value, doc)
         return value
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
@@ -2084,36 +2078,26 @@ class FlatReader(Reader):
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
         self.spend(56 + 8 * size, pos, field)
-        if not is_inline(type):
-            self.note(pos, 4, field, size, "number of elements")
-            return self.targets(types, self.places(pos, size, field), field, doc)
-        if (pos, type) not in self.inlines:
-            self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
-            code = str(size) + type if isinstance(type, str) else f"{type}s" * size
-            self.inlines[pos, type] = unpack_from("<" + code, self.data, pos + 4)
-        values = list(self.inlines[pos, type])
-        self.note(pos, 4 + size * nbytes, field, values, doc)
-        return values
-
-    def places(self, pos: int, size: int, field: str) -> "List[int]":
-        """Return where the offsets of the vector at a position lead."""
+        if is_inline(type):
+            if (pos, type) not in self.inlines:
+                self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
+                code = str(size) + type if isinstance(type, str) else f"{type}s" * size
+                self.inlines[pos, type] = unpack_from("<" + code, self.data, pos + 4)
+            found = list(self.inlines[pos, type])
+            self.note(pos, 4 + size * nbytes, field, found, doc)
+            return found
+        self.note(pos, 4, field, size, "number of elements")
         steps = unpack_from(f"<{size}I", self.data, pos + 4)
         places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
+        outer = self.where
         if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
-            outer = self.where
             for i in range(size):
                 self.go(outer + (field, i))
                 self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
-            self.go(outer)
-        return places
-
-    def targets(self, types: Any, places: "List[int]", field: str, doc: str) -> Any:
-        if types[0] == "place":
-            return places
-        outer, found = self.where, []
-        for i, place in enumerate(places):
+        found = places if type == "place" else []
+        for i in range(size - len(found)):
             self.go(outer + (field, i))
-            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
+            found.append(self.target(types[min(i, len(types) - 1)], places[i], "", doc))
         self.go(outer)
         return found
 
