@@ -1864,7 +1864,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # Positions count from the first byte. A table begins with an i32 s; at table - s lies its vtable:
 # u16 lengths of the vtable and of the table, then for each slot a u16, where it is in the table
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
-# What a table holds is said by rows (name, type, default, doc), one per slot: see flat_loads().
+# Rows (name, type, default, doc), one per slot, say what a table holds: see flat_loads().
 
 MAX_TABLES = 64  # tables within tables
 
@@ -1885,7 +1885,10 @@ def is_inline(type: Any) -> bool:
 
 
 class FlatReader(Reader):
-    """Reads one FlatBuffer by the rows of its tables."""
+    """Reads one FlatBuffer by the rows of its tables.
+
+    Types are those of flat_loads(), and "place": where an offset leads, to read it later.
+    """
 
     def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
         if around is not None:  # the reader of the file
@@ -2082,7 +2085,7 @@ class FlatReader(Reader):
             if (pos, type) not in self.inlines:
                 self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
                 code = str(size) + type if isinstance(type, str) else f"{type}s" * size
-                self.inlines[pos, type] = unpack_from("<" + code, self.data, pos + 4)
+                keep(self.inlines, (pos, type), unpack_from("<" + code, self.data, pos + 4))
             found = list(self.inlines[pos, type])
             self.note(pos, 4 + size * nbytes, field, found, doc)
             return found
@@ -2095,9 +2098,9 @@ class FlatReader(Reader):
                 self.go(outer + (field, i))
                 self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
         found = places if type == "place" else []
-        for i in range(size - len(found)):
+        for i, place in enumerate(places if type != "place" else []):
             self.go(outer + (field, i))
-            found.append(self.target(types[min(i, len(types) - 1)], places[i], "", doc))
+            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
         self.go(outer)
         return found
 
@@ -6528,7 +6531,10 @@ class TensorBuffers(Format):
                 yield name, dtype, shape, stored, start, number, Tensor
 
     def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
-        """Return (name, bytes of it, (dtype, shape, Storage), start, id) of a tensor."""
+        """Return (name, its bytes, (dtype, shape, Storage), start, id) of a tensor, by the rows.
+
+        The Storage is None if there is no type.
+        """
         room = flat.room
         entry = flat.table(self.ENTRY, place)
         flat.room = room  # the dict does not stay
@@ -6544,16 +6550,15 @@ class TensorBuffers(Format):
         if kind is None:
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else f"data_type {code} is not known"
-            kind = dtype, tuple(shape), code and Storage(
-                cursor.source, nbytes, None, "<", "raw", why, "id") or None
-            known[key] = kind
+            stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "id") if code else None
+            kind = known[key] = dtype, tuple(shape), stored
         return (name, 4 + len(encode_text(name)), kind,
                 start if nbytes else min(start, flat.base), number)
 
     def _usual_entries(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield for each table what _entry() returns, in few calls, or None.
+        """Yield for each table what _entry() returns, in few calls.
 
-        A table has all fields, mostly, and what its type, size and shape mean is known.
+        None if a field is absent, or if no tensor before has its type, size and shape.
         """
         data = flat.data
         layouts: Any = {}  # by vtable

@@ -7398,7 +7398,7 @@ class FlatBuffersTest(TestCase):
         """Files of few and many vtables, with fields that are absent; and all their mutants."""
         items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
             bytes((i % 4) * (i % 3 + 1)), "int8" if i % 7 else "uint8", shape))
-            for i in range(24) for shape in [(i % 4, i % 3 + 1)]])
+            for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
         data = dumps(items, format="tensorbuffers")
         start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
 
@@ -7409,8 +7409,8 @@ class FlatBuffersTest(TestCase):
                 return type(error), error.what, error.field, error.offset, error.tensor
             return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
                                 for name, item in file.items()]
-        made = [data] + [patched(data, (at, "%02x" % (data[at] + step & 255)))
-                         for at in range(start, len(data)) for step in (1, 252)]
+        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
+                         for at in range(start, len(data))]
         for one in made:
             usual = result(one)
             with Changed(tensorfmt, "FAST", False):
