@@ -41,7 +41,7 @@ Contents (the banners of the rooms below; search for a number)
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
     [5b] CBOR              RFC 8949: cbor_loads, cbor_dumps
     [5c] MessagePack       msgpack_loads, msgpack_dumps
-    [5d] FlatBuffers       FlatTable, FlatBuilder
+    [5d] FlatBuffers       flat_loads, FlatBuilder
     [5e] zstd              through whichever module is there
     [5f] JSON              RFC 8259, with the offset of every token
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
@@ -82,7 +82,7 @@ __version__ = "0.1.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
-    "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "FlatTable", "FlatBuilder",
+    "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "flat_loads", "FlatBuilder",
     "crc32c",
 ]
 
@@ -1962,24 +1962,63 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # Positions count from the first byte. A table begins with an i32 s; at table - s lies its vtable:
 # u16 lengths of the vtable and of the table, then for each slot a u16, where it is in the table
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
+# Rows (name, type, default, doc), one per slot, say what a table holds: see flat_loads().
+
+MAX_TABLES = 64  # tables within tables
+
+
+def flat_size(type: Any) -> int:
+    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
+    nbytes: int = type if isinstance(type, int) else 4
+    if isinstance(type, str) and type not in ("string", "table", "place"):
+        nbytes = WIDTH.get(type, 0)
+    if nbytes < 1:
+        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
+    return nbytes
+
+
+def is_inline(type: Any) -> bool:
+    """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
+    return type in WIDTH if isinstance(type, str) else isinstance(type, int)
 
 
 class FlatReader(Reader):
-    """One FlatBuffer, read with checks."""
+    """Reads one FlatBuffer by the rows of its tables.
+
+    Types are those of flat_loads(), and "place": where an offset leads, to read it later.
+    """
 
     def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
         if around is not None:  # the reader of the file
             self.path, self.trace, self.faults = around.path, around.trace, around.faults
+        self.strict = around is None  # all fields lie in the bytes that the vtable states
         self.data, self.base = data, base  # bytes, offset of the first one in the file
-        self.end = self.room = len(data)
-        self.vtables: Any = {}  # by position: size of the table, distances of the fields
+        self.end = self.left = len(data)  # left: bytes of vtables to come
+        self.room = 24 * self.end + (MAX_BOXES if self.strict else 0)  # memory for what is read
+        self.vtables: Any = {}  # by position: bytes of the table, count of slots
+        self.inlines: Any = {}  # by position and type: a vector may be shared
+        self.where: Any = ()
 
-    def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
-        return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
+    def go(self, where: Any) -> None:
+        """Name what is read next by its path: ("tensors", 3) is the table tensors[3]."""
+        self.where, self.depth = where, len(where) + 1
+        if self.strict or self.trace is not None:  # else load() parses again, with a trace
+            path = ""
+            for key in where:
+                path = join_path(path, key)
+            self.prefix = path + "." if path else ""
+            self.owner = self.prefix or None
+
+    def wrong(self, what: str, pos: int, field: str, error: Any = FormatError) -> FormatError:
+        return self.error("FlatBuffers: " + what, field, self.base + pos, kind=error)
 
     def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
-        self.add(self.base + pos, nbytes, field, value, doc)
-        self.check_aligned(pos, align)
+        """Trace a field of the table, or with the field "" the table as an element of a vector."""
+        if self.trace is not None:
+            self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
+                           self.depth if field else self.depth - 1,
+                           "structure" if nbytes else "absent", owner=self.owner)
+            self.check_aligned(pos, align)
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
@@ -1987,7 +2026,14 @@ class FlatReader(Reader):
             self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
                         self.base + pos)
 
-    def target(self, pos: int, field: str) -> int:
+    def spend(self, nbytes: int, pos: int, field: str) -> None:
+        """Count the memory for what is read: objects may be shared, and be many times the data."""
+        self.room -= nbytes
+        if self.room < 0:
+            raise self.wrong("objects overlap: in memory they are more than 24 times the data",
+                             pos, field, Unsupported)
+
+    def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
         if pos + 4 > self.end:
             raise self.wrong("the data end inside an offset", pos, field)
@@ -1997,68 +2043,116 @@ class FlatReader(Reader):
             raise self.wrong(what, pos, field)
         return pos + step
 
-    def slots(self, table: int) -> Any:
-        """Return (bytes of the table, distances from it to its fields; 0: absent)."""
+    def slots(self, table: int, count: int) -> Any:
+        """Return (bytes of the table, distances to its first `count` fields; 0: absent)."""
         pos = table - unpack_from("<i", self.data, table)[0]
         if pos not in self.vtables:
             if pos < 0 or pos + 4 > self.end:
                 raise self.wrong("vtable out of bounds", table, "vtable")
-            nbytes, = unpack_from("<H", self.data, pos)
+            nbytes, size = unpack_from("<HH", self.data, pos)
             if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
                 raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-            self.room -= nbytes
-            if self.room < 0:
+            self.left -= nbytes
+            if self.left < 0:
                 raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
                                  "vtable", Unsupported)
-            size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
-            self.vtables[pos] = size, slots
-            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
-        return self.vtables[pos]
+            self.vtables[pos] = size, nbytes // 2 - 2
+            if self.trace is not None:
+                slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
+                self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+        size, most = self.vtables[pos]
+        if self.strict and size > self.end - table:
+            raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
+        if self.trace is not None:
+            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
+        return size, unpack_from(f"<{min(most, count)}H", self.data, pos + 4)
 
-    def fields(self, table: int, rows: Any) -> Any:
-        """Return the fields of a table by its rows (name, type, default, doc), one per slot.
+    def root(self, rows: Any) -> Any:
+        """Return the root table."""
+        pos = self.follow(0, "root")
+        self.note(0, 4, "root", pos, f"root table at {pos}")
+        self.go(())
+        return self.table(rows, pos)
 
-        Type: a struct code; any other, as "string" or "[I]", gives where an offset leads or None.
-        """
-        _, slots = self.slots(table)
-        self.check_aligned(table, 4)
-        out = []
-        for slot, (name, code, default, doc) in enumerate(rows):
-            value = default
-            if slot < len(slots) and slots[slot]:
-                pos = table + slots[slot]
-                nbytes = WIDTH.get(code, 4)
-                if pos + nbytes > self.end:
+    def table(self, rows: Any, table: int) -> Any:
+        """Return the fields of a table by name; absent ones have their defaults."""
+        if len(self.where) > MAX_TABLES:
+            raise self.wrong(f"more than {MAX_TABLES} tables within tables", table, "", Unsupported)
+        size, slots = self.slots(table, 1 << 15 if rows == "table" else len(rows))
+        if rows == "table":
+            return self.unknown(table, size, slots)
+        found: Any = Map()
+        stored = []
+        self.spend(100 + 50 * len(rows), table, "table")
+        for slot, (name, type, default, doc) in enumerate(rows):
+            step = slots[slot] if slot < len(slots) and type is not None else 0
+            if step:
+                end = step + flat_size(type)
+                if table + end > self.end or (self.strict and end > size):
                     raise self.wrong("field out of bounds", table, name)
-                if code in WIDTH:
-                    value, = unpack_from("<" + code, self.data, pos)
-                    self.note(pos, nbytes, name, value, doc, nbytes)
-                else:
-                    value = self.target(pos, name)
-                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}", 4)
-            elif self.trace is not None:  # an error in it is one of the table
-                self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
-            out.append(value)
-        return out
+                found[name] = self.inline(type, table + step, name, doc)
+                stored.append(rows[slot])
+            else:
+                found[name] = list(default) if isinstance(default, list) else default
+                self.note(table, 0, name, None, doc)  # an error in it is one of the table
+        for name, value in found.items():
+            if value is MISSING:
+                raise self.wrong(f"the required field {name} is missing", table, "table")
+        for name, type, _, doc in stored:
+            type = type(found) if callable(type) else type
+            if not is_inline(type):
+                found[name] = self.target(type, found[name], name, doc)
+        return found
 
-    def plan(self, table: int, rows: Any, order: Any) -> Any:
-        """Return (vtable, struct format, distances of the fields) to read like tables at once.
+    def unknown(self, table: int, size: int, slots: Any) -> Any:
+        """Return by slot the bytes up to the next field, of a table without rows."""
+        found, steps = Map(), sorted(set(slots + (size,)))
+        behind = dict(zip(steps, steps[1:]))
+        for slot, step in enumerate(slots):
+            if step >= size:
+                raise self.wrong("field out of bounds", table, f"slot {slot}")
+            if step:
+                self.spend(100 + behind[step] - step, table, "table")
+                found[slot] = bytes(self.data[table + step:table + behind[step]])
+        return found
 
-        None unless the table has exactly the fields `order`, slots of the `rows`, in this order.
+    def inline(self, type: Any, pos: int, field: str, doc: str) -> Any:
+        """Return the number or struct at a position, or where the offset there leads.
+
+        The field is "" for an element of a vector.
         """
-        slots, text, at = self.slots(table)[1], "<i", 4
-        if [slot for slot, distance in enumerate(slots) if distance] != sorted(order):
-            return None
-        for slot in order:
-            code = rows[slot][1]
-            if slots[slot] < at:
-                return None
-            text += "%dx%s" % (slots[slot] - at, code if code in WIDTH else "I")
-            at = slots[slot] + WIDTH.get(code, 4)
-        return table - unpack_from("<i", self.data, table)[0], text, slots
+        nbytes = flat_size(type)
+        if not is_inline(type):
+            value: Any = self.follow(pos, field)
+            if self.trace is not None:
+                self.note(pos, 4, field, value - pos, f"{doc}: at {value}", 4)
+        elif isinstance(type, str):
+            value = unpack_from("<" + type, self.data, pos)[0]
+            self.note(pos, nbytes, field, value, doc, nbytes)
+        else:
+            self.spend(40 + nbytes, pos, field)
+            value = bytes(self.data[pos:pos + nbytes])
+            self.note(pos, nbytes, field, value, doc)
+        return value
 
-    def string(self, pos: int, field: str, doc: str = "") -> str:
+    def target(self, type: Any, at: int, field: str, doc: str) -> Any:
+        """Return what an offset leads to."""
+        if type is None:
+            return None
+        if type == "place":
+            return at
+        if type == "string":
+            return self.string(at, field, doc)
+        if isinstance(type, list):
+            return self.vector(type, at, field, doc)
+        outer = self.where
+        if field:
+            self.go(outer + (field,))
+        found = self.table(type, at)
+        self.go(outer)
+        return found
+
+    def string(self, pos: int, field: str, doc: str) -> str:
         """Return the text of the string at a position: u32 length, UTF-8, NUL."""
         nbytes, = unpack_from("<I", self.data, pos)
         stop = pos + 4 + nbytes
@@ -2066,137 +2160,77 @@ class FlatReader(Reader):
             raise self.wrong(f"string of {nbytes} bytes, {self.end - pos - 4} left", pos, field)
         if self.data[stop]:
             raise self.wrong("no NUL behind the string", pos, field)
+        self.spend(64 + 4 * nbytes, pos, field)
         text = decode_text(self.data[pos + 4:stop])
         if text is None:
             raise self.wrong("text is not UTF-8", pos, field)
         self.note(pos, nbytes + 5, field, text, doc, 4)
         return text
 
-    def vector(self, pos: int, itemsize: int, field: str) -> int:
-        """Return the element count of the vector at a position."""
+    def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
+        """Return the elements of the vector at a position: u32 count, elements.
+
+        `types`: of the first elements; that of all others is the last.
+        """
+        type = types[0]
         size: int = unpack_from("<I", self.data, pos)[0]
-        left = self.end - pos - 4
-        if size > left // itemsize:
+        nbytes, left = flat_size(type), self.end - pos - 4
+        if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        self.check_aligned(pos + 4, max(4, itemsize))
-        return size
-
-    def scalars(self, pos: int, code: str, field: str, doc: str = "", limit: int = 0) -> Any:
-        """Return the numbers of the vector at a position; over `limit` of them: Unsupported."""
-        size = self.vector(pos, WIDTH[code], field)
-        if limit and size > limit:
-            raise self.wrong(f"{size} elements, {limit} is the limit", pos, field, Unsupported)
-        values = unpack_from(f"<{size}{code}", self.data, pos + 4)
-        self.note(pos, 4 + size * WIDTH[code], field, list(values), doc)
-        return values
-
-    def offsets(self, pos: int, field: str, doc: str = "") -> "List[int]":
-        """Return where the offsets of the vector at a position lead."""
-        size = self.vector(pos, 4, field)
-        self.note(pos, 4, field, size, doc)
+        self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
+        self.spend(56 + 8 * size, pos, field)
+        if is_inline(type):
+            if (pos, type) not in self.inlines:
+                self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
+                code = str(size) + type if isinstance(type, str) else f"{type}s" * size
+                keep(self.inlines, (pos, type), unpack_from("<" + code, self.data, pos + 4))
+            found = list(self.inlines[pos, type])
+            self.note(pos, 4 + size * nbytes, field, found, doc)
+            return found
+        self.note(pos, 4, field, size, "number of elements")
         steps = unpack_from(f"<{size}I", self.data, pos + 4)
-        targets = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
-        if self.trace is None and targets and min(steps) and max(targets) <= self.end - 4:
-            return targets
-        for i, step in enumerate(steps):
-            at, name = targets[i] - step, f"{field}[{i}]"
-            self.target(at, name)  # raises where it leads astray
-            if self.trace is not None:
-                name = self.prefix + name
-                self.trace.add(self.base + at, 4, name, step, f"table at {targets[i]}", self.depth,
-                               owner=name + ".")
-        return targets
+        places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
+        outer = self.where
+        if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
+            for i in range(size):
+                self.go(outer + (field, i))
+                self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
+        found = places if type == "place" else []
+        for i, place in enumerate(places if type != "place" else []):
+            self.go(outer + (field, i))
+            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
+        self.go(outer)
+        return found
+
+    def layout(self, table: int, rows: Any) -> Any:
+        """Return (struct format of the fields, their distances) for all tables of this vtable.
+
+        The format is "" unless all are stored as builders lay them out: short ones first, by slot.
+        """
+        slots, text, end = self.slots(table, len(rows))[1], "<i", 4
+        for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
+            type, step = rows[slot][1], slots[slot] if slot < len(slots) else 0
+            if step < end:
+                return "", slots
+            code = type if is_inline(type) else "I"
+            text, end = f"{text}{step - end}x{code}", step + nbytes
+        return text, slots
 
 
-class FlatTable:
-    """A table of any FlatBuffer, read by slot number.
+def flat_loads(data: Any, rows: Any = "table") -> Any:
+    """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
 
-    FlatTable(data) is the root table, `.slots` lists what it stores. Methods in the plural read
-    vectors; structs are bytes. An absent field gives the default, None, or an empty list;
-    FormatError where an offset leads astray.
+    There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a number of bytes
+    (a struct); a tuple of rows (a table); [type] (a vector); None: not read. "table" is a table
+    without rows, {slot: bytes up to the next field}: a look at what is stored. A function is given
+    the fields before and returns the type: of a union, of a table within itself; of a vector of
+    unions it returns a list of all their types.
 
-    >>> table = FlatTable(bytes.fromhex("0c00000006000800040000000800000002000000"))
-    >>> table.slots, table.scalar(0, "h")
-    ([0], 2)
+    >>> data = bytes.fromhex("0c00000006000800040000000800000002000000")
+    >>> flat_loads(data), flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
+    ({0: b'\\x02\\x00\\x00\\x00'}, {'x': 2, 'y': None})
     """
-
-    __slots__ = ("_reader", "_pos", "_size", "_steps")
-
-    def __init__(self, data: Any, pos: Any = None, reader: Any = None) -> None:
-        self._reader: FlatReader = reader or FlatReader(bytes(data))
-        self._pos = self._reader.target(0, "root") if pos is None else pos
-        self._size, self._steps = self._reader.slots(self._pos)
-
-    @property
-    def slots(self) -> "List[int]":
-        return [slot for slot, step in enumerate(self._steps) if step]
-
-    def _place(self, slot: int, nbytes: int = 4) -> "Optional[int]":
-        """Return where a field of nbytes bytes lies, None if it is absent."""
-        step = self._steps[slot] if 0 <= slot < len(self._steps) else 0
-        if step and not step + nbytes <= self._size <= self._reader.end - self._pos:
-            what = f"field beyond the {self._size} bytes of its table"
-            raise self._reader.wrong(what, self._pos, f"slot {slot}")
-        return self._pos + step if step else None
-
-    def _target(self, slot: int) -> "Optional[int]":
-        at = self._place(slot)
-        return None if at is None else self._reader.target(at, f"slot {slot}")
-
-    def _targets(self, slot: int) -> "List[int]":
-        at = self._target(slot)
-        return [] if at is None else self._reader.offsets(at, f"slot {slot}")
-
-    def _bytes(self, slot: int, size: Any, vector: bool = False) -> bytes:
-        """Return an element or a vector; `size`: struct code, or in bytes."""
-        nbytes: int = WIDTH.get(size, 0) if isinstance(size, str) else size
-        if nbytes < 1:
-            raise ValueError(f"no element has the struct code, or the size in bytes, {size!r}")
-        at = self._target(slot) if vector else self._place(slot, nbytes)
-        if at is None:
-            return b""
-        if vector:
-            nbytes *= self._reader.vector(at, nbytes, f"slot {slot}")
-            at += 4
-        return bytes(self._reader.data[at:at + nbytes])
-
-    def scalar(self, slot: int, code: str, default: Any = None) -> Any:
-        """Return a number; `code` is its struct code ("I", "d", "?")."""
-        data = self._bytes(slot, code)
-        return unpack_from("<" + code, data, 0)[0] if data else default
-
-    def struct(self, slot: int, nbytes: int) -> "Optional[bytes]":
-        return self._bytes(slot, nbytes) or None
-
-    def string(self, slot: int) -> "Optional[str]":
-        at = self._target(slot)
-        return None if at is None else self._reader.string(at, f"slot {slot}")
-
-    def table(self, slot: int) -> "Optional[FlatTable]":
-        at = self._target(slot)
-        return None if at is None else FlatTable(None, at, self._reader)
-
-    def scalars(self, slot: int, code: str) -> Any:
-        data = self._bytes(slot, code, True)
-        return list(unpack_from(f"<{len(data) // WIDTH[code]}{code}", data, 0))
-
-    def structs(self, slot: int, nbytes: int) -> "List[bytes]":
-        data = self._bytes(slot, nbytes, True)
-        return [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
-
-    def strings(self, slot: int) -> "List[str]":
-        places, found, room = self._targets(slot), {}, self._reader.end
-        for at in places:
-            if at not in found:
-                found[at] = self._reader.string(at, f"slot {slot}")
-                room -= len(found[at])
-                if room < 0:
-                    raise self._reader.wrong("strings are longer in sum than the data: they "
-                                             "overlap", at, f"slot {slot}", Unsupported)
-        return [found[at] for at in places]
-
-    def tables(self, slot: int) -> "List[FlatTable]":
-        return [FlatTable(None, at, self._reader) for at in self._targets(slot)]
+    return FlatReader(bytes(data)).root(rows)
 
 
 class FlatBuilder:
@@ -2205,11 +2239,11 @@ class FlatBuilder:
     string(), scalars(), offsets() and table() return a place, the distance from the buffer's end
     to the object. Children come before the tables that point to them. Equal vtables are one.
 
+    >>> rows = ("name", "string", None, "a text"), ("n", "h", 0, "a number")
     >>> builder = FlatBuilder()
     >>> name = builder.string("w")
-    >>> data = builder.finish(builder.table([(0, "offset", name, None), (1, "h", 7, 0)]))
-    >>> FlatTable(data).string(0), FlatTable(data).scalar(1, "h")
-    ('w', 7)
+    >>> flat_loads(builder.finish(builder.table(rows, (name, 7))), rows)
+    {'name': 'w', 'n': 7}
     """
 
     def __init__(self) -> None:
@@ -2243,50 +2277,49 @@ class FlatBuilder:
         top = round_up(self._used, 4) + 4 * len(places)
         return self.scalars("I", [top - 4 * i - place for i, place in enumerate(places)])
 
-    def table(self, fields: Any) -> int:
-        """Add a table of (slot, code, value, default), the last in memory first.
+    def table(self, rows: Any, values: Any) -> int:
+        """Add a table by its rows and values, or places of what offsets lead to.
 
-        The code is a struct code or "offset"; a default or an offset of None is left out.
+        None or a default is not stored. Generated code stores long fields first, later slots first.
         """
-        stored: Any = [self._used & 7]
-        values: Any = []
-        for slot, code, value, default in fields:
-            if value != default and value is not None:
-                stored.append((slot, code))
-                values.append(value)
-        key = tuple(stored)
+        stored = tuple([value is not None and value != row[2]
+                        for row, value in zip(rows, values)])
+        key = id(rows), self._used & 7, stored
         if key not in self._plans:
-            self._plans[key] = self._plan(*key)
-        text, nbytes, offsets, vtable = self._plans[key]
+            self._plans[key] = self._plan(rows, self._used & 7, stored)
+        text, nbytes, slots, offsets, vtable, _ = self._plans[key]
         place: int = self._used + nbytes
+        found = [values[slot] for slot in slots]
         for i, distance in offsets:
-            if not 0 < values[i] <= self._used:
-                raise ValueError(f"slot {key[i + 1][0]}: there is no place {show(values[i])} yet")
-            values[i] = place - distance - values[i]
-        values.append(self._vtables.get(vtable, place + len(vtable)) - place)
-        values.reverse()
-        self._put(pack(text, *values))
+            if not 0 < found[i] <= self._used:
+                raise ValueError(f"slot {slots[i]}: there is no place {show(found[i])} yet")
+            found[i] = place - distance - found[i]
+        self._put(pack(text, self._vtables.get(vtable, place + len(vtable)) - place, *found))
         if vtable not in self._vtables:
             self._vtables[vtable] = self._put(vtable)
         return place
 
-    def _plan(self, at: int, *stored: Any) -> Any:
-        """Return (struct format, bytes, (index, distance) of offsets, vtable) of such a table."""
-        start, text = at, ""  # `at`: bytes behind it, modulo 8
+    def _plan(self, rows: Any, at: int, stored: Any) -> Any:
+        """Return (struct format, bytes, slots, (index, distance) of offsets, vtable, rows)."""
+        slots = sorted([slot for slot, given in enumerate(stored) if given],
+                       key=lambda slot: (flat_size(rows[slot][1]), slot))
+        start, text, offsets = at, "", []  # `at`: bytes behind it, modulo 8
         places: "Dict[int, int]" = {}  # of the slots
-        for slot, code in stored:
-            size = 4 if code == "offset" else WIDTH.get(code)
-            if not size or not 0 <= slot < 32765 or slot in places:
-                raise ValueError(f"slot {show(slot)} with the code {show(code)}")
-            places[slot] = round_up(at + size, size)
-            zeros = places[slot] - size - at  # behind the field
-            text = "%s%dx%s" % ("I" if code == "offset" else code, zeros, text)
-            at, self._align_max = places[slot], max(size, self._align_max)
+        for slot in reversed(slots):
+            type, nbytes = rows[slot][1], flat_size(rows[slot][1])
+            if isinstance(type, int):
+                raise ValueError(f"slot {slot}: a struct cannot be written")
+            code = type if is_inline(type) else "I"
+            places[slot] = round_up(at + nbytes, nbytes)
+            text = f"{code}{places[slot] - nbytes - at}x{text}"  # and zeros behind the field
+            at, self._align_max = places[slot], max(nbytes, self._align_max)
         text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
-        offsets = [(i, at - places[row[0]]) for i, row in enumerate(stored) if row[1] == "offset"]
+        for i, slot in enumerate(slots):
+            if not is_inline(rows[slot][1]):
+                offsets.append((i, at - places[slot]))
         vtable = [at - start] + [at - places.get(i, at) for i in range(max(places, default=-1) + 1)]
         count = len(vtable) + 1
-        return text, at - start, offsets, pack(f"<{count}H", 2 * count, *vtable)
+        return text, at - start, slots, offsets, pack(f"<{count}H", 2 * count, *vtable), rows
 
     def finish(self, root: int) -> bytes:
         """Return the buffer whose root table is at this place."""
@@ -6805,15 +6838,15 @@ class TensorBuffers(Format):
     LEAD = Record(("magic", "4s", "TensorBuffers"))
     TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
                      ("end_magic", "4s", "TensorBuffers"))
-    ROOT = (("version", "string", None, "of the format"), ("model", "string", None, "of the user"),
-            ("tensors", "[table]", None, "the index"), ("operations", "[table]", None, "a graph"))
-    ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", None, "name"),
-             ("shape", "[I]", None, "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+    ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", MISSING, "name"),
+             ("shape", ["I"], None, "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
              ("data_offset", "I", 0, "offset in the file"), ("data_size", "I", 0, "bytes"))
-    USUAL = (3, 1, 2, 4, 5, 0)  # slots of an entry as they lie in memory
     OPERATION = (("id", "Q", 0, "number of this one"), ("operation", "b", 0, "what it does"),
                  ("output", "Q", 0, "id of a tensor"),
-                 ("input_operations", "[Q]", None, "what goes into it"))
+                 ("input_operations", ["Q"], [], "what goes into it"))
+    ROOT = (("version", "string", MISSING, "of the format"),
+            ("model", "string", None, "of the user"), ("tensors", ["place"], [], "the index"),
+            ("operations", "place", None, "a graph"))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"TBS1")
@@ -6831,99 +6864,94 @@ class TensorBuffers(Format):
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
                 nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
         flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
-        root = flat.target(0, "root")
-        flat.note(0, 4, "root", root, f"root table at {root}")
-        version, model, tensors, operations = flat.fields(root, self.ROOT)
-        if version is None:
-            raise flat.wrong("the required field version is missing", root, "table")
-        attrs: Facts = Map([("version", flat.string(version, "version", "of the format"))])
-        metadata: Facts = Map()
-        if model is not None:
-            metadata["model"] = flat.string(model, "model", "of the user")
-        places = [] if tensors is None else flat.offsets(tensors, "tensors", "number of tensors")
-        if len(places) * 16 > flat.end:
-            raise flat.wrong(f"{len(places)} tensors are more than {flat.end} bytes can hold",
-                             tensors or 0, "tensors")
-        budget = [flat.end]
-        found = admit(flat, self._rows(cursor, flat, places, budget), self, 4, flat.base,
-                      ("name", "data_size", "data_offset"))
-        if operations is not None:
-            places = flat.offsets(operations, "operations", "number of steps")
-            if places:
-                attrs["operations"] = self._operations(flat, places, budget)
-        return attrs, metadata, found
+        root = flat.root(self.ROOT)
+        count = len(root["tensors"])
+        if count * 16 > nbytes:
+            raise flat.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
+        flat.spend(350 * count, 0, "tensors")
+        tensors = admit(flat, self._rows(cursor, flat, root["tensors"]), self, 4, start,
+                        ("name", "data_size", "data_offset"))
+        attrs: Facts = Map([("version", root["version"])])
+        if root["operations"] is not None:
+            flat.go(())
+            steps = flat.target([self.OPERATION], root["operations"], "operations", "a graph")
+            if steps:
+                attrs["operations"] = steps
+        metadata = Map([("model", root["model"])] if root["model"] is not None else [])
+        return attrs, metadata, tensors
 
-    def _rows(self, cursor: Cursor, flat: FlatReader, places: Any, budget: Any) -> Chunks:
-        data, traced = flat.data, flat.trace is not None
-        known, text = {}, ""  # known: types and shapes come again
-        left = budget[0]  # for names, shapes
-        if FAST and not traced and places:
-            vtable, text, slots = flat.plan(places[0], self.ENTRY, self.USUAL) or (-1, "", [])
-        for i, place in enumerate(places):
-            if traced:
-                flat.enter("tensors", i)
-            kind = None
-            if FAST and text:
-                try:  # a table like the first, and a kind that was seen: few calls
-                    back, code, name_at, shape_at, offset, nbytes, number = unpack_from(
-                        text, data, place)
-                    if name_at and shape_at and place - back == vtable:
-                        name_at += place + slots[1]
-                        shape_at += place + slots[2]
-                        stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-                        name = data[name_at + 4:stop].decode()
-                        kind = None if data[stop] else known.get((
-                            code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
-                except (struct.error, IndexError, UnicodeError):
-                    pass  # the usual way says what is wrong
-            if not kind:
-                number, name_at, shape_at, code, offset, nbytes = flat.fields(place, self.ENTRY)
-                if name_at is None:
-                    raise flat.wrong("the required field name is missing", place, "table")
-                name = flat.string(name_at, "name", "name")
-                if shape_at is None:
-                    flat.remark("the real library refuses it: a tensor without a shape",
-                                flat.base + place)
-                shape = () if shape_at is None else flat.scalars(
-                    shape_at, "I", "shape", "dimensions", self.MAX_RANK)
-                raw = b"" if shape_at is None else data[shape_at:shape_at + 4 + 4 * len(shape)]
-                dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-                why = None if dtype else f"data_type {code} is not known"
-                kind = known.setdefault((code, nbytes, raw), (
-                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why, "id")))
-                stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-                left -= 2 * len(shape)
-            dtype, shape, stored = kind
-            left -= stop - name_at  # pyright: ignore
+    def _rows(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
+        """Yield a row of admit() for each table of a tensor."""
+        known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
+        entries: Any = [None] * len(places)
+        if FAST and flat.trace is None:
+            entries = self._usual_entries(flat, places, known)
+        left = flat.end
+        for i, entry in enumerate(entries):
+            if entry is None:
+                flat.go(("tensors", i))
+                entry = self._entry(cursor, flat, places[i], known)
+            name, nbytes, (dtype, shape, stored), start, number = entry
+            left -= nbytes + 2 * len(shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", flat.base + name_at, name, kind=Unsupported)
-            if not code:
+                                 "overlap", "name", None, name, kind=Unsupported)
+            if stored is None:
                 flat.fault("data_type 0 (None) is not a type", "data_type", name)
-                continue
-            yield (name, dtype, shape, stored, offset if nbytes else min(offset, flat.base),
-                   number, Tensor)
-        budget[0] = left
+            else:
+                yield name, dtype, shape, stored, start, number, Tensor
 
-    def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
-        if len(places) * 24 > flat.end:  # those of the real library take 36
-            raise flat.wrong(f"{len(places)} operations are more than {flat.end} bytes can hold", 0,
-                             "operations")
-        found = []
-        for i, place in enumerate(places):
-            flat.enter("operations", i)
-            values = flat.fields(place, self.OPERATION)
-            inputs_at, values[3] = values[3], []
-            if inputs_at is not None:
-                budget[0] -= 8 * flat.vector(inputs_at, 8, "input_operations")
-                if budget[0] < 0:
-                    raise flat.wrong("more inputs than the metadata has bytes: they overlap",
-                                     inputs_at, "input_operations", Unsupported)
-                values[3] = list(flat.scalars(inputs_at, "Q", "input_operations",
-                                               "what goes into it"))
-            found.append(Map([(row[0], value) for row, value in zip(self.OPERATION, values)]))
-        flat.leave()
-        return found
+    def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
+        """Return (name, its bytes, (dtype, shape, Storage), start, id) of a tensor, by the rows.
+
+        The Storage is None if there is no type.
+        """
+        room = flat.room
+        entry = flat.table(self.ENTRY, place)
+        flat.room = room  # the dict does not stay
+        number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
+        if shape is None:
+            flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
+            shape = ()
+        if len(shape) > self.MAX_RANK:
+            raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
+                             kind=Unsupported)
+        key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
+        kind = known.get(key)
+        if kind is None:
+            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+            why = None if dtype else f"data_type {code} is not known"
+            stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "id") if code else None
+            kind = known[key] = dtype, tuple(shape), stored
+        return (name, 4 + len(encode_text(name)), kind,
+                start if nbytes else min(start, flat.base), number)
+
+    def _usual_entries(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
+        """Yield for each table what _entry() returns, in few calls.
+
+        None if a field is absent, or if no tensor before has its type, size and shape.
+        """
+        data = flat.data
+        layouts: Any = {}  # by vtable
+        for place in places:
+            kind = None
+            try:
+                vtable = place - unpack_from("<i", data, place)[0]
+                if vtable not in layouts:
+                    layouts[vtable] = flat.layout(place, self.ENTRY)
+                text, steps = layouts[vtable]
+                _, code, name_at, shape_at, start, nbytes, number = unpack_from(text, data, place)
+                if name_at and shape_at:
+                    name_at += place + steps[1]
+                    shape_at += place + steps[2]
+                    stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
+                    name = data[name_at + 4:stop].decode()
+                    kind = None if data[stop] else known.get((
+                        code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
+            except (struct.error, IndexError, ValueError):
+                pass  # _entry() says what is wrong
+            yield kind and (name, stop - name_at, kind,
+                            start if nbytes else min(start, flat.base), number)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
@@ -6971,19 +6999,17 @@ class TensorBuffers(Format):
         """Return the FlatBuffer; what is called first lies last in it."""
         flat, places = FlatBuilder(), []
         for number, raw, item, at, nbytes in entries:
-            places.append((number, flat.table((
-                (0, "Q", number, 0), (5, "I", nbytes, 0), (4, "I", at, 0),
-                (2, "offset", flat.scalars("I", item.shape), None),
-                (1, "offset", flat.string(raw), None),
-                (3, "b", self.DTYPES.index(item.dtype) + 1, 0)))))
+            shape = flat.scalars("I", item.shape)
+            code = self.DTYPES.index(item.dtype) + 1
+            places.append((number, flat.table(self.ENTRY, (
+                number, flat.string(raw), shape, code, at, nbytes))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
         model = flat.string(metadata["model"]) if "model" in metadata else None
-        return flat.finish(flat.table(((3, "offset", listed, None), (2, "offset", tensors, None),
-                                       (1, "offset", model, None), (0, "offset", version, None))))
+        return flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
@@ -6999,8 +7025,7 @@ class TensorBuffers(Format):
         if wrong:
             raise ValueError("an operation has the keys %s (integers); not %s" % (
                 ", ".join(known), show(wrong)))
-        return flat.table(((2, "Q", output, 0), (0, "Q", number, 0),
-                           (3, "offset", flat.scalars("Q", inputs), None), (1, "b", code, 0)))
+        return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
 
 
 # -- [7f] safetensors ----------------------------------------------------------------------------
@@ -9424,8 +9449,7 @@ API = {  # what a program may use of a copy, by the section that it goes with
         "metadata close what field tensor check",
     "quantized": "scheme values scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
-             "FlatTable FlatBuilder string scalars struct table structs strings tables finish "
-             "crc32c"}
+             "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 
 
 def show_vendor(args: Any) -> None:

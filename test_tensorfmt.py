@@ -826,46 +826,43 @@ def check_frames(data):
 
 def flat_fields(data):
     """Return what a FlatReader makes of flat_example(), changed; the fields; its remarks."""
-    around, names = tensorfmt.Reader(), []
+    around, found = tensorfmt.Reader(), []
     around.trace = trace = tensorfmt.FieldTrace(nbytes=1 << 20)
-    flat = tensorfmt.FlatReader(data, 100, around)
-    rows = [(name, code, 7, "") for name, code in zip("abcdefghi", "hsIssssIs")]
     try:
-        place = flat.target(0, "root")
-        names.append(flat.plan(place, rows, [0, 1, 2, 3, 4, 5, 6, 8]))
-        found = flat.fields(place, rows)
-        names += [found, flat.string(found[1], "b"), flat.scalars(found[6], "H", "g", "", 3)]
-        names += [flat.string(at, "d") for at in flat.offsets(found[3], "d")]
-        around.trace = flat.trace = None
-        names.append(flat.offsets(found[8], "i"))
+        found.append(tensorfmt.FlatReader(data, 100, around).root(FLAT_ROWS))
     except FormatError as error:
-        names.append(str(error))
-    return names, [(field[:], field.depth, field.tensor) for field in trace.fields], trace.odd
+        found.append(str(error))
+    return found, [(field[:], field.depth, field.tensor) for field in trace.fields], trace.odd
 
 
 def flat_table(data):
-    root = tensorfmt.FlatTable(data)
-    return [root.slots, root.scalar(0, "h"), root.string(1), root.struct(2, 4), root.strings(3),
-            root.structs(4, 2), (root.table(5) or root).scalar(0, "d"),
-            root.scalars(6, "H"), [row.scalar(0, "d", 9.0) for row in root.tables(8)]]
+    return [tensorfmt.flat_loads(data), tensorfmt.flat_loads(data, FLAT_ROWS)]
 
 
 def flat_built(data):
     """Return the FlatBuffer with a table that has a field for each byte of the data."""
-    flat, fields, codes = tensorfmt.FlatBuilder(), [], "bBhHiIqQfd?"
+    flat, rows, values, codes = tensorfmt.FlatBuilder(), [], [], "bBhHiIqQfd?"
+    inner = ("x", "d", 0, ""),
     for slot, byte in enumerate(data):
         kind, n = byte & 15, byte >> 4
-        if kind < 11:
-            fields.append((slot, codes[kind], n & 7, 1))
-        else:
-            fields.append((slot, "offset", flat.string("s" * n) if kind == 11 else flat.offsets(
-                [flat.string("t")] * n) if kind == 12 else flat.table([(0, "d", n, 0)])
-                if kind == 13 else flat.scalars(codes[n % 10], (1,) * slot), None))
-    data = flat.finish(flat.table(fields))
-    root = tensorfmt.FlatTable(data)
-    for slot, code, value, default in fields:
-        if code != "offset" and value != default:
-            assert root.scalar(slot, code) == (value > 0 if code == "?" else value)
+        value, number = n & 7, codes[n % 10]
+        if kind == 11:
+            value = flat.string("s" * n)
+        elif kind == 12:
+            value = flat.offsets([flat.string("t")] * n)
+        elif kind == 13:
+            value = flat.table(inner, (n,))
+        elif kind > 13:
+            value = flat.scalars(number, (1,) * slot)
+        rows.append((slot, codes[kind] if kind < 11 else (
+            "string", ["string"], inner, [number], [number])[kind - 11], 1 if kind < 11 else None,
+            ""))
+        values.append(value)
+    data = flat.finish(flat.table(rows, values))
+    found = tensorfmt.flat_loads(data, tuple(rows))
+    for (slot, code, _, _), value in zip(rows, values):
+        if isinstance(code, str) and code != "string":
+            assert found[slot] == (value > 0 if code == "?" else value)
     return data
 
 
@@ -1144,53 +1141,86 @@ class CodecTest(TestCase):
 
     def test_flatbuffers_example_of_its_documents(self):
         # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
-        root = tensorfmt.FlatTable(struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16,
-                                               1.0, 2.0, 3.0, 8, 50, 0, 4, b"fred"))
-        self.assertEqual((root.slots, root.string(3), root.scalar(2, "h")), ([0, 2, 3], "fred", 50))
-        self.assertEqual(struct.unpack("<fff", root.struct(0, 12)), (1.0, 2.0, 3.0))
-        self.assertEqual(root.scalar(1, "h", 150), 150)
+        data = struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16, 1.0, 2.0, 3.0, 8,
+                           50, 0, 4, b"fred")
+        found = tensorfmt.flat_loads(data, (("pos", 12, None, ""), ("mana", "h", 150, ""),
+                                            ("hp", "h", 100, ""), ("name", "string", None, "")))
+        self.assertEqual(list(found), ["pos", "mana", "hp", "name"])
+        self.assertEqual(list(found.values())[1:], [150, 50, "fred"])
+        self.assertEqual(struct.unpack("<fff", found["pos"]), (1.0, 2.0, 3.0))
+        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 2, 3])
 
     def test_flatbuffers_every_kind_of_field(self):
         data = flat_example()
-        root, calls = tensorfmt.FlatTable(data), (
-            (lambda root: (root.scalar(0, "h"), root.string(1)), (-2, "hi")),
-            (lambda root: tohex(root.struct(2, 4)), "01000200"),
-            (lambda root: root.strings(3), ["", "z"]),
-            (lambda root: root.structs(4, 2), [b"ab", b"cd", b"ef"]),
-            (lambda root: root.table(5).scalar(0, "d"), 1.5),
-            (lambda root: root.scalars(6, "H"), [1, 2, 65535]),
-            (lambda root: [row.scalar(0, "d", 9.0) for row in root.tables(8)], [1.5, 1.5]))
-        for call, wanted in calls:
-            self.assertEqual(call(root), wanted)
-        self.assertEqual(root.slots, [0, 1, 2, 3, 4, 5, 6, 8])
+        found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
+        self.assertEqual(list(found.values()), [
+            -2, "hi", b"\1\0\2\0", ["", "z"], [b"ab", b"cd", b"ef"], {"x": 1.5}, [1, 2, 65535], 7,
+            [{"x": 1.5}, {"x": 1.5}], "none"])
+        look = tensorfmt.flat_loads(data)
+        self.assertEqual((list(look), look[0], look[2]),
+                         ([0, 1, 2, 3, 4, 5, 6, 8], b"\xfe\xff\0\0", b"\1\0\2\0"))
         for end in range(len(data)):
-            refused = 0
-            for call, _ in calls:
-                try:
-                    call(tensorfmt.FlatTable(data[:end]))
-                except FormatError:
-                    refused += 1
-            self.assertTrue(refused, end)
-        self.assertEqual((root.scalar(7, "I", 5), root.string(7), root.table(9)), (5, None, None))
-        self.assertEqual((root.scalars(7, "I"), root.strings(7), root.tables(99)), ([], [], []))
-        self.assertEqual((root.structs(4, 1), root.struct(0, 1)), ([b"a", b"b", b"c"], b"\xfe"))
-        self.refuses(["struct code", "'x'"], root.scalar, 0, "x")
-        self.refuses(["no element", " 0"], root.struct, 0, 0)
+            error_of(FormatError, tensorfmt.flat_loads, data[:end], FLAT_ROWS)
+        for kind in ("x", 0, "", -1):
+            self.refuses(["no value has the type"], tensorfmt.flat_loads, data,
+                         (("a", kind, 0, ""),))
+        skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
+        self.assertEqual(skipped, {"a": 5, "b": "hi"})
+        rows = ("a", "h", 0, ""), ("h", "d", 0, ""), ("z", "I", tensorfmt.MISSING, "")
+        error = error_of(FormatError, tensorfmt.flat_loads, tensorfmt.FlatBuilder().finish(0), rows)
+        self.assertEqual(error.offset, 0)
+
+    def test_flatbuffers_that_are_written(self):
+        rows = ("a", "h", 1, ""), ("b", "string", None, ""), ("c", ["string"], [], "")
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
-        data = flat.finish(flat.table([(0, "offset", many, None)]))
-        self.assertEqual((tensorfmt.FlatTable(data).strings(0), len(data)), (["z"] * 50, 232))
+        data = flat.finish(flat.table(rows, (1, None, many)))
+        self.assertEqual(tensorfmt.flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
+        self.assertEqual((len(data), list(tensorfmt.flat_loads(data))), (236, [2]))
         flat = tensorfmt.FlatBuilder()
         for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
             place = flat.scalars(code, values)  # equal, but other bytes
-            root = tensorfmt.FlatTable(flat.finish(flat.table([(0, "offset", place, None)])))
-            self.assertSame(root.scalars(0, code), list(values))
+            row = ("x", [code], None, ""),
+            data = flat.finish(flat.table(row, (place,)))
+            self.assertSame(tensorfmt.flat_loads(data, row)["x"], list(values))
         flat = tensorfmt.FlatBuilder()
-        self.refuses(["slot 3: there is no place 5 yet"], flat.table,
-                     [(1, "h", 1, 0), (3, "offset", 5, None)])
-        for slot, code in ((-1, "h"), (32765, "h"), (0, "x")):
-            self.refuses(["slot %d with the code" % slot], flat.table, [(slot, code, 1, 0)])
-        self.refuses(["slot 0"], flat.table, [(0, "h", 1, 0), (0, "h", 1, 0)])
+        self.refuses(["slot 1: there is no place 5 yet"], flat.table, rows, (0, 5, None))
+        self.refuses(["no value has the type"], flat.table, (("a", "x", 0, ""),), (1,))
+        self.refuses(["slot 0: a struct"], flat.table, (("a", 4, None, ""),), (b"abcd",))
+
+    def test_flatbuffers_unions_and_tables_within_themselves(self):
+        rows = (("kind", "b", 0, ""), ("one", lambda found: (None, "string", circle)[found["kind"]],
+                                       None, ""),
+                ("kinds", ["b"], [], ""), ("many", lambda found: [
+                    ("string", circle)[kind - 1] for kind in found["kinds"]], [], ""),
+                ("inside", lambda found: rows, None, ""))
+        circle = ("radius", "d", 0, ""),
+        flat = tensorfmt.FlatBuilder()
+        text, ring = flat.string("hi"), flat.table(circle, (1.5,))
+        inner = flat.table(rows, (2, ring, None, None, None))
+        kinds = flat.scalars("b", (2, 1, 2))
+        data = flat.finish(flat.table(rows, (
+            1, text, kinds, flat.offsets([ring, text, ring]), inner)))
+        found = tensorfmt.flat_loads(data, rows)
+        self.assertEqual((found["one"], found["many"]),
+                         ("hi", [{"radius": 1.5}, "hi", {"radius": 1.5}]))
+        self.assertEqual(found["inside"], {"kind": 2, "one": {"radius": 1.5}, "kinds": [],
+                                           "many": [], "inside": None})
+        for count, wanted in ((64, None), (65, Unsupported)):
+            flat, place = tensorfmt.FlatBuilder(), None
+            for _ in range(count + 1):
+                place = flat.table(rows, (0, None, None, None, place))
+            data = flat.finish(place)
+            if wanted:
+                self.assertIn("64", error_of(wanted, tensorfmt.flat_loads, data, rows).what)
+            else:
+                self.assertEqual(tensorfmt.flat_loads(data, rows)["kind"], 0)
+
+
+# Of each slot of flat_example().
+FLAT_ROWS = (("a", "h", 0, ""), ("b", "string", None, ""), ("c", 4, None, ""),
+             ("d", ["string"], [], ""), ("e", [2], [], ""), ("f", (("x", "d", 9.0, ""),), None, ""),
+             ("g", ["H"], [], ""), ("h", "I", 7, ""), ("i", [(("x", "d", 9.0, ""),)], [], ""))
 
 
 def ordered(value):
@@ -3002,31 +3032,6 @@ class SaveTest(TestCase):
             with Changed(tensorfmt, "MAX_KEPT", most):
                 self.assertEqual((coded[0], coded[1:3].size, hasattr(coded, "_kept")), (0, 2, kept))
 
-    @full
-    def test_inputs_of_steps_may_fill_the_metadata(self):
-        kept, usual = [], tensorfmt.FlatBuilder.scalars
-
-        def once(flat, code, values):
-            if code != "Q":
-                return usual(flat, code, values)
-            if not kept:
-                kept.append(usual(flat, code, values))
-            return kept[0]
-        seen = []
-        for count in range(1, 40):  # two steps share them
-            del kept[:]
-            with Changed(tensorfmt.FlatBuilder, "scalars", once):
-                data = dumps({}, format="tensorbuffers", operations=[
-                    {"input_operations": [7] * count}] * 2)
-            left = struct.unpack("<I", data[-8:-4])[0] - 16 * count
-            seen.append(left)
-            if left < 0:
-                self.assertIn("overlap", error_of(Unsupported, load, data).what)
-            else:
-                steps = load(data).attrs["operations"]
-                self.assertEqual([step["input_operations"] for step in steps], [[7] * count] * 2)
-        self.assertTrue(0 in seen and seen[-1] < 0, seen)
-
     def test_primitiv_shapes_and_batches_are_checked(self):
         for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
                             ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
@@ -4696,9 +4701,9 @@ class ShortcutTest(TestCase):
         with Changed(tensorfmt.Cursor, "add", None):
             record = tensorfmt.Record(("x", "Q", ""))
             self.assertEqual(tensorfmt.Cursor(tensorfmt.Memory(bytes(8))).record(record), (0,))
-        with Changed(tensorfmt.FlatReader, "target", None):
+        with Changed(tensorfmt.FlatReader, "inline", None):
             flat = tensorfmt.FlatReader(struct.pack("<III", 1, 4, 0))
-            self.assertEqual(flat.offsets(0, "x"), [8])
+            self.assertEqual(flat.vector(["place"], 0, "x", ""), [8])
 
     @full
     def test_number_of_calls(self):
@@ -4711,7 +4716,7 @@ class ShortcutTest(TestCase):
             with self.subTest(format=kind.NAME, calls=calls):
                 for count, limit in zip(calls, most[kind.NAME]):
                     self.assertTrue(count < 1000 * limit)
-        limits = 13, 15, 18, 15, 15, 21, 18, 18, 23, 120, 17, 48, 52
+        limits = 13, 15, 18, 15, 24, 21, 18, 18, 23, 120, 17, 48, 52
         for data, limit in zip(rich_files(40), limits):
             count = count_calls(load, data) / len(load(data))
             self.assertTrue(count < limit, (data[:4], count, limit))
@@ -4730,7 +4735,7 @@ class ShortcutTest(TestCase):
                 ("ztensor", tensorfmt.ZTensor, "_row", four, whole, 2),
                 ("ztensor", tensorfmt.ZTensor, "_row", kinds, whole, 315),
                 ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
-                ("tensorbuffers", tensorfmt.FlatReader, "fields", four, whole, 3)):
+                ("tensorbuffers", tensorfmt.FlatReader, "table", four, whole, 3)):
             data, count = dumps(made, format=kind), 0
             for window in windows:
                 with Changed(tensorfmt, "WINDOW", window):
@@ -4942,14 +4947,14 @@ class HostileTest(TestCase):
                 "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
             data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
             data += bytes(max(0, nbytes - len(data)))
-            return tensorfmt.FlatTable(data).tables(0)
+            return tensorfmt.flat_loads(data, (("x", [()], [], ""),))["x"]
 
-        def strings(count, nbytes):  # of 15 bytes, each 4 bytes behind the last
+        def strings(count):  # of 4 KB, each 4 bytes behind the last
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
-            data += struct.pack("<I", 4 * count) * count + b"\x0f\0\0\0" * (count + 4)
-            return tensorfmt.FlatTable(data + bytes(nbytes - len(data))).strings(0)
-        self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(6, 90))), (4, 6))
-        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (6, 89))):
+            data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
+            return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
+        self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(400))), (4, 400))
+        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (600,))):
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
 
@@ -5381,7 +5386,7 @@ class VerifyTest(TestCase):
 # -- [12] the file itself ------------------------------------------------------------------------
 
 PUBLIC = """load save dumps tensor detect convert verify explain File Tensor FormatError Unsupported
-    FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps FlatTable FlatBuilder crc32c
+    FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c
     """.split()
 LAZY = """argparse array base64 binascii bz2 collections copy ctypes dataclasses datetime decimal
     difflib email enum fnmatch fractions functools gzip hashlib heapq inspect itertools json locale
@@ -6375,9 +6380,11 @@ class PeerTest(PeerCase):
         builder.PrependUOffsetTRelativeSlot(1, vector, 0)
         builder.PrependFloat64Slot(3, 2.5, 0.0)
         builder.Finish(builder.EndObject())
-        table = tensorfmt.FlatTable(builder.Output())
-        self.assertEqual((table.string(0), table.scalars(1, "Q")), ("h\u00e9llo", [1, 2, 3]))
-        self.assertEqual((table.slots, table.scalar(3, "d")), ([0, 1, 3], 2.5))
+        data = bytes(builder.Output())
+        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 1, 3])
+        self.assertEqual(tensorfmt.flat_loads(data, (
+            ("a", "string", None, ""), ("b", ["Q"], [], ""), ("c", "I", 7, ""),
+            ("d", "d", 0.0, ""))), {"a": "h\u00e9llo", "b": [1, 2, 3], "c": 7, "d": 2.5})
 
     def test_zstandard(self):
         zstandard = self.peer("zstandard")
@@ -7334,6 +7341,92 @@ class GenerationsTest(FolderCase):
                                 tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
                                 self.assertEqual(ask_peer(other, ZTENSOR, "read",
                                                           path + ".new.zt"), model)
+
+
+class FlatBuffersTest(TestCase):
+    def shared(self, steps, inputs):
+        """Return a TensorBuffers file of so many operations that share one vector."""
+        usual, kept = tensorfmt.FlatBuilder.scalars, []
+
+        def once(flat, code, values):
+            if code != "Q":
+                return usual(flat, code, values)
+            if not kept:
+                kept.append(usual(flat, code, values))
+            return kept[0]
+        with Changed(tensorfmt.FlatBuilder, "scalars", once):
+            return dumps({}, format="tensorbuffers", operations=[
+                dict([("id", i + 1), ("input_operations", [1 << 60] * inputs)])
+                for i in range(steps)])
+
+    @full
+    def test_operations_may_share_their_inputs(self):
+        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (20, 1000, True),
+                                    (30, 1000, False), (1000, 10, True), (1000, 100, False)):
+            data = self.shared(steps, inputs)
+            with self.subTest(steps=steps, inputs=inputs):
+                if fits:
+                    found = load(data).attrs["operations"]
+                    self.assertEqual([step["id"] for step in found], list(range(1, steps + 1)))
+                    self.assertEqual([step["input_operations"] for step in found],
+                                     [[1 << 60] * inputs] * steps)
+                    found[0]["input_operations"].append(1)
+                    self.assertEqual(len(found[1]["input_operations"]), inputs)
+                    self.assertTrue(tensorfmt.verify(data))
+                else:
+                    error = error_of(Unsupported, load, data)
+                    self.assertIn("overlap", error.what)
+                    self.assertIn("operations[", error.field)
+
+    @full
+    def test_fields_are_as_deep_as_their_tables(self):
+        data = dumps({"a.b": tensor([1.0], "float32")}, format="tensorbuffers",
+                     operations=[{"id": 5, "input_operations": [1, 2]}])
+        depths = {}
+        for field in tensorfmt.explain(data):
+            if field.kind == "structure":
+                depths.setdefault(field.name, set()).add((field.depth, field.tensor))
+        for name, depth, owner in (
+                ("magic", 0, None), ("root", 0, None), ("table", 1, None), ("tensors", 1, None),
+                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 3, "a.b"),
+                ("tensors[0].name", 3, "a.b"), ("operations[0]", 2, None),
+                ("operations[0].input_operations", 3, None), ("end_magic", 0, None)):
+            self.assertEqual(depths[name], {(depth, owner)}, name)
+
+    @full
+    def test_tables_read_at_once_and_field_by_field_agree(self):
+        """Files of few and many vtables, with fields that are absent; and all their mutants."""
+        items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
+            bytes((i % 4) * (i % 3 + 1)), "int8" if i % 7 else "uint8", shape))
+            for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
+        data = dumps(items, format="tensorbuffers")
+        start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+
+        def result(data):
+            try:
+                file = load(data)
+            except FormatError as error:
+                return type(error), error.what, error.field, error.offset, error.tensor
+            return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
+                                for name, item in file.items()]
+        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
+                         for at in range(start, len(data))]
+        for one in made:
+            usual = result(one)
+            with Changed(tensorfmt, "FAST", False):
+                self.assertEqual(result(one), usual)
+        called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
+            many_tensors(100), format="tensorbuffers"))
+        self.assertTrue(called < 8, called)
+
+    @full
+    def test_builders_need_no_order_of_fields(self):
+        """The fields of a table in any order, some far away, as other builders may write them."""
+        data = struct.pack("<I6H4xiIqiII3s", 20, 12, 24, 20, 4, 8, 16, 16, 20, -5, 7, 8, 2, b"ok\0")
+        rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
+        found = tensorfmt.flat_loads(data, rows)
+        self.assertEqual((found["c"], found["d"]), (-5, 7))
+        self.assertEqual((found["a"], found["b"]), (8, "ok"))
 
 
 if __name__ == "__main__":
