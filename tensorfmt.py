@@ -1994,30 +1994,22 @@ class FlatReader(Reader):
         self.strict = around is None  # all fields lie in the bytes that the vtable states
         self.data, self.base = data, base  # bytes, offset of the first one in the file
         self.end = self.left = len(data)  # left: bytes of vtables to come
-        self.room = 24 * self.end + (MAX_BOXES if self.strict else 0)  # memory for what is read
+        nbytes = 24 * self.end + (MAX_BOXES if self.strict else 0)
+        self.memory = Budget("MAX_BOXES and 24 times the data", nbytes)
         self.vtables: Any = {}  # by position: bytes of the table, count of slots
         self.inlines: Any = {}  # by position and type: a vector may be shared
-        self.where: Any = ()
-
-    def go(self, where: Any) -> None:
-        """Name what is read next by its path: ("tensors", 3) is the table tensors[3]."""
-        self.where, self.depth = where, len(where) + 1
-        if self.strict or self.trace is not None:  # else load() parses again, with a trace
-            path = ""
-            for key in where:
-                path = join_path(path, key)
-            self.prefix = path + "." if path else ""
-            self.owner = self.prefix or None
 
     def wrong(self, what: str, pos: int, field: str, error: Any = FormatError) -> FormatError:
-        return self.error("FlatBuffers: " + what, field, self.base + pos, kind=error)
+        """Return an error of a field of the table, or with the field "" of the table itself."""
+        path = (field,) if field else ()
+        return self.error("FlatBuffers: " + what, *path, offset=self.base + pos, error=error)
 
     def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
         """Trace a field of the table, or with the field "" the table as an element of a vector."""
         if self.trace is not None:
+            depth = len(self.where) + 1 if field else len(self.where)
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
-                           self.depth if field else self.depth - 1,
-                           "structure" if nbytes else "absent", owner=self.owner)
+                           depth, "structure" if nbytes else "absent", owner=self.prefix or None)
             self.check_aligned(pos, align)
 
     def check_aligned(self, pos: int, align: int) -> None:
@@ -2028,10 +2020,9 @@ class FlatReader(Reader):
 
     def spend(self, nbytes: int, pos: int, field: str) -> None:
         """Count the memory for what is read: objects may be shared, and be many times the data."""
-        self.room -= nbytes
-        if self.room < 0:
-            raise self.wrong("objects overlap: in memory they are more than 24 times the data",
-                             pos, field, Unsupported)
+        path = (field,) if field else ()
+        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self, *path,
+                          offset=self.base + pos)
 
     def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -2071,7 +2062,6 @@ class FlatReader(Reader):
         """Return the root table."""
         pos = self.follow(0, "root")
         self.note(0, 4, "root", pos, f"root table at {pos}")
-        self.go(())
         return self.table(rows, pos)
 
     def table(self, rows: Any, table: int) -> Any:
@@ -2147,9 +2137,9 @@ class FlatReader(Reader):
             return self.vector(type, at, field, doc)
         outer = self.where
         if field:
-            self.go(outer + (field,))
+            self.where = outer + (field,)
         found = self.table(type, at)
-        self.go(outer)
+        self.where = outer
         return found
 
     def string(self, pos: int, field: str, doc: str) -> str:
@@ -2193,13 +2183,13 @@ class FlatReader(Reader):
         outer = self.where
         if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
             for i in range(size):
-                self.go(outer + (field, i))
+                self.where = outer + (field, i)
                 self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
         found = places if type == "place" else []
         for i, place in enumerate(places if type != "place" else []):
-            self.go(outer + (field, i))
+            self.where = outer + (field, i)
             found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
-        self.go(outer)
+        self.where = outer
         return found
 
     def layout(self, table: int, rows: Any) -> Any:
@@ -6851,77 +6841,75 @@ class TensorBuffers(Format):
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"TBS1")
         if cursor.end < 12:
-            raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic", 0,
-                               check="magic")
+            raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic",
+                               offset=0, check="magic")
         cursor.record(self.LEAD)
         cursor.seek(cursor.end - 8)
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
             raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quote(magic), "end_magic", cursor.end - 4, check="magic")
+                               quote(magic), "end_magic", check="magic")
         start = cursor.end - 8 - nbytes
         if start < 4:
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
-                nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
+                nbytes, cursor.end - 12), "metadata_size")
         flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
         root = flat.root(self.ROOT)
         count = len(root["tensors"])
         if count * 16 > nbytes:
             raise flat.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
         flat.spend(350 * count, 0, "tensors")
-        tensors = admit(flat, self._rows(cursor, flat, root["tensors"]), self, 4, start,
+        tensors = admit(flat, self._tensors(cursor, flat, root["tensors"]), 4, start,
                         ("name", "data_size", "data_offset"))
         attrs: Facts = Map([("version", root["version"])])
         if root["operations"] is not None:
-            flat.go(())
             steps = flat.target([self.OPERATION], root["operations"], "operations", "a graph")
             if steps:
                 attrs["operations"] = steps
         metadata = Map([("model", root["model"])] if root["model"] is not None else [])
         return attrs, metadata, tensors
 
-    def _rows(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
-        """Yield a row of admit() for each table of a tensor."""
+    def _tensors(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
         known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
         entries: Any = [None] * len(places)
         if FAST and flat.trace is None:
             entries = self._usual_entries(flat, places, known)
         left = flat.end
         for i, entry in enumerate(entries):
+            flat.where = "tensors", i
             if entry is None:
-                flat.go(("tensors", i))
                 entry = self._entry(cursor, flat, places[i], known)
             name, nbytes, (dtype, shape, stored), start, number = entry
             left -= nbytes + 2 * len(shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", None, name, kind=Unsupported)
+                                 "overlap", "name", tensor=name, error=Unsupported)
             if stored is None:
-                flat.fault("data_type 0 (None) is not a type", "data_type", name)
+                flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
             else:
-                yield name, dtype, shape, stored, start, number, Tensor
+                yield Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
     def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
         """Return (name, its bytes, (dtype, shape, Storage), start, id) of a tensor, by the rows.
 
         The Storage is None if there is no type.
         """
-        room = flat.room
+        left = flat.memory.left
         entry = flat.table(self.ENTRY, place)
-        flat.room = room  # the dict does not stay
+        flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
-                             kind=Unsupported)
+                             error=Unsupported)
         key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
         kind = known.get(key)
         if kind is None:
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else f"data_type {code} is not known"
-            stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "id") if code else None
+            stored = Storage(cursor.source, nbytes, why=why) if code else None
             kind = known[key] = dtype, tuple(shape), stored
         return (name, 4 + len(encode_text(name)), kind,
                 start if nbytes else min(start, flat.base), number)
