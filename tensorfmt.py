@@ -6922,7 +6922,7 @@ class TensorBuffers(Format):
         data = flat.data
         layouts: Any = {}  # by vtable
         for place in places:
-            kind = None
+            found = None
             try:
                 vtable = place - unpack_from("<i", data, place)[0]
                 if vtable not in layouts:
@@ -6936,10 +6936,11 @@ class TensorBuffers(Format):
                     name = data[name_at + 4:stop].decode()
                     kind = None if data[stop] else known.get((
                         code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
+                    start = start if nbytes else min(start, flat.base)
+                    found = kind and (name, stop - name_at, kind, start, number)
             except (struct.error, IndexError, ValueError):
                 pass  # _entry() says what is wrong
-            yield kind and (name, stop - name_at, kind,
-                            start if nbytes else min(start, flat.base), number)
+            yield found
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
