@@ -1019,7 +1019,7 @@ class CodecTest(TestCase):
         import json
 
         def read(text, **rules):
-            return tensorfmt.json_read(text.encode(), **rules)[0]
+            return tensorfmt.json_read(text.encode(), **rules)
         for text in (" [1, -2.5e3,\t{\"a\\u0062\": null}]\r\n", "[[], {}, true, false, \"\"]", "0",
                      "[18446744073709551615, 1.7976931348623157e308]",
                      '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"'):
