@@ -2484,8 +2484,13 @@ def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) ->
     try:
         end = decoder.raw_decode(text, start)[1]
         value = decoder.decode(data[start:end].decode())
-    except ValueError as error:
-        raise FormatError(getattr(error, "what", str(error)), start)
+    except FormatError as error:
+        raise FormatError(error.what, start)
+    except ValueError:
+        what = "a string that does not end, or holds what must be escaped"
+        if text[start] != '"':
+            what = f"{show(data[start:start + 9])}, expected a value"
+        raise FormatError(what, start)
     if not python and isinstance(value, str) and not is_text(value):
         raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
     return value, end
@@ -3909,63 +3914,65 @@ def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high:
     return tensors
 
 
-USUAL_JSON = (rb'"(?!__metadata__")([^"\\\x00-\x1f]*)":'  # a name, and an entry in five pieces
-              rb"(\{%s)(0|[1-9]\d{0,18})(%s)(0|[1-9]\d{0,18})(%s\})")
+USUAL_JSON = (rb'(?<!\\)"(?!__metadata__")([^"\\\x00-\x1f]*)":'  # a name
+              rb"(\{%s)(0|[1-9]\d{0,18})%s(0|[1-9]\d{0,18})%s\}")
 HOLE = "8315206794"  # and a number: the key that stands for a run of usual entries
 
 
-def usual_json(data: bytes, pattern: Any, row: Any, holder: str = "", **rules: Any) -> Any:
+def usual_json(data: bytes, pieces: Any, row: Any, holder: str = "", **rules: Any) -> Any:
     """Return (an index in JSON, but for its usual entries; rows of all entries) or None.
 
-    `pattern`: of a usual entry, what is before the place of its tensor, between it and the end or
-    size, behind that. row(name, entry) is the plain reader. It is asked once for all entries that
-    agree but in name and place, and for each that is not usual. `holder`: the key of the object
-    with the entries, if it is not the index itself. None: only the plain reader can tell.
+    `pieces` of a usual entry: a pattern up to the place of its tensor, then the bytes up to the
+    end or size, and behind it. row(name, entry) is the plain reader: asked once for all entries
+    that agree but in name and place, and for each that is not usual. `holder`: the key of the
+    object with the entries, if it is not the index itself. None: only the plain reader can tell.
 
     Nothing passes that is not JSON. A run of usual entries, split by commas, gives way to one
     member: a HOLE as its key, {} as its value. The digits of a HOLE are nowhere else, nor is an
-    escape of a digit. So if it is a key in the object of the entries, it is that member, and where
+    escape of a digit. So if it is a key in the object of the entries, it is that member; and where
     a name and an object can stand, the names and objects of the run can. Names are checked here
     to be text as in JSON, places by the pattern; the rest is parsed once for each kind. Names that
     are there twice are found by admit().
     """
     import re
-    parts = re.split(USUAL_JSON % pattern, data)
-    between, names, heads, links, tails = [parts[i::7] for i in (0, 1, 2, 4, 6)]
-    starts, sizes = list(map(int, parts[3::7])), list(map(int, parts[5::7]))
+    _, link, tail = pieces
+    found = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
+    between, names, heads, starts, sizes = [found[i::5] for i in range(5)]
     if not names or HOLE.encode() in data or b"\\u003" in data:
         return None
     firsts = [i for i in range(len(names)) if not i or between[i] != b","]
     runs = dict([(f"{HOLE}{i}", pair) for i, pair in enumerate(zip(firsts, firsts[1:] + [None]))])
     text = b"".join([between[i] + b'"%s":{}' % key.encode() for i, key in zip(firsts, runs)])
-    if links[0] == b",":  # a range, not a size
+    starts, sizes = list(map(int, starts)), list(map(int, sizes))
+    if link == b",":  # a range, not a size
         sizes = [stop - start for start, stop in zip(starts, sizes)]
     kinds = list(zip(heads, sizes))
-    samples = dict(zip(reversed(kinds), reversed(range(len(kinds)))))  # the first of each
+    places = dict(zip(reversed(kinds), reversed(range(len(kinds)))))  # of the first of each
+    samples = [b"".join(found[5 * i + 2:5 * i + 4] + [link, found[5 * i + 4], tail, b"}"])
+               for i in places.values()]
     try:
         names = b'"'.join(names).decode().split('"')
         top = json_read(text + between[-1], **rules)
         entries = top[holder] if holder else top
         if [key for key in entries if key in runs] != list(runs):
             return None
-        known = json_read(b"[%s]" % b",".join([
-            b"".join(parts[7 * i + 2:7 * i + 7]) for i in samples.values()]), **rules)
+        samples = json_read(b"[%s]" % b",".join(samples), **rules)
     except (ValueError, KeyError, TypeError):
         return None
 
     def rows() -> Chunks:
-        for i, kind, entry in zip(samples.values(), samples, known):
-            _, dtype, shape, stored, start, *rest = row("", entry)
-            usual[kind] = dtype, shape, stored, start - starts[i], rest
+        known = {}
+        for (kind, i), entry in zip(places.items(), samples):
+            _, dtype, shape, stored, start, attrs, make = row("", entry)
+            known[kind] = dtype, shape, stored, start - starts[i], attrs, make
         for name, entry in entries.items():
             if name not in runs:
                 yield row(name, entry)
                 continue
-            first, stop = runs[name]
-            for name, kind, start in zip(names[first:stop], kinds[first:stop], starts[first:stop]):
-                dtype, shape, stored, base, rest = usual[kind]
-                yield (name, dtype, shape, stored, base + start, *rest)
-    usual: Any = {}
+            span = slice(*runs[name])
+            for name, kind, start in zip(names[span], kinds[span], starts[span]):
+                dtype, shape, stored, base, attrs, make = known[kind]
+                yield name, dtype, shape, stored, base + start, attrs, make
     return top, rows()
 
 
@@ -4393,7 +4400,7 @@ class Mag300(Format):
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
-    USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d{1,4},"offset":', b',"nbytes":', b"")
+    USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -6757,7 +6764,7 @@ class Safetensors(Format):
     MEANING = ("metadata, tensors by name", {
         "__metadata__": ("of the user", {"*": ("of the user", None)}),
         "*": ("entry of a tensor", ENTRY.meanings)})
-    USUAL = rb'"dtype":"\w+","shape":\[[\d,]*\],"data_offsets":\[', b",", rb"\]"
+    USUAL = rb'"dtype":"\w+","shape":\[[\d,]*\],"data_offsets":\[', b",", b"]"
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
