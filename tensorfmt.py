@@ -2350,34 +2350,35 @@ def json_decoder(python: bool) -> Any:
     """Return the decoder of the module json that keeps the rules of json_read()."""
     from json import JSONDecoder
 
-    def to_map(pairs: Any) -> Facts:
+    def make_map(pairs: Any) -> Facts:
         made = Map(pairs)
         if len(made) < len(pairs):
             raise FormatError("a key twice")
         return made
 
-    def to_int(text: str) -> Any:
-        if not python and (len(text) > 20 or text == "-0"):
-            return to_float(text)
-        if len(text) > MAX_DIGITS:
-            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
-        return int(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
-
-    def to_float(text: str) -> float:
-        value = float(text.encode("ascii"))
+    def make_float(text: str) -> float:
+        value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
         if not python and value in (INFINITY, -INFINITY):
             raise FormatError("a number beyond float64")
         return value
 
-    def to_constant(text: str) -> float:
+    def make_int(text: str) -> Any:
+        if not python and (len(text) > 20 or text == "-0"):
+            return make_float(text)
+        if len(text) > MAX_DIGITS:
+            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
+        return int(text.encode("ascii"))
+
+    def make_constant(text: str) -> float:
         if not python:
             raise FormatError(f"{text} is not JSON")
         return float(text)
-    return JSONDecoder(object_pairs_hook=to_map, parse_int=to_int, parse_float=to_float,
-                       parse_constant=to_constant)
+    return JSONDecoder(object_pairs_hook=make_map, parse_int=make_int, parse_float=make_float,
+                       parse_constant=make_constant)
 
 
 def json_value(text: str, depth: int, decoder: Any) -> Any:
+    """Return the value, unless more than `depth` arrays and objects are open at once."""
     value = decoder.decode(text)
     boxes: Any = json_inner([[value]])
     while boxes:
@@ -3936,7 +3937,7 @@ def usual_json(data: bytes, pieces: Any, row: Any, holder: str = "", **rules: An
     """
     import re
     _, link, tail = pieces
-    found = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
+    found: Any = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
     between, names, heads, starts, sizes = [found[i::5] for i in range(5)]
     if not names or HOLE.encode() in data or b"\\u003" in data:
         return None

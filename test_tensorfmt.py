@@ -7367,7 +7367,7 @@ class UsualJsonTest(TestCase):
             with self.subTest(text=text):
                 _, found = self.both(text)
                 self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
-                for number, row in enumerate(found):
+                for row in found:
                     self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
                 data = safetensors(text, bytes(15))  # two kinds and the odd one
                 self.assertEqual(calls_of(tensorfmt.Safetensors, "_row", load, data), 3)
