@@ -1011,14 +1011,14 @@ class Cursor(Reader):
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
-    def read_json(self, data: bytes, offset: int, name: str, meaning: Any, level: int,
+    def read_json(self, data: bytes, offset: int, name: str, schema: Any, level: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
         token, self.root = None, name
         if self.trace is not None:
-            token = CborFields(self.trace, offset, "", meaning, level, name)
-        value, end = json_read(data, offset, name, token=token, **rules)
-        return value, offset + end
+            token = CborFields(self.trace, offset, "", schema, level, name)
+        value = json_read(data, offset, name, token=token, **rules)
+        return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
 # -- [5a] checksums ------------------------------------------------------------------------------
@@ -2430,131 +2430,83 @@ ENCODINGS["zstd"] = Zstd()
 
 # -- [5f] JSON -----------------------------------------------------------------------------------
 
-JSON_TOKEN = (rb'[ \t\r\n]*(?:([{}\[\]:,])|("[^"\\\x00-\x1f]*"?)|'
-              rb"(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null%s))?")
-JSON_ESCAPES = rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*){1,99}'  # more: much memory
-JSON_WORDS = {b"true": True, b"false": False, b"null": None}
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
+JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
+JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
 
 
 def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
-              python: bool = False, keep: Any = None, token: Any = None) -> Any:
-    """Return (value, position behind it) of JSON in UTF-8 (RFC 8259); only blanks may follow.
+              python: bool = False, token: Any = None) -> Any:
+    """Return the value of JSON in UTF-8 (RFC 8259); only blanks may follow.
 
-    At most `depth` arrays and objects are open at once; a key twice is an error. Numbers are as in
-    serde_json: -0 and integers of over 20 digits are floats, what float64 cannot hold is an error;
-    or with `python` as in its json: any integer, NaN, Infinity. keep(containers around, key), if
-    given, tells which arrays and objects in an object are wanted; others are checked, and None.
+    The module json reads it. At most `depth` arrays and objects are open at once; a key twice is
+    an error. Numbers are as in serde_json: -0 and integers of over 20 digits are floats, what
+    float64 cannot hold is an error, as is a lone surrogate; or with `python` as in its json.
     `name` is the field of errors. `token` is as in cbor_read; one ends where the next begins.
     """
     if BOARD:
         raise Unsupported("JSON is not read on boards", base, name)
     import re
-    scan = re.compile(JSON_TOKEN % (b"|NaN|-?Infinity" if python else b"")).match
-    values = b'{["-0123456789tfn' + (b"NI" if python else b"")  # how a value begins
-    box, stack, keyed, skip = [], [], False, False
-    allowed, pos, start = values, 0, 0
-    key: Any = MISSING
-    value: Any = None
-    late: Any = []  # arguments for token(), without the stop
-    room = MAX_BOXES + 10 * len(data)  # bytes of memory for arrays and objects
-
-    def send(stop: int) -> None:
-        while late:
-            first, *args = late.pop(0)
-            token(stop if args[1] == "break" else first, stop, *args)
+    decoder = json_decoder(python)
     try:
-        data.decode()
-        while True:
-            found: Any = scan(data, pos)
-            kind = found.lastindex or 0  # 1 bracket, colon or comma, 2 text, 3 number, 4 word
-            end, (start, pos) = pos, found.span(kind)
-            start = start if kind else pos
-            if start == len(data) and not allowed:
-                send(end)
-                return box[0], end
-            if not kind or data[start] not in allowed:
-                wanted = "a value" if values in allowed else allowed.decode() or "nothing"
-                here = show(data[start:start + 9]) if start < len(data) else "the end"
-                raise FormatError(f"{here}, expected {wanted}", start)
-            mark = data[start]
-            if kind == 1 and mark in b":,":
-                allowed = b'"' if keyed and mark == 44 else values
-                continue
-            if kind == 1 and mark in b"]}":
-                if late and not box:
-                    late[0][3] = 0  # so many items
-                if token is not None and not keyed:
-                    late.append((start, len(stack), "break", None, None))
-                box, keyed, skip = stack.pop()
-                allowed = (b",}" if keyed else b",]") if stack else b""
-                continue
-            naming = keyed and allowed in (b'"', b'"}')  # a key comes
-            what, value = "number", data[start:pos]
-            if kind == 1:
-                what, value = ("map", Map()) if mark == 123 else ("array", [])
-                room -= 0 if skip else 280 if mark == 123 else 120  # what CPython takes, in bytes
-                if len(stack) >= depth:
-                    raise FormatError(f"nested deeper than {depth}", start)
-                if room < 0:
-                    raise Unsupported(f"more memory is needed than MAX_BOXES = {MAX_BOXES}", start)
-            elif kind == 2:
-                what, (value, pos) = "text", json_string(data, start, pos, python)
-            else:
-                value = json_number(value, python, start)
-            if token is not None:
-                send(start)
-                if naming:
-                    token(start, pos, len(stack), "key", value, None)
-                else:
-                    late.append([start, len(stack), what, -1 if kind == 1 else value,
-                                 key if keyed else len(box)])
-            if naming:
-                if value in box:
-                    raise FormatError(f"key {show(value)} twice", start)
-                key, allowed = value, b":"
-                continue
-            hide = skip or keyed and kind == 1 and keep is not None and not keep(len(stack), key)
-            if keyed:
-                box[key] = None if hide else value
-            else:
-                box.append(None if hide else value)
-            if kind == 1:
-                stack.append((box, keyed, skip))
-                box, keyed, skip = value, mark == 123, hide
-                allowed = b'"}' if keyed else values + b"]"
-            else:
-                allowed = (b",}" if keyed else b",]") if stack else b""
+        text = data.decode()
+        large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
+        if token is None and not large and (python or not re.search(rb"\\u[dD]", data)):
+            try:
+                return json_value(text, depth, decoder)
+            except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
+                pass
+        json_trace(json_tokens(data, depth, python), token)  # says what is wrong, and where
+        return json_value(text, depth, decoder)
     except UnicodeDecodeError as error:
-        what, at, broken = "text is not UTF-8", error.start, FormatError
-    except FormatError as caught:
-        what, at, broken = caught.what, caught.offset or 0, type(caught)
-    if token is not None:
-        send(at)
-        token.path(len(stack), MISSING)
-    raise broken("JSON: " + what, base + at, name)
+        wrong = FormatError("text is not UTF-8", error.start)
+    except FormatError as error:
+        wrong = error
+    except (ValueError, RuntimeError) as error:  # limits of this Python, lower than ours
+        wrong = Unsupported(str(error))
+    raise type(wrong)("JSON: " + wrong.what, base + (wrong.offset or 0), name)
 
 
-def json_quick(data: bytes) -> Any:
-    """Return what json_read(python=True) does, ten times as fast, or None: then that one tells."""
-    from json import loads
+def json_decoder(python: bool) -> Any:
+    """Return the decoder of the module json that keeps the rules of json_read()."""
+    from json import JSONDecoder
 
     def make_map(pairs: Any) -> Facts:
         made = Map(pairs)
         if len(made) < len(pairs):
-            raise ValueError("a key twice")
+            raise FormatError("a key twice")
         return made
-    if 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data):
-        return None
-    try:
-        value = loads(data.decode(), object_pairs_hook=make_map,
-                      parse_int=lambda text: int(text if len(text) < MAX_DIGITS else "?"))
-    except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
-        return None
-    boxes: Any = [[value]]
-    for _ in range(MAX_DEPTH + 1):
-        boxes = json_inner(boxes)
-    return None if boxes else value
+
+    def make_float(text: str) -> float:
+        value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
+        if not python and value in (INFINITY, -INFINITY):
+            raise FormatError("a number beyond float64")
+        return value
+
+    def make_int(text: str) -> Any:
+        if not python and (len(text) > 20 or text == "-0"):
+            return make_float(text)
+        if len(text) > MAX_DIGITS:
+            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
+        return int(text.encode("ascii"))
+
+    def make_constant(text: str) -> float:
+        if not python:
+            raise FormatError(f"{text} is not JSON")
+        return float(text)
+    return JSONDecoder(object_pairs_hook=make_map, parse_int=make_int, parse_float=make_float,
+                       parse_constant=make_constant)
+
+
+def json_value(text: str, depth: int, decoder: Any) -> Any:
+    """Return the value, unless more than `depth` arrays and objects are open at once."""
+    value = decoder.decode(text)
+    boxes: Any = json_inner([[value]])
+    while boxes:
+        if not depth:
+            raise FormatError("nested too deep")
+        boxes, depth = json_inner(boxes), depth - 1
+    return value
 
 
 def json_inner(boxes: Any) -> Any:
@@ -2563,39 +2515,107 @@ def json_inner(boxes: Any) -> Any:
             if isinstance(item, (dict, list, tuple))]
 
 
-def json_string(data: bytes, start: int, pos: int, python: bool) -> "Tuple[str, int]":
-    """Return (text, position behind it) of a string; its bytes up to pos have no escape.
+def json_trace(tokens: Any, token: Any) -> None:
+    """Pass the tokens to `token`; each ends where the next one that is not a bracket begins."""
+    late: Any = []  # arguments, but the ends
 
-    With `python`, lone surrogates pass, as in its json.
+    def send(stop: int) -> None:
+        for start, *args in late:
+            if token is not None:
+                token(stop if args[1] == "break" else start, stop, *args)
+        late.clear()
+    try:
+        for start, depth, kind, value, key in tokens:
+            if kind == "break":
+                if value == 0:
+                    late[0][3] = 0  # so many items
+                if key == "]":
+                    late.append([start, depth, kind, None, None])
+                continue
+            send(start)
+            if kind != "end":
+                late.append([start, depth, kind, value, key])
+    except FormatError as error:
+        send(error.offset or 0)
+        if token is not None:
+            token.path(0, MISSING)
+        raise
+
+
+def json_tokens(data: bytes, depth: int, python: bool) -> Chunks:
+    """Yield (position, containers around, kind, value, key) of each token; raise at a wrong one.
+
+    They are as in cbor_read, but a "break" has the number of items and the bracket, and behind the
+    last token comes an "end".
     """
-    if pos - start > 1 and data[pos - 1] == 34:
-        return data[start + 1:pos - 1].decode(), pos
-    import json
     import re
-    found: Any = True
-    while found:
-        found = re.compile(JSON_ESCAPES).match(data, pos)
-        pos = found.end() if found else pos
-    if data[pos:pos + 1] != b'"':
-        raise FormatError("a string that does not end, or holds what must be escaped", start)
-    text = json.loads(data[start:pos + 1].decode())
-    if not python and not is_text(text):
-        raise FormatError(f"{show(text)} is not Unicode text (a lone surrogate)", start)
-    return text, pos + 1
+    blanks, decoder = re.compile(r"[ \t\r\n]*").match, json_decoder(python)
+    text = data.decode("latin-1")  # one character for each byte
+    boxes: Any = [["", None, 0]]  # open ones: what follows an item, keys of an object, key or index
+    allowed, end, room = JSON_VALUE, 0, MAX_BOXES + 10 * len(data)
+    while True:
+        start = blanks(text, end).end()  # type: ignore[union-attr]
+        mark = text[start:start + 1]
+        mark = mark if mark in '[]{}:,"' else "0"
+        if not mark or mark not in allowed:
+            break
+        end, value = start + 1, -1
+        if mark in '"0':
+            value, end = json_leaf(data, text, start, decoder, python)
+        level, (_, keys, key) = len(boxes) - 1, boxes[-1]
+        if mark in ",:":
+            allowed = JSON_VALUE if mark == ":" or keys is None else '"'
+            continue
+        if allowed in ('"', '"}') and mark == '"':
+            yield start, level, "key", value, None
+            if value in keys:
+                raise FormatError(f"key {show(value)} twice", start)
+            keys.add(value)
+            boxes[-1][2], allowed = value, ":"
+            continue
+        if mark in "]}":
+            yield start, level, "break", key if keys is None else len(keys), mark
+            boxes.pop()
+            allowed = boxes[-1][0]
+            continue
+        if mark in "[{":
+            room -= 280 if mark == "{" else 120  # bytes that CPython takes
+            if level >= depth:
+                raise FormatError(f"nested deeper than {depth}", start)
+            if room < 0:
+                raise Unsupported(f"more memory is needed than MAX_BOXES = {MAX_BOXES}", start)
+        yield start, level, JSON_KINDS[mark], value, key
+        if keys is None:
+            boxes[-1][2] += 1
+        allowed = boxes[-1][0]
+        if mark == "[":
+            boxes.append([",]", None, 0])
+            allowed = JSON_VALUE + "]"
+        elif mark == "{":
+            boxes.append([",}", set(), None])
+            allowed = '"}'
+    if mark or allowed:
+        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        here = show(data[start:start + 9]) if mark else "the end"
+        raise FormatError(f"{here}, expected {wanted}", start)
+    yield end, 0, "end", None, None
 
 
-def json_number(text: bytes, python: bool, start: int) -> Any:
-    """Return the value of a number or a word."""
-    if text in JSON_WORDS:
-        return JSON_WORDS[text]
-    if text.lstrip(b"-").isdigit() and (python or len(text) <= 20 and text != b"-0"):
-        if len(text) > MAX_DIGITS:
-            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}", start)
-        return int(text)
-    value = float(text)
-    if not python and value in (INFINITY, -INFINITY):
-        raise FormatError("a number beyond float64", start)
-    return value
+def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
+    """Return (value, position behind it) of a text, a number or a word."""
+    try:
+        end = decoder.raw_decode(text, start)[1]
+        value = decoder.decode(data[start:end].decode())
+    except FormatError as error:
+        raise FormatError(error.what, start)
+    except ValueError:
+        what = "a string that does not end, or holds what must be escaped"
+        if text[start] != '"':
+            what = f"{show(data[start:start + 9])}, expected a value"
+        raise FormatError(what, start)
+    if not python and isinstance(value, str) and not is_text(value):
+        raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
+    return value, end
 
 
 # <save>
@@ -4305,6 +4325,69 @@ class Usual:
             raise ValueError("it is wrong")
         made: Tensor = self.open_entry(name, entry)
         return made
+USUAL_JSON = (rb'(?<!\\)"(?!__metadata__")([^"\\\x00-\x1f]*)":'  # a name
+              rb"(\{%s)(0|[1-9]\d{0,18})%s(0|[1-9]\d{0,18})%s\}")
+HOLE = "8315206794"  # and a number: the key that stands for a run of usual entries
+
+
+def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder: str = "",
+               **rules: Any) -> Any:
+    """Return an index in JSON with its tensors as Entries, or None: only the plain reader can tell.
+
+    The same as Usual, for JSON. `pieces` of a usual entry: a pattern up to the place of its
+    tensor, then the bytes up to the end or size, and behind it. `holder`: the key of the object
+    with the entries, if it is not the index itself.
+
+    Nothing passes that is not JSON. A run of usual entries, split by commas, gives way to one
+    member: a HOLE as its key, {} as its value. The digits of a HOLE are nowhere else, nor is an
+    escape of a digit. So if it is a key in the object of the entries, it is that member; and where
+    a name and an object can stand, the names and objects of the run can. Names are checked here
+    to be text as in JSON, places by the pattern; the rest is parsed once for each kind. Names that
+    are there twice are found by admit().
+    """
+    import re
+    _, link, tail = pieces
+    found: Any = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
+    between, names, heads, starts, sizes = [found[i::5] for i in range(5)]
+    if not names or HOLE.encode() in data or b"\\u003" in data:
+        return None
+    firsts = [i for i in range(len(names)) if not i or between[i] != b","]
+    runs = dict([(f"{HOLE}{i}", pair) for i, pair in enumerate(zip(firsts, firsts[1:] + [None]))])
+    text = b"".join([between[i] + b'"%s":{}' % key.encode() for i, key in zip(firsts, runs)])
+    starts, sizes = list(map(int, starts)), list(map(int, sizes))
+    if link == b",":  # a range, not a size
+        sizes = [stop - start for start, stop in zip(starts, sizes)]
+    kinds = list(zip(heads, sizes))
+    places = dict(zip(reversed(kinds), reversed(range(len(kinds)))))  # of the first of each
+    samples = [b"".join(found[5 * i + 2:5 * i + 4] + [link, found[5 * i + 4], tail, b"}"])
+               for i in places.values()]
+    try:
+        names = b'"'.join(names).decode().split('"')
+        top = json_read(text + between[-1], **rules)
+        entries = top[holder] if holder else top
+        if [key for key in entries if key in runs] != list(runs):
+            return None
+        samples = json_read(b"[%s]" % b",".join(samples), **rules)
+        if [entry for entry in samples if schema.first_wrong(entry)]:
+            return None
+    except (ValueError, KeyError, TypeError):
+        return None
+    known = {}
+    for (kind, i), entry in zip(places.items(), samples):
+        known[kind] = open_entry("", entry), starts[i]
+    pairs: Any = []
+    for name, entry in entries.items():
+        if name not in runs:
+            pairs.append((name, entry))
+            continue
+        span = slice(*runs[name])
+        for name, kind, start in zip(names[span], kinds[span], starts[span]):
+            like, first = known[kind]
+            pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
+                                       like.start + start - first, like.flat_attrs(), like.format)))
+    if holder:
+        top[holder] = Entries(pairs)
+    return top if holder else Entries(pairs)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -4757,89 +4840,104 @@ class Mag300(Format):
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
+    USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
         ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
         ("blob_span", "Q", "bytes of data"))
-    ENTRY = MapRows(
+    ENTRY = Schema(
         ("shape", "numbers", True, "dimensions"), ("dtype", "text", True, "name of the type"),
         ("dtype_id", "unsigned", True, "its number, which counts"),
-        ("offset", "unsigned", True, "from blob_offset"), ("nbytes", "unsigned", True, "bytes"),
-        other="not known, ignored")
-    ROOT = MapRows(
+        ("offset", "unsigned", True, "from blob_offset"), ("nbytes", "unsigned", True, "bytes"))
+    ROOT = Schema(
         ("manifest_ver", "unsigned", True, "1"), ("timestamp", "text", True, "of the writing"),
         ("magnetron_ver", "text", True, "which wrote it"), ("snapshot_ver", "text", True, ""),
         ("usr_metadata", "map", True, "of the user"),
-        ("tensor_map", "map", True, "tensors", {"*": ("entry of a tensor", ENTRY.meanings)}),
-        other="not known, ignored")
+        ("tensor_map", Schema(other=("any", "entry of a tensor", ENTRY)), True, "tensors"))
 
     def read(self, cursor: Cursor) -> Any:
         aux, meta, span, start, size = cursor.record(self.HEADER)[2:]
-        end, stop = cursor.end, meta + span
-        for field, value, low, high, *kind in (
-                ("aux", aux, 0, 1, Unsupported), ("meta_offset", meta, 44, end),
-                ("meta_span", span, 0, end - meta), ("blob_offset", start, stop, end),
-                ("blob_offset modulo 4096", start & 4095, 0, 0),
-                ("blob_span", size, 0, end - start),
-                ("meta_span", span, 0, self.MAX_INDEX_BYTES, Unsupported)):
-            if not low <= value <= high:
-                raise cursor.error(f"{field} is {value}, expected {low} to {high}",
-                                   field.split()[0], kind=(kind + [FormatError])[0])
+        end = cursor.end
+        cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
+        cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
+        cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
+        cursor.limit("blob_offset", start, meta + span, end, "behind the JSON, in the file")
+        if start & 4095:
+            raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
+        cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
+        cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
+        root = self._read_index(cursor, meta, span, start, ">" if aux else "<")
+        tensors = root.pop("tensors")
+        self._check_places(cursor, tensors, start, size)
+        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
+        if aux:
+            attrs["byte_order"] = "big"
+        return attrs, root["usr_metadata"], tensors
+
+    def _read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
+        """Return the map of the JSON, and its tensors under "tensors"."""
         cursor.seek(meta)
-        data = cursor.next_bytes(span, "meta")
+        data, root = cursor.next_bytes(span, "meta"), None
+        cursor.root = "meta"
         if 0 in data:
-            raise cursor.error("a NUL byte in the JSON", "meta", meta + data.find(0))
-        root = json_quick(data) if FAST and cursor.trace is None else None
+            raise cursor.error("a NUL byte in the JSON", offset=meta + data.find(0))
+
+        def open_entry(name: str, entry: Any) -> Any:
+            return self._open(cursor, name, entry, start, order)
+        if FAST and cursor.trace is None:
+            root = usual_json(data, self.USUAL, self.ENTRY, open_entry, "tensor_map", python=True)
         if root is None:
-            root, _ = cursor.read_json(data, meta, "meta", ("", self.ROOT.meanings), 2, python=True)
-        wrong = self.ROOT.check(root)
-        if wrong is not None:
-            raise cursor.error(wrong[1], wrong[0] or "meta")
+            root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
+        cursor.check(self.ROOT, root)
         if root["manifest_ver"] != 1:
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
-                               "manifest_ver", kind=Unsupported)
-        rows = self._rows(cursor, root["tensor_map"], start, ">" if aux else "<")
-        tensors = admit(cursor, rows, self)
+                               "manifest_ver", error=Unsupported)
+        found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
+        root["tensors"] = admit(cursor, found)
+        return root
+
+    def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
+        """Note a fault of each tensor that is not at the next multiple of 4096."""
         at, whole = 0, not cursor.faults  # else there are gaps between those that are left
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
                     or nbytes and offset & 4095):
-                cursor.enter("tensor_map", item.name)
-                cursor.fault(f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 "
-                             f"from {at}, and up to {size}", "offset", item.name, "bounds")
+                what = (f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 from "
+                        f"{at}, and up to {size}")
+                cursor.fault(what, "tensor_map", item.name, "offset", tensor=item.name,
+                             check="bounds")
                 del tensors[item.name]
             at = max(at, offset + nbytes)
-        cursor.leave()
         if size - at >= 4096 and not cursor.faults:
-            raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span", 36)
-        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS]
-                    + [("byte_order", "big")] * aux)
-        return attrs, root["usr_metadata"], tensors
+            raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
-    def _rows(self, cursor: Cursor, entries: Any, start: int, order: str) -> Chunks:
-        for name, entry in entries.items():
-            cursor.enter("tensor_map", name)
-            wrong = self.ENTRY.check(entry) if is_text(name) else (None, "a lone surrogate")
-            if wrong is not None:
-                cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
-                continue
-            shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
-            known = number < len(self.KINDS)
-            dtype = self.KINDS[number] if known else ""
-            itemsize = ITEMSIZE.get(dtype, 1)
-            if known and count_elements(shape) * itemsize != nbytes:
-                what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
-                cursor.fault(what, "nbytes", name, "sizes")
-                continue
-            why = None if dtype in ITEMSIZE else f"dtype_id {number} ({show(text)}) is not known"
-            attrs = ("dtype", text, "dtype_id", number) if why else (
-                ("dtype", text) if text != self.NAMES[number] else ())
-            stored = Storage(cursor.source, nbytes, None,
-                             order if itemsize > 1 or not known else "<", "raw", why)
-            yield name, None if why else dtype, tuple(shape), stored, start + offset, attrs, Tensor
+    def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
+        """Return the Tensor of an entry; None if verify notes a fault."""
+        if not is_text(name):
+            cursor.fault("the name has a lone surrogate", tensor=name)
+            return None
+        shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
+        known = number < len(self.KINDS)
+        dtype = self.KINDS[number] if known else ""
+        itemsize = ITEMSIZE.get(dtype, 1)
+        if known and count_elements(shape) * itemsize != nbytes:
+            what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
+            cursor.fault(what, "nbytes", tensor=name, check="sizes")
+            return None
+        attrs, why = (), None
+        if dtype not in ITEMSIZE:
+            why = f"dtype_id {number} ({show(text)}) is not known"
+            attrs = "dtype", text, "dtype_id", number
+        elif text != self.NAMES[number]:
+            attrs = "dtype", text
+        if known and itemsize == 1:
+            order = "<"
+        stored = Storage(cursor.source, nbytes, None, order, "raw", why)
+        return Tensor(name, None if why else dtype, tuple(shape), stored, start + offset, attrs,
+                      self.NAME)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
@@ -4873,9 +4971,8 @@ class Mag300(Format):
             raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
         facts = [self.choose(key, text, options, attrs) for key, text in self.FACTS.items()]
         root = Map(zip(self.ROOT.needed, [1] + facts + [Map(metadata.items()), entries]))
-        wrong = self.ROOT.check(root)
-        if wrong is not None:
-            raise ValueError(wrong[1])
+        for _, why in self.ROOT.wrongs(root):
+            raise ValueError(why)
         data = encode_text(json_text(root))
         base = round_up(44 + len(data), 4096)
         head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), base, end) + data
@@ -7052,15 +7149,12 @@ class Safetensors(Format):
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
     HEADER = Record(("header_size", "Q", "bytes of JSON"))
-    ENTRY = MapRows(
+    ENTRY = Schema(
         ("dtype", "text", True, "type of the elements"), ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "range", True, "bytes behind the header, [start, end)"),
-        other="unknown, ignored")
-    MEANING = ("metadata, tensors by name", {
-        "__metadata__": ("of the user", {"*": ("of the user", None)}),
-        "*": ("entry of a tensor", ENTRY.meanings)})
-    USUAL = (rb'"([^"\\\x00-\x1f]*)":\{"dtype":("\w+","shape":\[[\d,]*\]),'
-             rb'"data_offsets":\[(0|[1-9]\d{0,18}),(0|[1-9]\d{0,18})\]\},?')
+        ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
+    TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
+                 other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
+    USUAL = rb'"dtype":"\w+","shape":\[[\d,]*\],"data_offsets":\[', b",", b"]"
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
@@ -7068,104 +7162,78 @@ class Safetensors(Format):
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
         base = 8 + nbytes
-        for most, what, error in (
-                (cursor.end - 8, "runs past the end of the file, bytes left:", FormatError),
-                (self.MAX_HEADER_BYTES, "is over MAX_HEADER_BYTES =", Unsupported)):
-            if nbytes > most:
-                raise cursor.error(f"header_size {nbytes} {what} {most}", "header_size", 0,
-                                   kind=error)
-        data = cursor.source.read(8, nbytes)
+        cursor.limit("header_size", nbytes, 0, cursor.end - 8, "up to the end of the file")
+        cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
+                     Unsupported)
+        data, top = cursor.source.read(8, nbytes), None
+        cursor.root = "header"
         if data[:1] != b"{":
-            raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", "header", 8)
-        top, rows = None, None
+            raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", offset=8)
+
+        def open_entry(name: str, entry: Any) -> Any:
+            return self._open(cursor, name, entry, base)
         if FAST and cursor.trace is None:
-            top, rows = self._usual_rows(cursor, data, base)
+            top = usual_json(data, self.USUAL, self.ENTRY, open_entry, depth=self.MAX_OPEN)
         if top is None:
-            top, end = cursor.read_json(data, 8, "header", self.MEANING, 1, depth=self.MAX_OPEN,
-                                        keep=lambda n, key: n < 2 or key in self.ENTRY.keys)
+            top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
             if cursor.trace is not None and end < base:
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
-        given = top.pop("__metadata__", MISSING)
-        attrs = Map([("empty_metadata", True)] if given == {} else [])
-        metadata = self._metadata(cursor, given)
-        rows = rows or (self._row(cursor, name, entry, base) for name, entry in top.items())
-        tensors = admit(cursor, rows, self, fields=("", "data_offsets", "data_offsets"))
+        cursor.check(self.TOP, top)
+        metadata = self.take_metadata(cursor, top)
+        attrs: Facts = Map()
+        if metadata == {}:
+            attrs["empty_metadata"] = True
+        tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
+                        fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
             self._check_places(cursor, base, list(tensors.values()))
-        return attrs, metadata, tensors
+        return attrs, metadata or Map(), tensors
 
-    def _metadata(self, cursor: Cursor, given: Any) -> Facts:
-        if given is None:
+    @staticmethod
+    def take_metadata(cursor: Cursor, top: Any) -> Any:
+        """Take the metadata out of the header; return it, or None."""
+        found = [pair for pair in top.items() if pair[0] == "__metadata__"]
+        if not found:
+            return None
+        if type(top) is Entries:
+            top.pairs.remove(found[0])
+        else:
+            del top["__metadata__"]
+        if found[0][1] is None:
             cursor.remark("__metadata__ is null, read as absent", 8)
-        elif given is not MISSING and type(given) is not Map:
-            raise cursor.error(f"it is {show(given)}, not an object of texts", "__metadata__")
-        metadata: Any = given if type(given) is Map else Map()
-        for key in [key for key, value in metadata.items() if type(value) is not str]:
-            raise cursor.error(f"{show(key)} is not text", join_path("__metadata__", key))
-        return metadata
+        return found[0][1]
 
-    def _row(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
-        """Return the row for admit(); None if verify notes a fault."""
-        if cursor.trace is not None:
-            cursor.prefix = cursor.owner = join_path("", name) + "."
-        wrong = self.ENTRY.check(entry)
-        if wrong is None:
-            code, shape, (start, end) = [entry[key] for key in self.ENTRY.keys]
-            _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-            size = count_elements(shape)
-            need = "%s %s needs %d bits" % (code, show(shape), size * bits)
-            wrong = ([(field, why) for field, why, broken in (
-                ("data_offsets", f"they end before they start: {start} to {end}", end < start),
-                ("shape", f"the shape {show(shape)} has 2**64 elements or bits or more",
-                 max(count_elements(until_0(shape)), size * bits) >> 64),
-                ("shape", need + ", not whole bytes", size * bits % 8),
-                ("data_offsets", f"{end - start} bytes stored, {need}",
-                 bits and size * bits != 8 * (end - start))) if broken] + [None])[0]
+    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
+        """Return the Tensor of an entry; None if verify notes a fault."""
+        code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
+        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+        wrong = self._misfit(code, bits, shape, end - start)
         if wrong is not None:
-            cursor.fault(wrong[1], wrong[0] or "", name, "sizes" if wrong[0] else "index")
+            cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
             return None
         if cursor.trace is not None and len(entry) > 3:
-            key = [key for key in entry if key not in self.ENTRY.keys][0]
-            cursor.remark(f"every reader ignores the key {show(key)} of an entry",
-                          cursor.trace.find(join_path(cursor.prefix[:-1], key)))
+            key = [key for key in entry if key not in self.ENTRY.rows][0]
+            at = cursor.trace.find(["header", cursor.prefix[:-1], join_path(cursor.prefix[:-1], key)])
+            cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
-        nbytes = end - start  # pyright: ignore
-        stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "st_dtype")
-        return (name, dtype or None, tuple(shape), stored, base + start, () if dtype else code,
-                Tensor)
+        stored = Storage(cursor.source, end - start, why=why)
+        return Tensor(name, dtype or None, tuple(shape), stored, base + start,
+                      () if dtype else ("st_dtype", code), self.NAME)
 
-    def _usual_rows(self, cursor: Cursor, data: bytes, base: int) -> Any:
-        """Return (top, rows) of a header as the official library writes it, else Nones.
-
-        USUAL is one entry. One must follow the other, from __metadata__ to the last bracket.
-        """
-        import re
-        usual, known, rows = re.compile(self.USUAL), {}, []
-        first = usual.search(data)
-        try:
-            at = first.start() if first else 0
-            if at > 1 and data[1:2] != b'"':
-                return None, None
-            top = json_read(data[:at - 1] + b"}")[0] if at > 1 else Map()
-            for found in usual.finditer(data, at):
-                if found.start() != at or data[at - 1] not in b"{,":
-                    return None, None
-                name, fields, start, end = found.groups()
-                nbytes, at = int(end) - int(start), found.end()
-                row = known.get((fields, nbytes))
-                if row is None:
-                    entry = b'{"dtype":%s,"data_offsets":[0,%d]}' % (fields, nbytes)
-                    row = known[fields, nbytes] = self._row(cursor, "", json_read(entry)[0], base)
-                rows.append((name.decode(), row[1], row[2], row[3], base + int(start)) + row[5:])
-                if name == b"__metadata__" or len(known) > 100 + len(rows) // 8:
-                    return None, None  # or nearly all differ
-            if data[at - 1:].rstrip(b" ") == b"}}" and not set(top) - {"__metadata__"}:
-                return top, rows
-        except ValueError:
-            pass  # the usual reader says what is wrong
-        return None, None
+    @staticmethod
+    def _misfit(code: str, bits: int, shape: Any, nbytes: int) -> "Optional[Tuple[str, str]]":
+        """Return (field, what is wrong) with the size of a tensor, or None."""
+        need = bits * count_elements(shape)
+        if max(count_elements(until_0(shape)), need) >> 64:
+            return "shape", f"the shape {show(shape)} has 2**64 elements or bits or more"
+        text = f"{code} {show(shape)} needs {need} bits"
+        if need % 8:
+            return "shape", text + ", not whole bytes"
+        if bits and need != 8 * nbytes:
+            return "data_offsets", f"{nbytes} bytes stored, {text}"
+        return None
 
     def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -7173,14 +7241,15 @@ class Safetensors(Format):
         for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
                                       for i, item in enumerate(tensors)]):
             if start != at or stop > cursor.end:
-                cursor.prefix = join_path("", tensors[i].name) + "."
-                what = (f"its data begin at {start}, those before end at {at}" if start != at else
-                        f"its data end at {stop}, the file at {cursor.end}")
-                raise cursor.error(what, "data_offsets", None, tensors[i].name, "bounds")
+                name = tensors[i].name
+                what = f"its data end at {stop}, the file at {cursor.end}"
+                if start != at:
+                    what = f"its data begin at {start}, those before end at {at}"
+                raise cursor.error(what, name, "data_offsets", tensor=name, check="bounds")
             at = stop
         if at < cursor.end:
             what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
-            raise cursor.error(what, "trailing", at, check="bounds")
+            raise cursor.error(what, "trailing", offset=at, check="bounds")
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         unknown = [item.attrs["st_dtype"] for item in tensors if item.dtype is None]

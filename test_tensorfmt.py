@@ -917,7 +917,7 @@ class CodecTest(TestCase):
 
         def looks(data):
             out = []
-            for rules in ({}, {"python": True}, {"keep": lambda n, key: key == "b"}, {"depth": 1}):
+            for rules in ({}, {"python": True}, {"depth": 1}):
                 try:
                     out.append(tensorfmt.json_read(data, 5, "x", **rules))
                 except FormatError as error:
@@ -1016,7 +1016,7 @@ class CodecTest(TestCase):
         import json
 
         def read(text, **rules):
-            return tensorfmt.json_read(text.encode(), **rules)[0]
+            return tensorfmt.json_read(text.encode(), **rules)
         for text in (" [1, -2.5e3,\t{\"a\\u0062\": null}]\r\n", "[[], {}, true, false, \"\"]", "0",
                      "[18446744073709551615, 1.7976931348623157e308]",
                      '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"'):
@@ -1043,9 +1043,6 @@ class CodecTest(TestCase):
                         self.assertEqual((error.offset, error.field), (wanted + 7, "x"), error.what)
         for data, offset in ((b'"\xff"', 1), (b'["\xc0\xaf"]', 2), (b'"\xed\xa0\x80"', 1)):
             self.assertEqual(error_of(FormatError, tensorfmt.json_read, data).offset, offset)
-        wanted = [1, {"a": {"b": [2]}, "x": None, "y": "z"}]
-        self.assertSame(read('[1,{"a":{"b":[2]},"x":[[{"a":1}]],"y":"z"}]', keep=lambda n, key:
-                             (n, key) in ((2, "a"), (3, "b"))), wanted)
 
     def test_msgpack_suite(self):
         for value in SUITE:
@@ -2977,15 +2974,8 @@ class SaveTest(TestCase):
                                                 1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
         boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordReader
-
-        def quick(data):
-            if tensorfmt.json_quick(data) is None:
-                raise ValueError("MAX_BOXES")
         later = () if not CPYTHON else (
             (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
-            (tensorfmt, "MAX_BOXES", 700, quick, boxes),
-            (tensorfmt, "MAX_BOXES", 330, lambda x: tensorfmt.json_read(
-                x, keep=lambda n, key: False), b'[{"a":[{"b":1},2]}]'),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
             (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 93, load, zt1()),
@@ -7427,6 +7417,98 @@ class FlatBuffersTest(TestCase):
         found = tensorfmt.flat_loads(data, rows)
         self.assertEqual((found["c"], found["d"]), (-5, 7))
         self.assertEqual((found["a"], found["b"]), (8, "ok"))
+@unittest.skipUnless(CPYTHON, "JSON is not read on boards")
+class UsualJsonTest(TestCase):
+    """Usual entries of an index in JSON are read by their kind, others one by one."""
+
+    ENTRY = '{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}'
+
+    def header(self, changes=()):
+        """Return the members of a header, ten tensors of two kinds; `changes`: number -> text."""
+        members = []
+        for i in range(10):
+            at, size = 3 * (i // 2) + 2 * (i % 2), 2 - i % 2
+            members.append('"t%d":%s' % (i, self.ENTRY % (size, at, at + size)))
+        for i, text in changes:
+            members[i] = text.replace("ENTRY", members[i][5:])
+        return members
+
+    def both(self, text):
+        """Return what load makes of a header, and assert that the plain reader does the same."""
+        data, results = safetensors(text, bytes(range(15))), []
+        for fast in (True, False):
+            with Changed(tensorfmt, "FAST", fast):
+                try:
+                    file = load(data)
+                    results.append([file.metadata, [
+                        (name, item.dtype, item.shape, item.offset, item.tobytes())
+                        for name, item in file.items()]])
+                except FormatError as error:
+                    results.append((type(error), error.offset, error.field, error.tensor))
+        self.assertEqual(results[0], results[1])
+        return results[0]
+
+    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
+        names = ["t%d" % i for i in range(10)]
+        for i, text, name in (
+                (0, '"\\u0074":ENTRY', "t"), (3, '"a\\"b":ENTRY', 'a"b'), (4, '"t4": ENTRY', "t4"),
+                (9, '"\u20ac\\n":ENTRY', "\u20ac\n"), (5, '"":{"x":{},%s' % self.ENTRY[1:] % (
+                    1, 8, 9), "")):
+            text = "{%s}" % ",".join(self.header([(i, text)]))
+            with self.subTest(text=text):
+                _, found = self.both(text)
+                self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
+                for row in found:
+                    self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
+                data = safetensors(text, bytes(15))  # two kinds and the odd one
+                self.assertEqual(calls_of(tensorfmt.Safetensors, "_row", load, data), 3)
+        metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
+        for i in (0, 5, 9):
+            found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
+                i])])))
+            self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
+
+    def test_nothing_passes_that_plain_json_refuses(self):
+        usual, hole = ",".join(self.header()), tensorfmt.HOLE
+        self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
+        for old, new in (
+                ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
+                ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
+                ('"t1"', '"__metadata__"'), ('"t1"', '"t\t"'), ('"t1"', '"\\x"'),
+                ('"t9"', '"\\u00740"'), ('"t1"', '"t1":{},"t1"'), ("[2]", "[2,]"), ("[2]", "[02]"),
+                ("[0,2]", "[00,2]"), ("[0,2]", "[0,2.0]"), ("[1]", "[3]"), ('"U8"', '"U16"'),
+                ('"t1"', '"%s1":{},"t1"' % hole), ('"t1"', '"\\u00%x%s1":{},"t1"' % (
+                    ord(hole[0]), hole[1:]))):
+            for count in (1, 20):
+                text = usual.replace(old, new, count)
+                with self.subTest(old=old, new=new, count=count):
+                    self.assertTrue(isinstance(self.both("{%s}" % text), tuple))
+        for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
+                     "{%s}x"):
+            with self.subTest(text=text):
+                self.assertTrue(isinstance(self.both(text % usual), tuple))
+        data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
+        self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
+
+    def test_names_that_look_like_a_hole(self):
+        for name in (tensorfmt.HOLE, tensorfmt.HOLE + "0", "x\\u0038", tensorfmt.HOLE + "\\u0030"):
+            found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
+            self.assertEqual(len(found[1]), 10)
+
+    def test_mag300(self):
+        items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
+                 for i in range(30)]
+        for metadata in ({}, {"a": [None, {"tensor_map": {}}]}):
+            data = dumps(items, format="mag", version=300, metadata=metadata)
+            file = load(data)
+            self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
+                             [(name, item.tobytes()) for name, item in items])
+            self.assertEqual(file.metadata, metadata)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 3)
+            odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
+            data = dumps(odd, format="mag", version=300, metadata=metadata)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 4)
+            self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
 if __name__ == "__main__":
