@@ -2594,7 +2594,7 @@ class Storage:
         self.order = order  # byte order of the stored elements
         self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
         self.why = why  # why the values cannot be read, or None
-        self.key = key  # of the only attr, where a Tensor is given its value
+        self.key = key  # of the only attr, where a Tensor is given its value alone
 
 
 class Tensor:
@@ -3253,7 +3253,7 @@ def adopt(item: Any) -> Any:
     attrs = Map(item.attrs.items() if item.format == format else ())
     args: Any = (item.name, item.dtype, item.shape, item.stored, item.start, attrs, format)
     if item.components is not None:
-        args += ({key: adopt(part) for key, part in item.components.items()}, None, (),
+        args += ({key: adopt(part) for key, part in item.components.items()}, None,
                  item.own_attrs)
     return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
 
@@ -3345,24 +3345,23 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
-    __slots__ = ("_parts", "_read", "_places", "own_attrs", "first_cost")
+    __slots__ = ("_parts", "entry", "own_attrs")
 
     def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int,
-                 attrs: Any, format: Any, parts: Any = None, read: Any = None,
-                 places: Any = (), own_attrs: Any = ()) -> None:
+                 attrs: Any, format: Any, parts: Any = None, entry: Any = None,
+                 own_attrs: Any = ()) -> None:
         if stored is None:
             stored, start = parts["values"].stored, parts["values"].start
         stored = Storage(stored.source, stored.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, start, attrs, format)
-        self._parts, self._read = parts, read  # or what makes them
-        self._places, self.own_attrs = places, own_attrs  # (key, offset, nbytes) of other parts
-        self.first_cost = 0  # bytes to read before it is known how large the parts are
+        self._parts, self.entry = parts, entry  # Tensors, or where a file has them
+        self.own_attrs = own_attrs
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
-            parts = self._read()
+            parts = self.entry.open_parts(self)
             why = check_parts(self.shape, parts)
             if why:
                 raise self.error(why)
@@ -3370,14 +3369,13 @@ class Sparse(Tensor):
         return Map(self._parts.items())
 
     def ranges(self) -> Any:
-        return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
-                                   for key, offset, nbytes in self._places]
+        return self.entry.ranges() if self.entry else super().ranges()
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        if self._parts is None and self.first_cost > most:
-            return self.first_cost
-        return sum([part.nbytes for part in (self._parts or self._read()).values()])
+        first = 0 if self._parts else self.entry.first_cost()
+        parts = self._parts or first <= most and self.entry.open_parts(self)
+        return sum([part.nbytes for part in parts.values()]) if parts else first
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3401,12 +3399,12 @@ class Sparse(Tensor):
         new = super().copy(**changes)
         return new if "stored" in changes else Sparse(
             new.name, new.dtype, new.shape, new.stored, new.start, new.attrs, new.format,
-            self._parts, self._read, self._places, self.own_attrs)
+            self._parts, self.entry, self.own_attrs)
 
     # <full>
     def __reduce__(self) -> Any:
         return Sparse, (self.name, self.dtype, self.shape, None, 0, self.attrs, self.format,
-                        self.components, None, (), self.own_attrs)
+                        self.components, None, self.own_attrs)
     # </full>
 
     # <save>
@@ -4453,7 +4451,457 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
-class ZTensor(Format):
+class Part:
+    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
+
+    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded", "encoding", "order", "why",
+                 "digest")
+
+    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
+                 decoded: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
+                 why: "Optional[str]" = None, digest: "Optional[str]" = None) -> None:
+        self.role, self.dtype, self.offset = role, dtype, offset
+        self.nbytes = nbytes  # as stored
+        self.decoded = nbytes if encoding == "raw" else decoded  # None: the file does not say
+        self.encoding, self.order = encoding, order
+        self.why = why  # why its values cannot be read, or None
+        self.digest = digest  # as the file has it
+
+    def lies(self, align: int, end: int) -> bool:
+        """Return whether it begins at a multiple of `align`, not at 0, and ends before `end`."""
+        return align <= self.offset <= end - self.nbytes and not self.offset % align
+
+    def misfit(self, need: int) -> str:
+        """Return what is wrong if it holds `need` bytes: "nbytes", "decoded", or ""."""
+        if self.encoding == "raw":
+            return "" if self.nbytes == need else "nbytes"
+        if self.encoding in ENCODINGS and (
+                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+            return "nbytes"
+        return "" if self.decoded in (None, need) else "decoded"
+
+    def say_misfit(self, need: Any, shape: Any) -> str:
+        if self.encoding != "raw":
+            return f"{self.nbytes} stored bytes cannot decompress to {show(need)} (dtype x shape)"
+        need = need if need < 1 << 64 else "more than 2**64"
+        return f"{self.nbytes} bytes stored, {self.dtype} {show(shape)} needs {need}"
+
+    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: str) -> Tensor:
+        stored = Storage(source, self.nbytes, None, self.order, self.encoding, self.why)
+        return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
+
+
+def part_shapes(layout: str, shape: Any, nnz: int) -> "Dict[str, Shape]":
+    """Return the shapes of the parts of a dense tensor, or of a sparse one of `nnz` elements."""
+    if layout == "csr":
+        return Map([("indices", (nnz,)), ("indptr", (shape[0] + 1,)), ("values", (nnz,))])
+    if layout == "coo":
+        return Map([("coords", (len(shape), nnz)), ("values", (nnz,))])
+    return {"data": shape} if layout == "dense" else {}
+
+
+class Entry:
+    """A tensor as an index describes it. Its parts by role say where its bytes lie.
+
+    layout    parts
+    dense     data
+    csr, coo  values, indptr, indices; values, coords
+    sparse    0.1: one of both, a field says which; sparsecsr, sparsecoo: data, all in one blob
+    ""        any: not known here, `why`; the parts are listed
+    """
+
+    __slots__ = ("kind", "name", "dtype", "shape", "layout", "attrs", "parts", "main", "why")
+
+    def __init__(self, kind: "ZFamily", name: str, dtype: "Optional[str]", shape: Shape,
+                 layout: str, attrs: Any, parts: "Dict[str, Part]", why: Any = None) -> None:
+        self.kind, self.name, self.dtype, self.shape = kind, name, dtype, shape
+        self.layout, self.attrs, self.parts, self.why = layout, attrs, parts, why
+        self.main: Part = parts["data"] if layout == "dense" else ([
+            part for part in parts.values() if part.role in ("data", "values")] + list(
+            parts.values()) + [Part("", None, 64, 0)])[0]
+
+    def open(self, source: Any) -> Tensor:
+        """Return the tensor; no byte of it is read."""
+        main = self.main
+        stored = Storage(source, main.nbytes, None, main.order, main.encoding, main.why or self.why)
+        row: Any = (self.name, self.dtype, self.shape, stored, main.offset, self.attrs,
+                    self.kind.NAME)
+        # <later>
+        if not self.layout:
+            return ObjectTensor(*row + (self,))
+        # </later>
+        # <sparse>
+        if self.layout != "dense":
+            return Sparse(*row + (None, self, self.kind.SPARSE_ATTRS))
+        # </sparse>
+        return Tensor(*row)
+
+    def ranges(self) -> Any:
+        whole = self.main if self.layout else None
+        return [(part.offset, part.nbytes, self.name if part is whole else f"{self.name}.{role}")
+                for role, part in self.parts.items()] or [(self.main.offset, 0, self.name)]
+
+    # <sparse>
+    def first_cost(self) -> int:
+        """Return how many bytes are read before it is known how large the parts are."""
+        if self.layout in ("sparsecsr", "sparsecoo"):
+            raw = self.main.encoding == "raw"
+            return 8 * (self.main.nbytes if raw else count_elements(self.shape) * ITEMSIZE[
+                str(self.dtype)])
+        indptr = self.parts.get("indptr")
+        return min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15) if indptr else 0
+
+    def open_parts(self, item: Tensor) -> "Dict[str, Tensor]":
+        """Return the parts of its sparse tensor; raise where they cannot be those of the shape."""
+        shape, values = self.shape, self.main
+        if values.role == "data":
+            return self.split_blob(item)
+        layout, nnz = self.kind.sparse_facts(self, item)
+        found: Any = nnz
+        if layout == "csr":
+            if len(shape) != 2:
+                raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
+            indptr = self.kind.open_index(self, item, "indptr", (shape[0] + 1,))
+            if indptr.stored.encoding == "raw":
+                found = indptr[shape[0]]
+            elif nnz is None:
+                for part in indptr.parts():
+                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
+        elif nnz is None:
+            if values.decoded is None:
+                raise item.error("nnz is missing and the values are compressed")
+            found = values.decoded // item.check()
+        if found > count_elements(shape):
+            what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
+            raise item.error(what, field="indptr" if layout == "csr" else "nnz")
+        if nnz not in (None, found):
+            raise item.error(f"the last number of indptr is {found}, nnz is {nnz}")
+        shapes = part_shapes(layout, shape, found)
+        parts = Map([("values", self.open_part(item, values, self.name, shapes.pop("values")))])
+        for role in reversed(list(shapes)):
+            parts[role] = self.kind.open_index(self, item, role, shapes[role])
+        return parts
+
+    def open_part(self, item: Tensor, part: Part, name: str, shape: Shape,
+                  attrs: Any = ()) -> Tensor:
+        made = part.open(item.stored.source, name, shape, attrs, self.kind.NAME)
+        need = made.size * made.check()
+        if part.misfit(need) == "nbytes":
+            raise item.error(part.say_misfit(need, shape))
+        return made
+
+    def split_blob(self, item: Tensor) -> "Dict[str, Tensor]":
+        """Return the parts of one blob: of its decoded bytes, swapped where it is big-endian."""
+        base = self.main.open(item.stored.source, self.name, self.shape, (), self.kind.NAME)
+        size, rank, stored = base.check(), base.ndim, base.stored
+        if stored.encoding != "raw":
+            base = base.contiguous()
+        elif stored.order == ">":  # swapped as a whole, in groups of the item size
+            if stored.nbytes % size:
+                raise item.error(f"{stored.nbytes} bytes are not whole groups of {size}")
+            base = base.in_memory(swap(base.raw, size))
+        source, at, nbytes = base.stored.source, base.start, base.stored.nbytes
+
+        def part(role: str, dtype: Any, dims: Shape, start: int, strides: Any = None) -> Tensor:
+            stored = Storage(source, count_elements(dims) * ITEMSIZE[dtype], strides)
+            return Tensor(role, dtype, dims, stored, at + start, (), self.kind.NAME)
+        if self.layout == "sparsecoo":
+            step = 8 * rank + size  # bytes: coordinates, value
+            if nbytes % step:
+                raise item.error(f"{nbytes} bytes are not whole elements of {step}")
+            nnz = nbytes // step
+            return Map([("values", part("values", base.dtype, (nnz,), 8 * rank, (step,))),
+                        ("coords", part("coords", "uint64", (rank, nnz), 0, (8, step)))])
+        if rank != 2:
+            raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
+        rows, head = self.shape[0], 8 * self.shape[0] + 8
+        indptr = part("indptr", "uint64", (rows + 1,), 0)
+        nnz = indptr[rows] if head <= nbytes else 0
+        need = head + nnz * (8 + size)
+        if nbytes != need:
+            raise item.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
+        return Map([("values", part("values", base.dtype, (nnz,), head + 8 * nnz)),
+                    ("indptr", indptr), ("indices", part("indices", "uint64", (nnz,), head))])
+    # </sparse>
+
+
+# <later>
+class ObjectTensor(Tensor):
+    """A tensor of an unknown layout: its parts can be read one by one."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, *row: Any, **facts: Any) -> None:
+        self.entry: Entry = facts.pop("entry", None) or row[7]
+        super().__init__(*row[:7], **facts)
+
+    @property
+    def components(self) -> Any:
+        source, out = self.stored.source, Map()
+        for role, part in self.entry.parts.items():
+            count = (part.nbytes if part.decoded is None else part.decoded) // ITEMSIZE.get(
+                part.dtype, 1)
+            out[role] = part.open(source, role, (count,), (), str(self.format))
+        return out
+
+    def ranges(self) -> Any:
+        return self.entry.ranges()
+
+    def copy(self, **changes: Any) -> Tensor:
+        plain = changes.get("dtype") in ITEMSIZE
+        return super().copy(**changes) if plain else super().copy(entry=self.entry, **changes)
+
+    # <full>
+    def __reduce__(self) -> Any:
+        return ObjectTensor, super().__reduce__()[1] + (self.entry,)
+    # </full>
+# </later>
+
+
+class ZFamily(Format):
+    """What all generations of zTensor share: an index of entries, each made of parts.
+
+    read() finds the index and gives its entries to read_entries(): each becomes an Entry by
+    read_entry(), which checks it, then a Tensor. RULES say what is right of a field.
+    """
+
+    FAMILY = "ztensor"
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
+    SUFFIXES = (".zt", ".ztensor")
+    DTYPES = tuple(ITEMSIZE)
+    ALIGN = 64
+    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
+    MAX_INDEX_BYTES = 256 << 20
+    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
+    ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
+    SPARSE: Facts = {}  # layout in a file -> layout of an Entry
+    SPARSE_ATTRS: "Tuple[str, ...]" = ()  # say how a sparse tensor is stored
+    RULES: Facts = {}
+    FIELD_CHECKS: Facts = {}  # last part of a field's path -> row of verify; else "index"
+    DIGEST = "digest"  # key
+    DIGESTS: Facts = {"crc32c:": 8, "sha256:": 64}  # digits
+    CODEC = ""  # of a part with a digest of its decoded bytes
+    OF_DECODED = False  # are digests those of decoded bytes?
+    WORDS = ("checksum", "stored bytes", "index")
+
+    def wrong(self, cursor: Cursor, what: str, *where: Any, check: "Optional[str]" = None,
+              kind: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of the field that these keys lead to."""
+        path = ""
+        for key in where:
+            path = join_path(path, key)
+        check = check or self.FIELD_CHECKS.get(where[-1], "index")
+        return cursor.error(what, path, None, None, check, kind)
+
+    def check(self, cursor: Cursor, found: Any, rows: Any, *where: Any, kind: Any = FormatError,
+              keys: Any = None) -> None:
+        """Raise for the first key of a map that `keys`, or a row (field, is wrong), refuse."""
+        bad = None if keys is None else keys.check(found)
+        if bad is not None:
+            raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
+        for key in found if keys is not None and cursor.trace is not None else ():
+            if key not in keys.meanings:
+                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
+        for field, is_wrong in rows:
+            if is_wrong:
+                what = f"{field} is {show(found.get(field))}, {self.RULES[field]}"
+                raise self.wrong(cursor, what, *where + (field,), kind=kind)
+
+    def read_entries(self, cursor: Cursor, where: str, pairs: Any, *limits: Any) -> Facts:
+        """Return the tensors of an index; verify notes a fault and goes on."""
+        tensors, numbers, trace = Map(), {}, cursor.trace
+        for key, facts in pairs:
+            if trace is not None:
+                cursor.owner = join_path(where, key) + "."
+            cursor.tensor = None
+            try:
+                entry = self.read_entry(cursor, facts, limits, where, key)
+                if trace is not None and trace.owners is not None:
+                    trace.owners[cursor.owner] = entry.name
+                if numbers.setdefault(entry.name, key) != key:
+                    what = f"two tensors have this name: {numbers[entry.name]} and {key}"
+                    raise self.wrong(cursor, what, where, key, "name")
+            except FormatError as error:
+                if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
+                    raise
+                cursor.faults.append(error)
+            else:
+                tensors[entry.name] = entry.open(cursor.source)
+        cursor.leave()
+        return tensors
+
+    def checksums(self, tensor: Any) -> Chunks:
+        """Yield (label, offset, nbytes, (digest, bytes decoded or None)) of the parts."""
+        if not tensor.stored.source.of_file:
+            return
+        entry = getattr(tensor, "entry", None)
+        parts = entry.parts.values() if entry else [
+            Part("", None, tensor.start, tensor.stored.nbytes, tensor.nbytes,
+                 tensor.stored.encoding, "<", tensor.stored.why, tensor.attrs.get(self.DIGEST))]
+        for part in parts:
+            coded = self.OF_DECODED and part.encoding != "raw"
+            if part.digest is not None and not (coded and (
+                    part.why or part.encoding not in ENCODINGS)):
+                label = part.role + ": " if entry and part.role != "data" else ""
+                need = part.decoded if coded else None
+                yield label, part.offset, part.nbytes, (part.digest, need)
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        need = digest[1] or nbytes
+        return need, need if digest[0][:5] == "xxh3:" else 0
+
+    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
+        (given, need), (word, of, place) = digest, self.WORDS
+        kind, colon, digits = given.partition(":")
+        size, digits = self.DIGESTS.get(kind + colon), digits.lower()
+        if size is None:
+            return "-", f"{word} {show(given)} is of an unknown algorithm"
+        plain = digits[2:] if digits[:2] == "0x" else digits
+        readable = plain != "" and not plain.strip("0123456789abcdef")
+        if readable and size == 8 and plain != digits:  # with or without leading zeros
+            plain = "%08x" % int(plain, 16)
+        if not readable or len(plain) != size:
+            return "FAIL", f"the {word} {show(given)} cannot be read"
+        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
+                       for at in range(offset, offset + nbytes, BLOCK))
+        if need is not None:
+            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
+        try:
+            found = self.digest(kind, blocks)
+        except FormatError as error:
+            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+        if found.lower().endswith(plain):
+            return "ok", kind + " agrees"
+        return "FAIL", f"{kind}: the {of} give {found}, the {place} says {given}"
+
+    @staticmethod
+    def digest(kind: str, blocks: Any) -> str:
+        if kind == "xxh3":
+            return "xxh3:%016x" % xxh3_64(blocks)
+        digest = Digest(kind)
+        for block in blocks:
+            digest.update(block)
+        return digest.text()
+
+    def passes(self, tensor: Tensor) -> bool:
+        return (tensor.stored.why is not None and tensor.format == self.NAME
+                and tensor.attrs.get("layout") != "sparse")
+
+    # <later>
+    # <save>
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        if tensor.format == self.NAME or tensor.format not in self.CARRIES:
+            return super().own_attrs(tensor)
+        kind: Any = find_format(tensor.format)
+        found: Facts = kind.content_of(tensor)
+        return found
+    # </save>
+    # </later>
+
+
+class ZObjects(ZFamily):
+    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
+
+    TENSOR_ATTRS: Any = ("attributes",)
+    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    TOP = OBJECT = MapRows(other="")
+    STRICT: Any = None  # what looks at the tokens of the manifest
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
+                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
+
+    def read_top(self, cursor: Cursor, start: int, nbytes: int) -> Any:
+        """Return the manifest, a map with the keys that it must have."""
+        data, token = cursor.source.read(start, nbytes), None
+        if cursor.trace is not None:
+            token = cursor.trace.cbor(data, start, "", ("the manifest", self.TOP.meanings), 2)
+        try:
+            top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
+                                  else token, **self.CBOR)
+            if stop < nbytes:
+                raise FormatError("bytes left over behind the manifest", start + stop)
+            if type(top) is not Map:
+                raise FormatError(f"the manifest is {show(top)}, expected a map", start)
+        except FormatError as error:
+            if error.field in (None, "", "item"):
+                error.field = "manifest"
+            raise
+        wrong = self.TOP.check(top)
+        if wrong is not None:
+            raise cursor.error(wrong[1], wrong[0] or "manifest", None if wrong[0] else start)
+        self.check_keys(cursor, top.get("attributes"), "attributes")
+        return top
+
+    def is_key(self, key: Any) -> bool:
+        return is_text(key) and (self.STRICT is None or (
+            0 < len(key.encode()) <= 1024 and "\0" not in key))
+
+    def check_keys(self, cursor: Cursor, keys: Any, *where: Any) -> None:
+        for key in keys or ():
+            if not self.is_key(key):
+                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", *where + (key,))
+
+    def read_entry(self: Any, cursor: Cursor, facts: Any, limits: Any, *where: Any) -> Entry:
+        """Return the Entry of an object (zTensor 1 and 2), checked."""
+        name = where[1]
+        cursor.tensor = name if is_text(name) else None
+        self.check_keys(cursor, (name,), where[0])
+        self.check(cursor, facts, (), *where, keys=self.OBJECT)
+        self.check_keys(cursor, facts.get("attributes"), *where + ("attributes",))
+        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
+        self.check(cursor, facts, [("shape", self.STRICT and (
+            len(shape) > 64 or count_elements(shape) >> 64))], *where)
+        self.check_keys(cursor, found, *where + (self.PARTS,))
+        parts = Map([(role, self.read_part(cursor, facts, part, limits,
+                                           *where + (self.PARTS, role)))
+                     for role, part in found.items()])
+        self.check_parts(cursor, facts, parts, *where)
+        for part in found.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]
+        attrs: Any = (self.LAYOUT, layout)
+        if facts.get("attributes") is not None:
+            attrs += "attributes", facts["attributes"]
+        if layout == "dense":
+            attrs += tuple([item for pair in found["data"].items() for item in pair
+                            if pair[0] != "dtype" and pair != ("type", "bool")])
+            return Entry(self, name, parts["data"].dtype, shape, "dense", attrs, parts)
+        attrs += self.PARTS, found
+        values = parts.get("values") if "data" not in parts and "sparse" in FEATURES else None
+        if layout in self.SPARSE and values is not None and values.dtype is not None:
+            return Entry(self, name, values.dtype, shape, self.SPARSE[layout], attrs, parts)
+        why = f"layout {show(layout)} is not known"
+        return Entry(self, name, None, shape, "", attrs, parts, why)
+
+    # <sparse>
+    def sparse_facts(self, entry: Entry, item: Tensor) -> Any:
+        """Return csr or coo, and the number of stored elements, None if it is not said."""
+        nbytes, coords, rank = entry.main.decoded, entry.parts.get("coords"), len(entry.shape)
+        if nbytes is not None:
+            return entry.layout, nbytes // ITEMSIZE[str(entry.dtype)]
+        if coords is None or not rank or coords.decoded is None:
+            return entry.layout, None
+        return entry.layout, coords.decoded // ITEMSIZE.get(coords.dtype, 8) // rank
+
+    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
+        """Return indptr, indices or coords of a sparse tensor."""
+        part = entry.parts.get(role)
+        if part is None or part.dtype not in ("uint64", "uint32"):
+            raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+        return entry.open_part(item, part, role, shape)
+    # </sparse>
+
+    def is_content(self, key: str) -> bool:
+        return key == "attributes"
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        """Return the attrs that the other generations store, too."""
+        return Map((tensor.attrs.get("attributes") or Map()).items())
+
+
+class ZTensor(ZFamily):
     """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
 
     0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
@@ -4461,19 +4909,21 @@ class ZTensor(Format):
     S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
     end-8  N u64
 
-    Real maps are of indefinite length, real zstd frames without content size. Sparse layouts: see
-    SparseEntries. Tensors of another layout, dtype or encoding are listed, with their bytes.
+    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
+    layout, dtype or encoding are listed, with their bytes. Sparse layouts:
+
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
+                blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparsecsr   (real library) one blob: indptr, indices (uint64), values
+    sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
 
-    NAME = FAMILY = "ztensor"
+    NAME = "ztensor"
     TITLE = "zTensor 0.1"
-    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
-    SUFFIXES = (".zt", ".ztensor")
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
               (b"ZTEN0000", "another version of zTensor"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
-    DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
     FILE_ATTRS = ("version",)
@@ -4481,10 +4931,6 @@ class ZTensor(Format):
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
-    ALIGN = 64
-    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
-    MAX_INDEX_BYTES = 256 << 20
-    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
     COMPONENT = MapRows(
@@ -4509,9 +4955,13 @@ class ZTensor(Format):
     MEANING = ("one map per tensor", {"*": ("entry of a tensor", ENTRY.meanings)})
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    CHOICES = (("encoding", ("raw",) + tuple(ENCODINGS)), ("data_endianness", ("little", "big")),
+    # <sparse>
+    SPARSE = {"sparse": "sparse", "sparsecsr": "sparsecsr", "sparsecoo": "sparsecoo"}
+    # </sparse>
+    SPARSE_ATTRS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
+    DIGEST = "checksum"
+    CHOICES = (("encoding", ZFamily.ENCODED), ("data_endianness", ("little", "big")),
                ("checksum", ("none", "crc32c", "sha256")))
-    LAYOUTS: Facts = {}  # besides dense: what makes the tensor of such an entry
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4528,58 +4978,97 @@ class ZTensor(Format):
             raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
                 nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
         start = end - nbytes
-        data, rows = cursor.source.read(start, nbytes), None
-        if FAST and cursor.trace is None:
-            rows = self._usual_rows(cursor, data, start)
-        if rows is None:
-            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
-            # <tools>
-            for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
-                cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
-            # </tools>
-            if stop != end:
-                raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
-                                   stop)
-            if not isinstance(index, list):
-                raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
-            rows = (self._row(cursor, i, entry, start) for i, entry in enumerate(index))
-        tensors = admit(cursor, rows, self, 64, start, ("name", "size", "offset"))
+        data = cursor.source.read(start, nbytes)
+        rows = self._usual_rows(cursor, data, start) if FAST and cursor.trace is None else None
+        if rows is not None:
+            tensors = admit(cursor, rows, self, 64, start, ("name", "size", "offset"))
+            return Map([("version", "0.1.0")]), Map(), tensors
+        index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
+        # <tools>
+        for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
+            cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
+        # </tools>
+        if stop != end:
+            raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index", stop)
+        if not isinstance(index, list):
+            raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
+        tensors = self.read_entries(cursor, "index", enumerate(index), start)
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _row(self, cursor: Cursor, i: int, entry: Any, end: int) -> Any:
-        """Return the row for admit() of an entry; None if verify notes a fault."""
-        cursor.enter("index", i)
-        wrong = self.ENTRY.check(entry)
+    def read_entry(self, cursor: Cursor, facts: Any, limits: Any, *where: Any) -> Entry:
+        end, wrong = limits[0], self.ENTRY.check(facts)
         if wrong is not None:
-            name = entry.get("name") if isinstance(entry, dict) else None
-            cursor.fault(wrong[1], wrong[0] or "", name if isinstance(name, str) else None)
-            return None
-        name, offset, nbytes, dtype, dims = map(entry.pop, self.KEYS)
-        shape = tuple(dims)
-        if offset < 64 or offset & 63 or offset > end:
-            cursor.fault(f"offset {offset} is not a multiple of 64 from 64 to {end}",
-                         "offset", name, "bounds")
-            return None
-        encoding, layout, make = entry["encoding"], entry.get("layout", "dense"), Tensor
-        size = ITEMSIZE[dtype] if dtype in ITEMSIZE else 0
-        why = None if size else f"dtype {show(dtype)} is not known"
-        big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
-        if encoding in ENCODINGS:
-            need = count_elements(shape) * size * (layout == "dense")
-            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
-                cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
-                    nbytes, show(need)), "size", name, "sizes")
-                return None
-        elif encoding != "raw":
-            why = why or f"encoding {show(encoding)} is not known"
-        if layout != "dense" and layout not in self.LAYOUTS:
-            why = why or f"layout {show(layout)} is not known"
-        stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
-        if layout != "dense" and why is None:
-            base = Tensor(name, dtype, shape, stored, offset, entry, self.NAME)
-            make = self.LAYOUTS[layout](layout, base, end)
-            stored = Storage(cursor.source, nbytes, None, "<", layout)
-        return name, dtype, shape, stored, offset, entry, make
+            name = facts.get("name") if type(facts) is Map else None
+            cursor.tensor = name if isinstance(name, str) else None
+            raise self.wrong(cursor, wrong[1], *where + wrong[:1] * (wrong[0] is not None))
+        cursor.tensor, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
+        shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
+        size, why = ITEMSIZE.get(dtype, 0), None
+        for what, value, known in (
+                ("dtype", dtype, size), ("encoding", encoding, encoding in self.ENCODED),
+                ("layout", layout, layout == "dense" or layout in self.SPARSE)):
+            if not known and why is None:
+                why = f"{what} {show(value)} is not known"
+        big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
+        kind = "dense" if why or layout == "dense" else self.SPARSE[layout]
+        part = Part("values" if kind == "sparse" else "data", dtype, offset, nbytes, None,
+                    encoding, ">" if big else "<", why, facts.get(self.DIGEST))
+        if not part.lies(64, end):
+            what = f"offset {offset} is not a multiple of 64 from 64 to {end}"
+            if 64 <= offset <= end and not offset & 63:
+                what = f"data at {offset} to {offset + nbytes}, but the data area is 64 to {end}"
+            raise self.wrong(cursor, what, *where + ("offset",), check="bounds")
+        need = count_elements(shape) * size * (layout == "dense")
+        if (encoding in self.ENCODED[1:] or (why is None and layout == "dense")) and (
+                part.misfit(need)):
+            what = part.say_misfit(need, shape)
+            raise self.wrong(cursor, what, *where + ("size",), check="sizes")
+        parts = {part.role: part}
+        # <sparse>
+        for key in self.SPARSE_ATTRS[3:] if kind == "sparse" else ():
+            found = facts.get(key)
+            if self.COMPONENT.check(found) is None and 64 <= found["offset"] <= end - found["size"]:
+                parts[key] = self.read_index(key, found)
+        # </sparse>
+        return Entry(self, cursor.tensor, dtype, shape, kind, facts, parts)
+
+    # <sparse>
+    def read_index(self, role: str, facts: Facts) -> Part:
+        dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
+        known = dtype in ("uint64", "uint32") and encoding in self.ENCODED
+        big = facts.get("data_endianness") == "big" and encoding == "raw"
+        return Part(role, dtype, facts["offset"], facts["size"], None, encoding,
+                    ">" if big else "<", None if known else
+                    f"dtype {show(dtype)}, encoding {show(encoding)}", facts.get(self.DIGEST))
+
+    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
+        if role not in entry.attrs:
+            raise item.error("sparse tensor without the field %r" % role, Unsupported)
+        found, size = entry.attrs[role], count_elements(shape)
+        if isinstance(found, list):
+            if len(found) != size or not all_u64(found):
+                raise item.error(f"{show(found)}, expected {size} unsigned integers", field=role)
+            return new_tensor("uint64", shape, bytes(pack_values("uint64", found)), "<", role)
+        wrong, part = self.COMPONENT.check(found), entry.parts.get(role)
+        if wrong is not None:
+            raise item.error(wrong[1], field=role)
+        if part is None or part.offset % 64:
+            raise item.error("data at %d to %d; a multiple of 64, at least 64, and before the "
+                             "index" % (found["offset"], found["offset"] + found["size"]),
+                             field=role)
+        if part.why is not None:
+            raise item.error(part.why, Unsupported, role)
+        return entry.open_part(item, part, role, shape)
+
+    def sparse_facts(self, entry: Entry, item: Tensor) -> Any:
+        kind, nnz = entry.attrs.get("sparse_format"), entry.attrs.get("nnz")
+        if kind not in ("csr", "coo"):
+            raise item.error(f"sparse_format is {show(kind)}, not csr or coo",
+                             Unsupported if type(kind) is str else FormatError)
+        if "nnz" in entry.attrs and not all_u64([nnz]):
+            raise item.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
+        return kind, nnz
+    # </sparse>
 
     def _usual_rows(self, cursor: Cursor, data: bytes, end: int) -> Any:
         """Return the rows of an index as real writers make it, or None: five times as fast.
@@ -4605,7 +5094,7 @@ class ZTensor(Format):
                     rest, key, text = rest.partition(b"\x68checksum")
                     tail = ("checksum", cbor_short_text(text)) if key else none
                     if rest not in known:
-                        known[rest] = self._usual_kind(cursor, rest, end)
+                        known[rest] = self._usual_kind(cursor, rest)
                         if len(known) > 100 + len(rows) // 8:  # nearly all differ
                             return None
                 dtype, shape, stored, attrs = known[rest]
@@ -4617,15 +5106,15 @@ class ZTensor(Format):
             return None
         return rows
 
-    def _usual_kind(self, cursor: Cursor, fields: bytes, end: int) -> Any:
+    def _usual_kind(self, cursor: Cursor, fields: bytes) -> Any:
         """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
         data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
-        entry, stop = cbor_read(data, **self.CBOR)
-        _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
-        flat = [item for pair in attrs.items() for item in pair]
-        if stop < len(data) or make is not Tensor or [x for x in flat if type(x) in (list, Map)]:
+        facts, stop = cbor_read(data, **self.CBOR)
+        item = self.read_entry(cursor, facts, (INFINITY,), "index", 0).open(cursor.source)
+        flat = [one for pair in item.attrs.items() for one in pair]
+        if stop < len(data) or is_sparse(item) or [x for x in flat if type(x) in (list, Map)]:
             raise ValueError("it has attrs of its own")
-        return dtype, shape, stored, tuple(flat)
+        return item.dtype, item.shape, item.stored, tuple(flat)
 
     @staticmethod
     def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
@@ -4638,41 +5127,10 @@ class ZTensor(Format):
         return path[2] + " is undefined, or null with a tag" if null and (
             tags or head == 0xF7) else ""
 
-    def checksums(self, tensor: Tensor) -> Chunks:  # "crc32c:0x1234ABCD" or "sha256:", 64 digits
-        for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
-            key = label[len(tensor.name) + 1:]  # of a part; "" for the values
-            text = (tensor.attrs[key] if key else tensor.attrs).get("checksum")
-            if text is not None:
-                yield f"{key}: " if key else "", offset, nbytes, text
-
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        kind, given, size = text[:6], text[7:].lower(), {"crc32c:": 8, "sha256:": 64}.get(text[:7])
-        if size is None:
-            return "-", f"checksum {show(text)} is of an unknown algorithm"
-        digits = given[2:] if given[:2] == "0x" else given
-        readable = digits != "" and not digits.strip("0123456789abcdef")
-        if readable and size == 8 and digits != given:  # with or without leading zeros
-            digits = "%08x" % int(digits, 16)
-        if not readable or len(digits) != size:
-            return "FAIL", f"the checksum {show(text)} cannot be read"
-        digest = Digest(kind)
-        for start in range(0, nbytes, BLOCK):
-            digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
-        found = digest.text()
-        if found.lower().endswith(digits):
-            return "ok", kind + " agrees"
-        return "FAIL", f"{kind}: the stored bytes give {found}, the index says {text}"
-
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS and key not in self.FILE_ATTRS
 
     # <later>
-    # <save>
-    def own_attrs(self, tensor: Tensor) -> Facts:
-        later: Any = [kind for kind in LATER if kind.NAME == tensor.format in self.CARRIES]
-        return later[0].content_of(tensor) if later else super().own_attrs(tensor)
-    # </save>
-
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
         skip = self.MECHANICS + self.FILE_ATTRS + tuple(tensor.own_attrs)
@@ -4690,10 +5148,6 @@ class ZTensor(Format):
             yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
         if tensors:
             yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
-
-    def passes(self, tensor: Tensor) -> bool:
-        return (tensor.stored.why is not None and tensor.format == self.NAME
-                and tensor.attrs.get("layout") != "sparse")
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -4829,347 +5283,10 @@ class ZTensor(Format):
             facts["checksum"] = text if digest is None else digest.text()
 
 
-# <sparse>
-class SparseEntries:
-    """The sparse layouts of zTensor entries; checked when the parts are asked for.
-
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
-                blob of uint64 or uint32, or an inline array; the entry's blob: the values
-    sparsecsr   (real library) one blob: indptr, indices (uint64), values
-    sparsecoo   (real library) one blob: of each element the coordinates, then the value
-    """
-
-    ATTRS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")  # made by save
-
-    def __init__(self, layout: str, base: Tensor, end: int) -> None:
-        self.layout, self.base, self.end = layout, base, end  # of the data area
-
-    def __call__(self, *_: Any) -> Sparse:
-        """Return the tensor: admit() takes this object for its class."""
-        base, attrs, own = self.base, self.base.attrs, self.layout == "sparse"
-        places = [(key, attrs[key]["offset"], attrs[key]["size"]) for key in self.ATTRS[3:]
-                  if own and ZTensor.COMPONENT.check(attrs.get(key)) is None
-                  and 64 <= attrs[key]["offset"] <= self.end - attrs[key]["size"]]
-        read = self.read_parts if own else self.split_blob
-        made = Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
-                      base.format, None, read, places, self.ATTRS)
-        rows = [min(8 * sum(base.shape[:1]) + 8, nbytes << 15) for key, _, nbytes in places
-                if key == "indptr"]
-        made.first_cost = sum(rows) if own else 8 * (
-            base.stored.nbytes if base.stored.encoding == "raw" else base.nbytes)
-        return made
-
-    def read_parts(self) -> "Dict[str, Tensor]":
-        base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.base.stored
-        kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
-        if kind not in ("csr", "coo"):
-            raise base.error(f"sparse_format is {show(kind)}, not csr or coo",
-                             Unsupported if type(kind) is str else FormatError)
-        if "nnz" in attrs and not all_u64([nnz]):
-            raise base.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
-        found: Any = nnz
-        if kind == "csr":
-            if len(shape) != 2:
-                raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
-            indptr = self.read_part("indptr", (shape[0] + 1,))
-            if indptr.stored.encoding == "raw":
-                found = indptr[shape[0]]
-            elif nnz is None:
-                for part in indptr.parts():
-                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
-        elif nnz is None:
-            if stored.encoding != "raw":
-                raise base.error("nnz is missing and the values are compressed")
-            found = stored.nbytes // base.check()
-        if found > count_elements(shape):
-            what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
-            raise base.error(what, field="indptr" if kind == "csr" else "nnz")
-        if nnz not in (None, found):
-            raise base.error(f"the last number of indptr is {found}, nnz is {nnz}")
-        parts = Map([("values", self.check_size(base.copy(shape=(found,), attrs=())))])
-        if kind == "csr":
-            parts["indptr"], parts["indices"] = indptr, self.read_part("indices", (found,))
-        else:
-            parts["coords"] = self.read_part("coords", (len(shape), found))
-        return parts
-
-    def check_size(self, part: Tensor) -> Tensor:
-        """Return the part; raise where its bytes cannot be those of its shape."""
-        need = part.size * part.check()
-        base, nbytes, encoding = self.base, part.stored.nbytes, part.stored.encoding
-        if encoding == "raw" and nbytes != need:
-            raise base.error(f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
-        if encoding != "raw" and (not nbytes or need > ENCODINGS[encoding].most * nbytes):
-            raise base.error(f"{nbytes} stored bytes cannot decompress to {need}")
-        return part
-
-    def read_part(self, key: str, shape: Shape) -> Tensor:
-        base, end, size = self.base, self.end, count_elements(shape)
-        if key not in base.attrs:
-            raise base.error("sparse tensor without the field %r" % key, Unsupported)
-        entry = base.attrs[key]
-        if isinstance(entry, list):
-            if len(entry) != size or not all_u64(entry):
-                raise base.error(f"{show(entry)}, expected {size} unsigned integers", field=key)
-            return new_tensor("uint64", shape, bytes(pack_values("uint64", entry)), "<", key)
-        wrong = ZTensor.COMPONENT.check(entry)
-        if wrong is not None:
-            raise base.error(wrong[1], field=key)
-        offset, nbytes = entry["offset"], entry["size"]
-        if offset < 64 or offset % 64 or offset + nbytes > end:
-            raise base.error("data at %d to %d; a multiple of 64, at least 64, and before the "
-                             "index at %d" % (offset, offset + nbytes, end), field=key)
-        dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
-        if dtype not in ("uint64", "uint32") or encoding not in ("raw",) + tuple(ENCODINGS):
-            raise base.error(f"dtype {show(dtype)}, encoding {show(encoding)}", Unsupported, key)
-        big = entry.get("data_endianness") == "big" and encoding == "raw"
-        stored = Storage(base.stored.source, nbytes, None, ">" if big else "<", encoding)
-        return self.check_size(Tensor(key, dtype, shape, stored, offset, (), base.format))
-
-    def split_blob(self) -> "Dict[str, Tensor]":
-        base, data = self.base, self.base
-        size, rank, stored = base.check(), base.ndim, base.stored
-        if stored.encoding != "raw":
-            data = base.contiguous()
-        elif stored.order == ">":  # swapped as a whole, in groups of the item size
-            if stored.nbytes % size:
-                raise base.error(f"{stored.nbytes} bytes are not whole groups of {size}")
-            data = base.in_memory(swap(base.raw, size))
-        source, at, nbytes = data.stored.source, data.start, data.stored.nbytes
-        if self.layout == "sparsecoo":
-            step = 8 * rank + size  # bytes: coordinates, value
-            if nbytes % step:
-                raise base.error(f"{nbytes} bytes are not whole elements of {step}")
-            blob, nnz = bytes(source.view(at, nbytes)), nbytes // step
-            values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
-            coords = b"".join([blob[i:i + 8] for axis in range(rank)
-                               for i in range(8 * axis, nbytes, step)])
-            return Map([("values", new_tensor(base.dtype, (nnz,), values, "<", "values")),
-                        ("coords", new_tensor("uint64", (rank, nnz), coords, "<", "coords"))])
-
-        def part(key: str, dtype: Any, start: int, count: int) -> Tensor:
-            stored = Storage(source, count * ITEMSIZE[dtype])
-            return Tensor(key, dtype, (count,), stored, at + start, (), base.format)
-        if rank != 2:
-            raise base.error(f"sparsecsr needs rank 2, this is rank {rank}")
-        rows, head = base.shape[0], 8 * base.shape[0] + 8
-        indptr = part("indptr", "uint64", 0, rows + 1)
-        nnz = indptr[rows] if head <= nbytes else 0
-        need = head + nnz * (8 + size)
-        if nbytes != need:
-            raise base.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
-        return Map([("values", part("values", base.dtype, head + 8 * nnz, nnz)),
-                    ("indptr", indptr), ("indices", part("indices", "uint64", head, nnz))])
-
-
-ZTensor.LAYOUTS = dict.fromkeys(("sparse", "sparsecsr", "sparsecoo"), SparseEntries)
-# </sparse>
-
-
-class ObjectTensor(Tensor):
-    """An object that is only listed; .stored.key has its parts, as ObjectFormat.read_object()."""
-
-    __slots__ = ()
-
-    @property
-    def components(self) -> Any:
-        out = Map()
-        for role, dtype, offset, nbytes, need, encoding, why in self.stored.key or ():
-            stored = Storage(self.stored.source, nbytes, None, "<", encoding, why)
-            shape = ((nbytes if need is None else need) // ITEMSIZE.get(dtype, 1),)
-            out[role] = Tensor(role, dtype, shape, stored, offset, (), self.format)
-        return out
-
-    def ranges(self) -> Any:
-        return [part[2:4] + (f"{self.name}.{part[0]}",)
-                for part in self.stored.key or ()] or super().ranges()
-
-
-class ObjectFormat(ZTensor):
-    """What zTensor 1 and 2 share: a map of objects by name, each made of parts by role.
-
-    Objects of other layouts than dense and sparse, and parts of unknown types and encodings, are
-    listed with their bytes. Checks are rows (field, whether it is wrong); RULES say what is right.
-    """
-
-    OTHERS: Any = ()
-    OPTIONS: "Dict[str, str]" = {}
-    TENSOR_ATTRS: Any = ("attributes",)
-    USES: Any = ()
-    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
-    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
-    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    TOP = OBJECT = MapRows(other="")
-    SPARSE: Facts = {}  # layout -> csr or coo
-    RULES: Facts = {}
-    STRICT: Any = None  # what looks at the tokens of the manifest
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
-                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
-
-    def read_top(self, cursor: Cursor, start: int, nbytes: int) -> Any:
-        """Return the manifest, a map with the keys that it must have."""
-        data, token = cursor.source.read(start, nbytes), None
-        if cursor.trace is not None:
-            token = cursor.trace.cbor(data, start, "", ("the manifest", self.TOP.meanings), 2)
-        try:
-            top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
-                                  else token, **self.CBOR)
-            if stop < nbytes:
-                raise FormatError("bytes left over behind the manifest", start + stop)
-            if type(top) is not Map:
-                raise FormatError(f"the manifest is {show(top)}, expected a map", start)
-        except FormatError as error:
-            error.field = error.field if error.field not in ("", "item") else None
-            error.field = error.field or "manifest"
-            raise
-        wrong = self.TOP.check(top)
-        if wrong is not None:
-            raise cursor.error(wrong[1], wrong[0] or "manifest", None if wrong[0] else start)
-        self.check_keys(cursor, top.get("attributes"), "attributes")
-        return top
-
-    def is_key(self, key: Any) -> bool:
-        return is_text(key) and (self.STRICT is None or (
-            0 < len(key.encode()) <= 1024 and "\0" not in key))
-
-    def check_keys(self, cursor: Cursor, keys: Any, *where: Any) -> None:
-        for key in keys or ():
-            if not self.is_key(key):
-                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", *where + (key,))
-
-    def wrong(self, cursor: Cursor, what: str, *where: Any,
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of the field that these keys lead to."""
-        path, name = "", where[1] if where[0] in ("objects", "tensors") else None
-        for key in where:
-            path = join_path(path, key)
-        check = {"blob": "bounds", "offset": "bounds", "length": "sizes", "shape": "sizes",
-                 "decoded_length": "sizes", "uncompressed_length": "sizes"}.get(where[-1], "index")
-        return cursor.error(what, path, None, name if is_text(name) else None, check, kind)
-
-    def check(self, cursor: Cursor, found: Any, rows: Any, *where: Any, kind: Any = FormatError,
-              keys: Any = None) -> None:
-        """Raise for the first key of a map that a row calls wrong, or that MapRows `keys` do."""
-        bad = None if keys is None else keys.check(found)
-        if bad is not None:
-            raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
-        for key in found if keys is not None and cursor.trace is not None else ():
-            if key not in keys.meanings:  # pyright: ignore
-                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
-        for field, is_wrong in rows:
-            if is_wrong:
-                what = f"{field} is {show(found.get(field))}, {self.RULES[field]}"
-                raise self.wrong(cursor, what, *where + (field,), kind=kind)
-
-    def read_objects(self, cursor: Cursor, where: str, objects: Any, *limits: Any) -> Chunks:
-        """Yield the rows for admit() of the objects; verify notes a fault and goes on."""
-        for name, entry in objects.items():
-            if cursor.trace is not None:
-                cursor.owner = join_path(where, name) + "."
-            try:
-                self.check_keys(cursor, (name,), where)
-                yield self.read_object(cursor, entry, limits, where, name)
-            except FormatError as error:
-                if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
-                    raise
-                cursor.faults.append(error)
-
-    def read_object(self: Any, cursor: Cursor, entry: Any, limits: Any, *where: Any) -> Any:
-        """Return the row for admit() of an object.
-
-        Its parts: (role, dtype, offset, bytes stored, bytes decoded or None, encoding, why not).
-        """
-        self.check(cursor, entry, (), *where, keys=self.OBJECT)
-        self.check_keys(cursor, entry.get("attributes"), *where + ("attributes",))
-        shape, layout, facts = tuple(entry["shape"]), entry[self.LAYOUT], entry[self.PARTS]
-        self.check(cursor, entry, [("shape", self.STRICT and (
-            len(shape) > 64 or count_elements(shape) >> 64))], *where)
-        self.check_keys(cursor, facts, *where + (self.PARTS,))
-        parts = [(role,) + self.read_part(cursor, entry, part, limits, *where + (self.PARTS, role))
-                 for role, part in facts.items()]
-        self.check_parts(cursor, entry, dict([(part[0], part[1:]) for part in parts]), *where)
-        for part in facts.values():
-            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]
-        attrs: Any = (self.LAYOUT, layout)
-        if entry.get("attributes") is not None:
-            attrs += "attributes", entry["attributes"]
-        main = [part for part in parts if part[0] in ("data", "values")] + parts
-        role, dtype, offset, nbytes, _, encoding, why = (
-            main + [("", None, 64, 0, None, "raw", None)])[0]
-        rest: Any = (cursor.source, nbytes, None, "<")  # of the Storage
-        if layout == "dense":
-            attrs += tuple([item for pair in facts["data"].items() for item in pair
-                            if pair[0] != "dtype" and pair != ("type", "bool")])
-            stored = Storage(*rest + (encoding, why, None if dtype else main[:1]))
-            return where[1], dtype, shape, stored, offset, attrs, Tensor
-        attrs += self.PARTS, facts
-        # <sparse>
-        if layout in self.SPARSE and dtype is not None and role == "values":
-            make = SparseObject(self, layout, Storage(*rest + (encoding, why)))
-            return (where[1], dtype, shape, Storage(*rest + ("sparse", None, parts)), offset, attrs,
-                    make)
-        # </sparse>
-        why = why or f"layout {show(layout)} is not known"
-        return (where[1], None, shape, Storage(*rest + (encoding, why, parts)), offset, attrs,
-                ObjectTensor)
-
-    def checksums(self, tensor: Tensor) -> Chunks:
-        stored, facts = tensor.stored, tensor.attrs.get(self.PARTS)
-        whole = ("", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
-        for part in (stored.key or [whole]) if stored.source.of_file else ():
-            text = (facts[part[0]] if facts else tensor.attrs).get("digest")
-            if text is not None and (part[5] == "raw" or part[5] in ENCODINGS and not part[6]):
-                text += f" of {part[4]} bytes" * (part[5] != "raw" and self.STRICT is not None)
-                yield f"{part[0]}: " if facts else "", part[2], part[3], text
-
-    def is_content(self, key: str) -> bool:
-        return key == "attributes"
-
-    def content_of(self, tensor: Tensor) -> Facts:
-        return Map((tensor.attrs.get("attributes") or Map()).items())
-
-
-# <sparse>
-class SparseObject(SparseEntries):
-    """The sparse layouts of objects; checked when the parts are asked for."""
-
-    def __init__(self, kind: ObjectFormat, layout: str, values: Storage) -> None:
-        self.kind, self.values, self.sparse_format = kind, values, kind.SPARSE[layout]
-
-    def __call__(self, *row: Any) -> Sparse:
-        name, dtype, shape, stored, start, attrs, format = row
-        self.parts = dict([(part[0], part) for part in stored.key])
-        coords, nbytes = self.parts.get("coords"), self.parts["values"][4]
-        facts: Any = ("sparse_format", self.sparse_format)
-        if nbytes is not None:
-            facts += "nnz", nbytes // ITEMSIZE[dtype]
-        elif coords is not None and shape and coords[4] is not None:
-            facts += "nnz", coords[4] // ITEMSIZE.get(coords[1], 8) // len(shape)
-        self.base = Tensor(name, dtype, shape, self.values, start, facts, format)
-        rest: Any = (None, self.read_parts, [
-            (part[0],) + part[2:4] for part in stored.key if part[0] != "values"],
-            (self.kind.LAYOUT, self.kind.PARTS))
-        made = Sparse(*(row + rest))
-        made.stored = stored
-        made.first_cost = 8 * shape[0] + 8 if "indptr" in self.parts and shape else 0
-        return made
-
-    def read_part(self, key: str, shape: Shape) -> Tensor:
-        _, dtype, offset, nbytes, _, encoding, why = self.parts.get(key, (None,) * 7)
-        if dtype not in ("uint64", "uint32"):
-            raise self.base.error(f"no {key} of uint64 or uint32", Unsupported)
-        stored = Storage(self.values.source, nbytes, None, "<", encoding, why)
-        facts: Any = ("rising", True) if self.kind.STRICT else ()
-        return self.check_size(Tensor(key, dtype, shape, stored, offset, facts, self.base.format))
-# </sparse>
-
-
 # -- [7b2] ztensor1 ------------------------------------------------------------------------------
 
 
-class ZTensor1(ObjectFormat):
+class ZTensor1(ZObjects):
     """zTensor 1.0 to 1.2 (crates and wheels ztensor 1.0.0 to 1.2.3), read only.
 
     0      magic "ZTEN1000" 8 | zeros up to 64 | blob | zeros to a multiple of 64 | blob | ...
@@ -5185,12 +5302,15 @@ class ZTensor1(ObjectFormat):
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
     SPARSE = {"sparse_csr": "csr", "sparse_coo": "coo"}
-    CBOR = dict(ZTensor.CBOR, level=1)  # the real reader: 127 containers
+    CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
     RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
              "dtype": "not text", "components": "without data", "objects": "missing",
              "length": "not what dtype and shape need",
              "manifest_size": "not that of a manifest, or over MAX_INDEX_BYTES",
              "uncompressed_length": "not what dtype and shape need"}
+    SPARSE_ATTRS = (LAYOUT, PARTS)
+    FIELD_CHECKS = {"offset": "bounds", "length": "sizes", "shape": "sizes",
+                    "uncompressed_length": "sizes"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
     MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
@@ -5203,9 +5323,9 @@ class ZTensor1(ObjectFormat):
     OBJECT = MapRows(
         ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
         ("components", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
-        ObjectFormat.USER, ("dtype", "any", False, "1.0: of all parts"), other="unknown here")
+        ZObjects.USER, ("dtype", "any", False, "1.0: of all parts"), other="unknown here")
     TOP = MapRows(
-        ("version", "text", True, "of the writer"), ObjectFormat.USER,
+        ("version", "text", True, "of the writer"), ZObjects.USER,
         ("objects", "map", False, "by name", {"*": ("a tensor", OBJECT.meanings)}),
         ("tensors", "map", False, "1.0: the objects", {"*": ("a tensor", OBJECT.meanings)}),
         ("generator", "text", None, "1.0: who wrote it"), other="unknown here")
@@ -5230,43 +5350,41 @@ class ZTensor1(ObjectFormat):
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
-        rows = self.read_objects(cursor, where, top[where], end - nbytes)
+        tensors = self.read_entries(cursor, where, top[where].items(), end - nbytes)
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), admit(cursor, rows, self)
+        return attrs, top.get("attributes") or Map(), tensors
 
-    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
+    def read_part(self, cursor: Cursor, entry: Any, found: Any, limits: Any, *where: Any) -> Part:
         old = where[0] == "tensors"
-        if old and type(part) is Map:  # one dtype for all parts, but for indices
-            part["dtype"] = entry.get("dtype") if where[3] in ("data", "values") else "uint64"
-            if type(part["dtype"]) is not str:
+        if old and type(found) is Map:  # one dtype for all parts, but for indices
+            found["dtype"] = entry.get("dtype") if where[3] in ("data", "values") else "uint64"
+            if type(found["dtype"]) is not str:
                 raise self.wrong(cursor, "the entry lacks 'dtype', a text", *where[:2])
-        self.check(cursor, part, (), *where, keys=self.PART)
-        code, offset, nbytes = part["dtype"], part["offset"], part["length"]
-        self.check(cursor, part, [
-            ("offset", offset < 64 or offset & 63 or offset + nbytes > limits[0])], *where)
+        self.check(cursor, found, (), *where, keys=self.PART)
+        code, encoding, why = found["dtype"], found.get("encoding"), None
         dtype = code if (old and code in ITEMSIZE) or code == "bool" else self.SHORT.get(code)
         if old:
             dtype = dtype if code in ITEMSIZE else None
-            del part["dtype"]
-        encoding = "raw" if part.get("encoding") is None else part["encoding"]
-        need, why = nbytes if encoding == "raw" else part.get("uncompressed_length"), None
-        for what, value, known in (("dtype", code, dtype), ("type", part.get("type"), None),
-                                   ("encoding", encoding, encoding in self.CHOICES[0][1])):
+            del found["dtype"]
+        encoding = "raw" if encoding is None else encoding
+        for what, value, known in (("dtype", code, dtype), ("type", found.get("type"), None),
+                                   ("encoding", encoding, encoding in self.ENCODED)):
             if value is not None and not known:
                 why = f"{what} {show(value)} is not known"
-        return dtype, offset, nbytes, need, encoding, why
+        part = Part(where[3], dtype, found["offset"], found["length"],
+                    found.get("uncompressed_length"), encoding, "<", why, found.get("digest"))
+        self.check(cursor, found, [("offset", not part.lies(64, limits[0]))], *where)
+        return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
         if entry["format"] != "dense":
             return
         self.check(cursor, entry, [("components", "data" not in parts)], *where)
-        dtype, _, nbytes, given, encoding, why = parts["data"]
-        if why is None:
-            need = count_elements(entry["shape"]) * ITEMSIZE[dtype]
+        part = parts["data"]
+        if part.why is None:
+            wrong = part.misfit(count_elements(entry["shape"]) * ITEMSIZE[part.dtype])
             self.check(cursor, entry["components"]["data"], [
-                ("length", nbytes != need if encoding == "raw" else
-                 not nbytes or need > ENCODINGS[encoding].most * nbytes),
-                ("uncompressed_length", given not in (None, need))],
+                ("length", wrong == "nbytes"), ("uncompressed_length", wrong == "decoded")],
                 *where + ("components", "data"))
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -5290,7 +5408,7 @@ LATER.append(ZTensor1())
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 
-class ZTensor2(ObjectFormat):
+class ZTensor2(ZObjects):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
     0       magic 89 "ZT2" 0d 0a 1a 0a | zeros
@@ -5318,6 +5436,11 @@ class ZTensor2(ObjectFormat):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
+    SPARSE_ATTRS = (LAYOUT, PARTS)
+    FIELD_CHECKS = {"blob": "bounds", "shape": "sizes", "decoded_length": "sizes"}
+    DIGESTS = {"xxh3:": 16, "sha256:": 64}
+    OF_DECODED = True
+    WORDS = ("digest", "bytes", "manifest")
     SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
@@ -5325,7 +5448,7 @@ class ZTensor2(ObjectFormat):
         "manifest_length": "more than there is, or MAX_INDEX_BYTES", "version": "not 2",
         "manifest_hash": "not its XXH3-64",
         "magic_end": "not the magic: the file is cut, or bytes lie behind it",
-        "dtype": "not one of " + ", ".join(ObjectFormat.SHORT), "type": "not over its dtype",
+        "dtype": "not one of " + ", ".join(ZObjects.SHORT), "type": "not over its dtype",
         "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
         "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
         "shard": "not declared in shards", "parts": "not those of the layout",
@@ -5341,7 +5464,7 @@ class ZTensor2(ObjectFormat):
         ("type", "text", False, "over the dtype"), ("digest", "text", False, "of decoded bytes"),
         ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
         ("decoded_length", "unsigned", False, "bytes decoded"), other="unknown here")
-    USER = ObjectFormat.USER[:2] + (False,) + ObjectFormat.USER[3:]
+    USER = ZObjects.USER[:2] + (False,) + ZObjects.USER[3:]
     OBJECT = MapRows(
         ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."), USER,
         ("parts", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
@@ -5387,13 +5510,13 @@ class ZTensor2(ObjectFormat):
                 "digest", not self.is_digest(shard["digest"]))], "shards", name)
         if "shards" in top:
             attrs["shards"] = shards
-        rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
-        tensors = admit(cursor, rows, self)
+        tensors = self.read_entries(cursor, "objects", top["objects"].items(), end, shards, ranges)
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
                 row = row if row[3] else last
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                cursor.tensor = row[3] or None
                 error = self.wrong(cursor, what, "objects", row[3], "parts", row[4], "blob")
                 if cursor.faults is None:
                     raise error
@@ -5401,34 +5524,37 @@ class ZTensor2(ObjectFormat):
                 break
         return attrs, top.get("attributes", Map()), tensors
 
-    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
-        self.check(cursor, part, (), *where, keys=self.PART)
+    def read_part(self, cursor: Cursor, entry: Any, found: Any, limits: Any, *where: Any) -> Part:
+        self.check(cursor, found, (), *where, keys=self.PART)
         end, shards, ranges = limits
-        (offset, nbytes), kind = part["blob"], part.get("type")
-        dtype, coded, shard = self.SHORT.get(part["dtype"]), "encoding" in part, part.get("shard")
-        need, encoding, why = part.get("decoded_length", nbytes), part.get("encoding", "raw"), None
-        limit = shards[shard]["size"] - 40 if shard in shards else end
-        self.check(cursor, part, (
-            ("dtype", dtype is None),
-            ("type", self.TYPES.get(kind, (part["dtype"],))[0] != part["dtype"]),
-            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in part)),
-            ("digest", not self.is_digest(part.get("digest", "a:0"))),
-            ("shard", shard is not None and shard not in shards),
-            ("blob", offset < 4096 or offset & 4095 or offset + nbytes > limit),
-            ("decoded_length", encoding == self.SEEKABLE and need > nbytes << 15)), *where)
-        if nbytes:
-            ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
+        (offset, nbytes), kind, shard = found["blob"], found.get("type"), found.get("shard")
+        dtype, coded, why = self.SHORT.get(found["dtype"]), "encoding" in found, None
+        encoding, limit = found.get("encoding", "raw"), end
+        if shard in shards:
+            limit = shards[shard]["size"] - 40
         if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
             encoding = self.CODEC
         elif coded:
             why = f"encoding {show(encoding)} is not known"
+        part = Part(where[3], dtype, offset, nbytes, found.get("decoded_length", nbytes), encoding,
+                    "<", why, found.get("digest"))
+        self.check(cursor, found, (
+            ("dtype", dtype is None),
+            ("type", self.TYPES.get(kind, (found["dtype"],))[0] != found["dtype"]),
+            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
+            ("digest", not self.is_digest(found.get("digest", "a:0"))),
+            ("shard", shard is not None and shard not in shards),
+            ("blob", not part.lies(4096, limit)),
+            ("decoded_length", why is None and part.misfit(part.decoded or 0))), *where)
+        if nbytes:
+            ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
         if kind is not None:
-            dtype = "bool" if kind == "bool" else None
-            why = why or (None if dtype else f"type {show(kind)} is not decoded here")
+            part.dtype = "bool" if kind == "bool" else None
+            part.why = why or (None if part.dtype else f"type {show(kind)} is not decoded here")
         if shard is not None:
-            offset, nbytes, encoding = 0, 0, "shard"
-            why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
-        return dtype, offset, nbytes, need, encoding, why
+            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+            part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+        return part
 
     def is_digest(self, text: str) -> bool:
         name, _, digits = text.partition(":")
@@ -5436,69 +5562,38 @@ class ZTensor2(ObjectFormat):
             name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
-        layout, shape, facts = entry["layout"], entry["shape"], entry["parts"]
-        kind, rank = self.SPARSE.get(layout), len(shape)
-        roles = {"csr": ["indices", "indptr", "values"], "coo": ["coords", "values"],
-                 None: ["data"] if layout == "dense" else sorted(facts)}[kind]
+        layout, shape, facts, nnz = entry["layout"], entry["shape"], entry["parts"], 0
+        kind, rank = self.SPARSE.get(layout, layout), len(shape)
+        roles = sorted(part_shapes(kind, shape or (0,), 0)) or sorted(facts)
         self.check(cursor, entry, [
             ("parts", sorted(facts) != roles or not facts),
             ("shape", (kind == "csr" and rank != 2) or (kind == "coo" and not rank))], *where)
-        counts: Any = {"data": count_elements(shape)} if layout == "dense" else {}
-        for role in roles[:-1] if kind else ():
+        for role in roles[:-1] if layout in self.SPARSE else ():
             code = facts[role]["dtype"]
             self.check(cursor, facts[role], [
                 ("dtype", code not in ("u32", "u64") or code != facts[roles[0]]["dtype"]),
                 ("type", "type" in facts[role])], *where + ("parts", role))
-            counts[role] = parts[role][3] // (4 if code == "u32" else 8)
-        if kind == "csr":
-            counts["indptr"], counts["values"] = shape[0] + 1, counts["indices"]
-        elif kind:
-            counts["values"] = counts["coords"] // rank
-            counts["coords"] = counts["values"] * rank
-        for role, count in counts.items():
+            if role != "indptr":
+                nnz = parts[role].decoded // (4 if code == "u32" else 8) // (
+                    rank if role == "coords" else 1)
+        for role, dims in part_shapes(kind, shape, nnz).items():
             code = facts[role].get("type", facts[role]["dtype"])
             bits = 8 * ITEMSIZE[self.SHORT[code]] if code in self.SHORT else self.TYPES.get(
                 code, (0, None))[1]
             field = "decoded_length" if "encoding" in facts[role] else "blob"
-            self.check(cursor, facts[role], [(
-                field, bits and parts[role][3] != -(-count * bits // 8))], *where + ("parts", role))
+            need = -(-count_elements(dims) * (bits or 0) // 8)
+            self.check(cursor, facts[role], [(field, bits and parts[role].decoded != need)],
+                       *where + ("parts", role))
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
         return [(min(stop - start, -start % step), 0, f"to a multiple of {step}")] * (
             stop & 4095 == 0)
 
-    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
-        need = int(text.split(" ")[2]) if " of " in text else nbytes
-        return need, need if text[:5] == "xxh3:" else 0
-
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        given, _, rest = text.partition(" of ")
-        kind, _, digits = given.partition(":")
-        if kind not in ("xxh3", "sha256"):
-            return "-", f"digest {show(given)} is of an unknown algorithm"
-        if len(digits) != (16 if kind == "xxh3" else 64):
-            return "FAIL", f"the digest {show(given)} cannot be read"
-        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
-                       for at in range(offset, offset + nbytes, BLOCK))
-        if rest:
-            need = int(rest.split(" ")[0])
-            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
-        try:
-            found = self.digest(kind, blocks)
-        except FormatError as error:
-            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
-        return ("ok", kind + " agrees") if found == given else (
-            "FAIL", f"{kind}: the bytes give {found}, the manifest says {given}")
-
-    @staticmethod
-    def digest(kind: str, blocks: Any) -> str:
-        if kind == "xxh3":
-            return "xxh3:%016x" % xxh3_64(blocks)
-        digest = Digest(kind)
-        for block in blocks:
-            digest.update(block)
-        return digest.text()
+    # <sparse>
+    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
+        return super().open_index(entry, item, role, shape).copy(attrs=Map([("rising", True)]))
+    # </sparse>
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0

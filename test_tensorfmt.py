@@ -2562,7 +2562,7 @@ class SparseTest(TestCase):
         data = dumps({"s": self.tiny()}, format="ztensor")
         item = load(data)["s"]
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
-            self.assertFalse([key for key in dense.attrs if key in tensorfmt.SparseEntries.ATTRS])
+            self.assertFalse([key for key in dense.attrs if key in tensorfmt.ZTensor.SPARSE_ATTRS])
             again = load(dumps({"s": dense}, format="ztensor"))["s"]
             self.assertEqual(again.tolist(), [[0.0, 1.0], [0.0, 0.0]])
         out = io.BytesIO()
@@ -2958,8 +2958,8 @@ class SaveTest(TestCase):
                 x, keep=lambda n, key: False), b'[{"a":[{"b":1},2]}]'),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
-            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 93, load, zt1()),
-            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 96, load, zt2()),
+            (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 93, load, zt1()),
+            (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
             (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
             (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
             (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
@@ -4727,8 +4727,8 @@ class ShortcutTest(TestCase):
                 ("mag", tensorfmt.Mag, "_next_row", four, range(1, 500), 1003),
                 ("primitiv", tensorfmt.Primitiv, "_tensor", four, range(1, 600), 1617),
                 ("primitiv", tensorfmt.Primitiv, "_tensor", twins, whole, 3),
-                ("ztensor", tensorfmt.ZTensor, "_row", four, whole, 2),
-                ("ztensor", tensorfmt.ZTensor, "_row", kinds, whole, 315),
+                ("ztensor", tensorfmt.ZTensor, "read_entry", four, whole, 2),
+                ("ztensor", tensorfmt.ZTensor, "read_entry", kinds, whole, 315),
                 ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
                 ("tensorbuffers", tensorfmt.FlatReader, "fields", four, whole, 3)):
             data, count = dumps(made, format=kind), 0
