@@ -133,6 +133,7 @@ else:
     Map = dict
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
+LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 LEFT_OUT: Any = ()  # formats left out: name, magics
@@ -2584,17 +2585,17 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
 class Storage:
     """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
 
-    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "key")
+    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
 
     def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None, key: Any = None) -> None:
+                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
         self.source = source
         self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
         self.strides = strides  # bytes; None: row-major without gaps
         self.order = order  # byte order of the stored elements
         self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
         self.why = why  # why the values cannot be read, or None
-        self.key = key  # of the only attr, where a Tensor is given its value alone
+        self.entry = entry  # of a tensor of several parts in a file: where they lie
 
 
 class Tensor:
@@ -2608,8 +2609,6 @@ class Tensor:
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
-    components: Any = None  # of a sparse tensor, see [6b]
-    own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
@@ -2618,14 +2617,13 @@ class Tensor:
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
         self.format = format
-        self._attrs: Facts = attrs  # or (key, value, ...) or a value: a map when asked for
+        self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
 
     @property
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
         if not isinstance(flat, Map):
-            flat = flat if isinstance(flat, tuple) else (self.stored.key, flat)
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
@@ -2663,8 +2661,16 @@ class Tensor:
         """Offset in the file of the first element (if compressed: of the bytes), or None."""
         return self.start if self.stored.source.of_file else None
 
+    @property
+    def components(self) -> "Optional[Dict[str, Tensor]]":
+        """The parts of a tensor that has several in its file (see [6b], too), or None."""
+        entry = self.stored.entry
+        return None if entry is None else entry.open_parts(self.stored.source)
+
     def ranges(self) -> Any:
-        return [(self.start, self.stored.nbytes, self.name)]
+        """Return (offset, nbytes, label) of its bytes in the file."""
+        entry = self.stored.entry
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, self.name)]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -3041,8 +3047,13 @@ class Tensor:
         stored, start = self.stored, self.start
         if not isinstance(stored.source, Path):
             base = self if stored.strides is None else self.contiguous()
-            data, old, start = bytes(base.raw), base.stored, 0
-            stored = Storage(Memory(data), len(data), None, old.order, old.encoding, old.why)
+            old, start = base.stored, 0
+            source, entry = Memory(bytes(base.raw)), old.entry
+            if entry is not None:
+                source, entry = entry.in_memory(old.source)
+                start = entry.main().offset
+            stored = Storage(source, old.nbytes if entry else source.nbytes, None, old.order,
+                             old.encoding, old.why, entry)
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
@@ -3182,7 +3193,8 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
+        gone += base.origin().LAYOUT_KEYS if is_sparse(base) else ()
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
                          base.start, base.attrs_without(gone), base.format)
         self._base = base
@@ -3247,15 +3259,17 @@ def adopt(item: Any) -> Any:
         tensors = {name: adopt(value) for name, value in item.items()}
         kind = find_format(getattr(getattr(item, "kind", item), "NAME", item.format))
         return File(kind, item._source, item.attrs, item.metadata, tensors, item._options)
-    if not hasattr(item, "own_attrs"):
+    if not hasattr(item, "attrs_without"):
         return item
     format = item.format if item.format in NAMES else None
     attrs = Map(item.attrs.items() if item.format == format else ())
-    args: Any = (item.name, item.dtype, item.shape, item.stored, item.start, attrs, format)
-    if item.components is not None:
-        args += ({key: adopt(part) for key, part in item.components.items()}, None,
-                 item.own_attrs)
-    return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
+    old = item.stored
+    stored = Storage(old.source, old.nbytes, old.strides, old.order, old.encoding, old.why)
+    args: Any = (item.name, item.dtype, item.shape, stored, item.start, attrs, format)
+    made = FEATURES.get(type(item).__name__.lower(), Tensor)
+    if made is FEATURES.get("sparse"):
+        args += Map([(key, adopt(part)) for key, part in item.components.items()]),
+    return made(*args)
 
 
 def as_shape(shape: Any) -> Shape:
@@ -3345,37 +3359,39 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
-    __slots__ = ("_parts", "entry", "own_attrs")
+    __slots__ = ("_parts",)
 
-    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int,
-                 attrs: Any, format: Any, parts: Any = None, entry: Any = None,
-                 own_attrs: Any = ()) -> None:
+    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int = 0,
+                 attrs: Any = (), format: Any = None, parts: Any = None) -> None:
         if stored is None:
-            stored, start = parts["values"].stored, parts["values"].start
-        stored = Storage(stored.source, stored.nbytes, None, "<", "sparse")
+            values = parts["values"]
+            start = values.start
+            stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, start, attrs, format)
-        self._parts, self.entry = parts, entry  # Tensors, or where a file has them
-        self.own_attrs = own_attrs
+        self._parts = parts  # Tensors; None: not opened yet
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
-            parts = self.entry.open_parts(self)
-            why = check_parts(self.shape, parts)
+            parts = open_sparse(self, self.stored.entry)
+            why = check_parts(self.shape, parts, self.origin().RISING)
             if why:
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
 
-    def ranges(self) -> Any:
-        return self.entry.ranges() if self.entry else super().ranges()
+    def origin(self) -> Any:
+        """Return the format that it came from."""
+        return Format if self.format is None else find_format(self.format)
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        first = 0 if self._parts else self.entry.first_cost()
-        parts = self._parts or first <= most and self.entry.open_parts(self)
-        return sum([part.nbytes for part in parts.values()]) if parts else first
+        first = 0 if self._parts else first_cost(self.stored.entry)
+        if first > most:
+            return first
+        parts = self._parts or open_sparse(self, self.stored.entry)
+        return sum([part.nbytes for part in parts.values()])
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3394,25 +3410,24 @@ class Sparse(Tensor):
             yield block
 
     def copy(self, **changes: Any) -> Tensor:
-        if "stored" in changes:  # the dense form: what described the parts is gone
-            changes.setdefault("attrs", self.attrs_without(self.own_attrs))
+        dense = "stored" in changes  # what described the parts is gone
+        if dense:
+            changes.setdefault("attrs", self.attrs_without(self.origin().LAYOUT_KEYS))
         new = super().copy(**changes)
-        return new if "stored" in changes else Sparse(
-            new.name, new.dtype, new.shape, new.stored, new.start, new.attrs, new.format,
-            self._parts, self.entry, self.own_attrs)
+        return new if dense else Sparse(new.name, new.dtype, new.shape, new.stored, new.start,
+                                        new.attrs, new.format, self._parts)
 
     # <full>
     def __reduce__(self) -> Any:
         return Sparse, (self.name, self.dtype, self.shape, None, 0, self.attrs, self.format,
-                        self.components, None, self.own_attrs)
+                        self.components)
     # </full>
 
     # <save>
     def with_values(self, dtype: str) -> "Sparse":
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
-        return Sparse(self.name, dtype, self.shape, None, 0, self.attrs, self.format, parts,
-                      own_attrs=self.own_attrs)
+        return Sparse(self.name, dtype, self.shape, None, 0, self.attrs, self.format, parts)
 
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
@@ -3437,7 +3452,7 @@ class Sparse(Tensor):
         parts: "Dict[str, Tensor]" = Map()
         for key in reversed(keys):  # values first
             part = tensor(components[key], dtype if key == "values" else None)
-            if key != "values" and part.dtype not in ("uint32", "uint64"):
+            if key != "values" and part.dtype not in INDEX_TYPES:
                 part = part.astype("uint64")
             parts[key] = part.contiguous().copy(shape=(part.size,), name=key)
         shape = as_shape(shape)
@@ -3451,9 +3466,109 @@ class Sparse(Tensor):
 
 
 FEATURES["sparse"] = Sparse
+INDEX_TYPES = ("uint64", "uint32")
+BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
+LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo") + BLOBS])
 
 
-def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
+def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
+    """Return the shapes of the parts of a sparse tensor of `nnz` elements, by role."""
+    if layout == "csr":
+        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
+    return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
+
+
+def first_cost(entry: Any) -> int:
+    """Return how many bytes are read before it is known how large the parts are."""
+    if entry.layout in BLOBS:
+        data = entry.parts["data"]
+        raw = data.encoding == "raw"
+        return 8 * (data.nbytes if raw else count_elements(entry.shape) * ITEMSIZE[data.dtype])
+    indptr = entry.parts.get("indptr")
+    return 0 if indptr is None else min(8 * sum(entry.shape[:1]) + 8, indptr.nbytes << 15)
+
+
+def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
+    """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
+    if entry.fault is not None:
+        raise item.error(*entry.fault)
+    if entry.layout in BLOBS:
+        return split_blob(item, entry)
+    shape, layout = entry.shape, entry.layout
+    if layout == "csr" and len(shape) != 2:
+        raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
+    nnz, field = entry.nnz, "nnz"
+    if layout == "csr":
+        field, last = "indptr", 0
+        indptr = open_part(item, entry, "indptr", (shape[0] + 1,))
+        for block in indptr.blocks():
+            last = unpack_values(str(indptr.dtype), block[-indptr.check():])[0]
+        if nnz not in (None, last):
+            raise item.error(f"the last number of indptr is {last}, {nnz} elements are stored")
+        nnz = last
+    if nnz is None:
+        raise item.error("the number of elements is missing, and the values are compressed")
+    if nnz > count_elements(shape):
+        what = f"{nnz} elements stored, the shape {show(shape)} has {count_elements(shape)}"
+        raise item.error(what, field=field)
+    return Map([(role, open_part(item, entry, role, dims))
+                for role, dims in part_shapes(layout, shape, nnz).items()])
+
+
+def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
+    """Return a part of a sparse tensor; raise where its bytes are not those of the shape."""
+    part = entry.parts.get(role)
+    if part is None or (role != "values" and part.dtype not in INDEX_TYPES):
+        raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+    name = entry.name if role == "values" else role
+    made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
+    wrong = part.misfit(shape, made.size * made.check())
+    if wrong is not None:
+        raise item.error(wrong[1], field="data" if part.numbers is None else role)
+    return made
+
+
+def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
+    """Return the parts of one blob: of its decoded bytes, swapped where it is big-endian.
+
+    sparsecsr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    sparsecoo: of each element the coordinates uint64 [rank] | value
+    """
+    shape, dtype, rank = entry.shape, str(entry.dtype), len(entry.shape)
+    base = entry.parts["data"].open(item.stored.source, item.name, shape, (), item.format)
+    size, nbytes = base.check(), base.stored.nbytes
+    if base.stored.encoding != "raw":
+        base = base.contiguous()
+        nbytes = base.stored.nbytes
+    elif base.stored.order == ">":  # swapped as a whole, in groups of the item size
+        if nbytes % size:
+            raise item.error(f"{nbytes} bytes are not whole groups of {size}")
+        base = base.in_memory(swap(base.raw, size))
+
+    def part(role: str, dtype: str, dims: Shape, start: int, strides: Any = None) -> Tensor:
+        stored = Storage(base.stored.source, count_elements(dims) * ITEMSIZE[dtype], strides)
+        return Tensor(role, dtype, dims, stored, base.start + start, (), item.format)
+    if entry.layout == "sparsecoo":
+        step = 8 * rank + size  # bytes: coordinates, value
+        if nbytes % step:
+            raise item.error(f"{nbytes} bytes are not whole elements of {step}")
+        nnz = nbytes // step
+        return Map([("values", part("values", dtype, (nnz,), 8 * rank, (step,))),
+                    ("coords", part("coords", "uint64", (rank, nnz), 0, (8, step)))])
+    if rank != 2:
+        raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
+    rows, head = shape[0], 8 * shape[0] + 8
+    indptr = part("indptr", "uint64", (rows + 1,), 0)
+    nnz = indptr[rows] if head <= nbytes else 0
+    need = head + nnz * (8 + size)
+    if nbytes != need:
+        raise item.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
+    return Map([("values", part("values", dtype, (nnz,), head + 8 * nnz)),
+                ("indptr", indptr), ("indices", part("indices", "uint64", (nnz,), head))])
+
+
+def check_parts(shape: Shape, parts: "Dict[str, Tensor]",
+                rising: bool = False) -> "Optional[str]":
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz, rank = parts["values"].size, len(shape)
     if "coords" in parts:
@@ -3481,7 +3596,7 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             return f"indptr falls in row {i}"
         row = list(indices[start:stop])
         # <later>
-        if parts["indices"].attrs.get("rising") and row != sorted(row):
+        if rising and row != sorted(row):
             return f"the columns do not rise in row {i}"
         # </later>
         if sort_and_compare(row):
@@ -3688,6 +3803,8 @@ class Format:
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
+    LAYOUT_KEYS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that say how a sparse tensor is stored
+    RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
@@ -3849,6 +3966,123 @@ class Format:
             at = start + item.nbytes
         yield bytes(end - at) + tail
     # </save>
+
+
+def say_size(nbytes: Any, dtype: Any, shape: Any, need: int) -> str:
+    """Return what is wrong with a number of bytes."""
+    wanted = show(need) if need < 1 << 64 else "more than 2**64"
+    return f"{nbytes} bytes, {dtype} {show(shape)} needs {wanted}"
+
+
+class Part:
+    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
+
+    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded", "encoding", "order", "why",
+                 "digest", "numbers")
+
+    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
+                 decoded: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
+                 why: "Optional[str]" = None, digest: "Optional[str]" = None,
+                 numbers: Any = None) -> None:
+        self.role, self.dtype, self.offset = role, dtype, offset
+        self.nbytes = nbytes  # as stored
+        self.decoded = nbytes if encoding == "raw" else decoded  # None: the file does not say
+        self.encoding, self.order = encoding, order
+        self.why = why  # why its values cannot be read, or None
+        self.digest = digest  # as the file has it
+        self.numbers = numbers  # itself, where it stands in the index
+
+    def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
+        """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
+        if self.encoding == "raw":
+            wrong, given = "nbytes", self.nbytes
+        elif self.encoding in ENCODINGS and (
+                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+            return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
+        else:
+            wrong, given = "decoded", need if self.decoded is None else self.decoded
+        return None if given == need else (wrong, say_size(given, self.dtype, shape, need))
+
+    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
+        if self.numbers is not None:
+            return new_tensor(self.dtype, shape, bytes(pack_values(str(self.dtype), self.numbers)),
+                              "<", name)
+        stored = Storage(source, self.nbytes, None, self.order, self.encoding, self.why)
+        return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
+
+
+class Entry:
+    """A tensor as an index describes it; its parts by role have its bytes.
+
+    layout                parts
+    dense                 data
+    csr                   values, indptr, indices
+    coo                   values, coords
+    sparsecsr, sparsecoo  data: one blob of all, see [6b]
+    ""                    any: the layout is not known, the parts are listed
+    """
+
+    __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
+                 parts: "Dict[str, Part]", nnz: "Optional[int]" = None, why: Any = None) -> None:
+        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
+        self.attrs, self.parts = attrs, parts
+        self.nnz = nnz  # elements stored of a sparse tensor; None: the file does not say
+        self.why = why  # why its values cannot be read, or None
+        self.fault: Any = None  # what Tensor.error() takes: its values are wrong, and raise
+
+    def main(self) -> Part:
+        """Return the part whose bytes are the tensor's `.raw`."""
+        for role in ("data", "values"):
+            if role in self.parts:
+                return self.parts[role]
+        for part in self.parts.values():
+            return part
+        return Part("", None, 64, 0)
+
+    def open(self, source: Any, format: str) -> Tensor:
+        """Return the tensor; no byte of it is read."""
+        main = self.main()
+        if self.layout == "dense":
+            return main.open(source, self.name, self.shape, self.attrs, format)
+        make, known = LAYOUTS.get(self.layout, Tensor), self.layout in LAYOUTS
+        encoding, why = ("sparse", None) if known else (main.encoding, main.why or self.why)
+        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+        made: Tensor = make(self.name, self.dtype, self.shape, stored, main.offset, self.attrs,
+                            format)
+        return made
+
+    def open_parts(self, source: Any) -> "Dict[str, Tensor]":
+        """Return the parts as flat tensors, by role."""
+        found = Map()
+        for role, part in self.parts.items():
+            nbytes = part.nbytes if part.decoded is None else part.decoded
+            count = nbytes // ITEMSIZE.get(part.dtype, 1)
+            found[role] = part.open(source, role, (count,), (), None)
+        return found
+
+    def ranges(self) -> Any:
+        """Return (offset, nbytes, label) of its parts."""
+        main, found = self.main(), []
+        for role, part in self.parts.items():
+            whole = part is main and self.layout != ""
+            if part.numbers is None:
+                found.append((part.offset, part.nbytes,
+                              self.name if whole else f"{self.name}.{role}"))
+        return found or [(main.offset, 0, self.name)]
+
+    # <full>
+    def in_memory(self, source: Any) -> "Tuple[Any, Entry]":
+        """Return a copy of the bytes of its parts, and the Entry that has them there."""
+        data, parts = b"", Map()
+        for role, part in self.parts.items():
+            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded,
+                               part.encoding, part.order, part.why, part.digest)
+            data += bytes(source.view(part.offset, part.nbytes))
+        return Memory(data), Entry(self.name, self.dtype, self.shape, self.layout, (), parts,
+                                   self.nnz, self.why)
+    # </full>
 
 
 def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high: float = INFINITY,
@@ -4451,218 +4685,12 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
-class Part:
-    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
-
-    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded", "encoding", "order", "why",
-                 "digest")
-
-    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
-                 decoded: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
-                 why: "Optional[str]" = None, digest: "Optional[str]" = None) -> None:
-        self.role, self.dtype, self.offset = role, dtype, offset
-        self.nbytes = nbytes  # as stored
-        self.decoded = nbytes if encoding == "raw" else decoded  # None: the file does not say
-        self.encoding, self.order = encoding, order
-        self.why = why  # why its values cannot be read, or None
-        self.digest = digest  # as the file has it
-
-    def lies(self, align: int, end: int) -> bool:
-        """Return whether it begins at a multiple of `align`, not at 0, and ends before `end`."""
-        return align <= self.offset <= end - self.nbytes and not self.offset % align
-
-    def misfit(self, need: int) -> str:
-        """Return what is wrong if it holds `need` bytes: "nbytes", "decoded", or ""."""
-        if self.encoding == "raw":
-            return "" if self.nbytes == need else "nbytes"
-        if self.encoding in ENCODINGS and (
-                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
-            return "nbytes"
-        return "" if self.decoded in (None, need) else "decoded"
-
-    def say_misfit(self, need: Any, shape: Any) -> str:
-        if self.encoding != "raw":
-            return f"{self.nbytes} stored bytes cannot decompress to {show(need)} (dtype x shape)"
-        need = need if need < 1 << 64 else "more than 2**64"
-        return f"{self.nbytes} bytes stored, {self.dtype} {show(shape)} needs {need}"
-
-    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: str) -> Tensor:
-        stored = Storage(source, self.nbytes, None, self.order, self.encoding, self.why)
-        return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
-
-
-def part_shapes(layout: str, shape: Any, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the parts of a dense tensor, or of a sparse one of `nnz` elements."""
-    if layout == "csr":
-        return Map([("indices", (nnz,)), ("indptr", (shape[0] + 1,)), ("values", (nnz,))])
-    if layout == "coo":
-        return Map([("coords", (len(shape), nnz)), ("values", (nnz,))])
-    return {"data": shape} if layout == "dense" else {}
-
-
-class Entry:
-    """A tensor as an index describes it. Its parts by role say where its bytes lie.
-
-    layout    parts
-    dense     data
-    csr, coo  values, indptr, indices; values, coords
-    sparse    0.1: one of both, a field says which; sparsecsr, sparsecoo: data, all in one blob
-    ""        any: not known here, `why`; the parts are listed
-    """
-
-    __slots__ = ("kind", "name", "dtype", "shape", "layout", "attrs", "parts", "main", "why")
-
-    def __init__(self, kind: "ZFamily", name: str, dtype: "Optional[str]", shape: Shape,
-                 layout: str, attrs: Any, parts: "Dict[str, Part]", why: Any = None) -> None:
-        self.kind, self.name, self.dtype, self.shape = kind, name, dtype, shape
-        self.layout, self.attrs, self.parts, self.why = layout, attrs, parts, why
-        self.main: Part = parts["data"] if layout == "dense" else ([
-            part for part in parts.values() if part.role in ("data", "values")] + list(
-            parts.values()) + [Part("", None, 64, 0)])[0]
-
-    def open(self, source: Any) -> Tensor:
-        """Return the tensor; no byte of it is read."""
-        main = self.main
-        stored = Storage(source, main.nbytes, None, main.order, main.encoding, main.why or self.why)
-        row: Any = (self.name, self.dtype, self.shape, stored, main.offset, self.attrs,
-                    self.kind.NAME)
-        # <later>
-        if not self.layout:
-            return ObjectTensor(*row + (self,))
-        # </later>
-        # <sparse>
-        if self.layout != "dense":
-            return Sparse(*row + (None, self, self.kind.SPARSE_ATTRS))
-        # </sparse>
-        return Tensor(*row)
-
-    def ranges(self) -> Any:
-        whole = self.main if self.layout else None
-        return [(part.offset, part.nbytes, self.name if part is whole else f"{self.name}.{role}")
-                for role, part in self.parts.items()] or [(self.main.offset, 0, self.name)]
-
-    # <sparse>
-    def first_cost(self) -> int:
-        """Return how many bytes are read before it is known how large the parts are."""
-        if self.layout in ("sparsecsr", "sparsecoo"):
-            raw = self.main.encoding == "raw"
-            return 8 * (self.main.nbytes if raw else count_elements(self.shape) * ITEMSIZE[
-                str(self.dtype)])
-        indptr = self.parts.get("indptr")
-        return min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15) if indptr else 0
-
-    def open_parts(self, item: Tensor) -> "Dict[str, Tensor]":
-        """Return the parts of its sparse tensor; raise where they cannot be those of the shape."""
-        shape, values = self.shape, self.main
-        if values.role == "data":
-            return self.split_blob(item)
-        layout, nnz = self.kind.sparse_facts(self, item)
-        found: Any = nnz
-        if layout == "csr":
-            if len(shape) != 2:
-                raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
-            indptr = self.kind.open_index(self, item, "indptr", (shape[0] + 1,))
-            if indptr.stored.encoding == "raw":
-                found = indptr[shape[0]]
-            elif nnz is None:
-                for part in indptr.parts():
-                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
-        elif nnz is None:
-            if values.decoded is None:
-                raise item.error("nnz is missing and the values are compressed")
-            found = values.decoded // item.check()
-        if found > count_elements(shape):
-            what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
-            raise item.error(what, field="indptr" if layout == "csr" else "nnz")
-        if nnz not in (None, found):
-            raise item.error(f"the last number of indptr is {found}, nnz is {nnz}")
-        shapes = part_shapes(layout, shape, found)
-        parts = Map([("values", self.open_part(item, values, self.name, shapes.pop("values")))])
-        for role in reversed(list(shapes)):
-            parts[role] = self.kind.open_index(self, item, role, shapes[role])
-        return parts
-
-    def open_part(self, item: Tensor, part: Part, name: str, shape: Shape,
-                  attrs: Any = ()) -> Tensor:
-        made = part.open(item.stored.source, name, shape, attrs, self.kind.NAME)
-        need = made.size * made.check()
-        if part.misfit(need) == "nbytes":
-            raise item.error(part.say_misfit(need, shape))
-        return made
-
-    def split_blob(self, item: Tensor) -> "Dict[str, Tensor]":
-        """Return the parts of one blob: of its decoded bytes, swapped where it is big-endian."""
-        base = self.main.open(item.stored.source, self.name, self.shape, (), self.kind.NAME)
-        size, rank, stored = base.check(), base.ndim, base.stored
-        if stored.encoding != "raw":
-            base = base.contiguous()
-        elif stored.order == ">":  # swapped as a whole, in groups of the item size
-            if stored.nbytes % size:
-                raise item.error(f"{stored.nbytes} bytes are not whole groups of {size}")
-            base = base.in_memory(swap(base.raw, size))
-        source, at, nbytes = base.stored.source, base.start, base.stored.nbytes
-
-        def part(role: str, dtype: Any, dims: Shape, start: int, strides: Any = None) -> Tensor:
-            stored = Storage(source, count_elements(dims) * ITEMSIZE[dtype], strides)
-            return Tensor(role, dtype, dims, stored, at + start, (), self.kind.NAME)
-        if self.layout == "sparsecoo":
-            step = 8 * rank + size  # bytes: coordinates, value
-            if nbytes % step:
-                raise item.error(f"{nbytes} bytes are not whole elements of {step}")
-            nnz = nbytes // step
-            return Map([("values", part("values", base.dtype, (nnz,), 8 * rank, (step,))),
-                        ("coords", part("coords", "uint64", (rank, nnz), 0, (8, step)))])
-        if rank != 2:
-            raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
-        rows, head = self.shape[0], 8 * self.shape[0] + 8
-        indptr = part("indptr", "uint64", (rows + 1,), 0)
-        nnz = indptr[rows] if head <= nbytes else 0
-        need = head + nnz * (8 + size)
-        if nbytes != need:
-            raise item.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
-        return Map([("values", part("values", base.dtype, (nnz,), head + 8 * nnz)),
-                    ("indptr", indptr), ("indices", part("indices", "uint64", (nnz,), head))])
-    # </sparse>
-
-
-# <later>
-class ObjectTensor(Tensor):
-    """A tensor of an unknown layout: its parts can be read one by one."""
-
-    __slots__ = ("entry",)
-
-    def __init__(self, *row: Any, **facts: Any) -> None:
-        self.entry: Entry = facts.pop("entry", None) or row[7]
-        super().__init__(*row[:7], **facts)
-
-    @property
-    def components(self) -> Any:
-        source, out = self.stored.source, Map()
-        for role, part in self.entry.parts.items():
-            count = (part.nbytes if part.decoded is None else part.decoded) // ITEMSIZE.get(
-                part.dtype, 1)
-            out[role] = part.open(source, role, (count,), (), str(self.format))
-        return out
-
-    def ranges(self) -> Any:
-        return self.entry.ranges()
-
-    def copy(self, **changes: Any) -> Tensor:
-        plain = changes.get("dtype") in ITEMSIZE
-        return super().copy(**changes) if plain else super().copy(entry=self.entry, **changes)
-
-    # <full>
-    def __reduce__(self) -> Any:
-        return ObjectTensor, super().__reduce__()[1] + (self.entry,)
-    # </full>
-# </later>
-
-
 class ZFamily(Format):
     """What all generations of zTensor share: an index of entries, each made of parts.
 
-    read() finds the index and gives its entries to read_entries(): each becomes an Entry by
-    read_entry(), which checks it, then a Tensor. RULES say what is right of a field.
+    read() of a generation finds the index and gives it to read_entries(), where read_entry() of
+    the generation makes an Entry of each item, checked; that is opened as a Tensor. `where` is a
+    tuple of the keys that lead to what is being looked at: ("objects", "w", "parts").
     """
 
     FAMILY = "ztensor"
@@ -4675,104 +4703,138 @@ class ZFamily(Format):
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
     SPARSE: Facts = {}  # layout in a file -> layout of an Entry
-    SPARSE_ATTRS: "Tuple[str, ...]" = ()  # say how a sparse tensor is stored
-    RULES: Facts = {}
-    FIELD_CHECKS: Facts = {}  # last part of a field's path -> row of verify; else "index"
+    RULES: Facts = {}  # field -> what is expected of it
+    FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
-    DIGESTS: Facts = {"crc32c:": 8, "sha256:": 64}  # digits
-    CODEC = ""  # of a part with a digest of its decoded bytes
-    OF_DECODED = False  # are digests those of decoded bytes?
-    WORDS = ("checksum", "stored bytes", "index")
+    DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
+    CODEC = ""  # of parts whose digest is that of the decoded bytes
+    TRAILER = MAGIC_END = Record()
 
-    def wrong(self, cursor: Cursor, what: str, *where: Any, check: "Optional[str]" = None,
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
+    def wrong(self, cursor: Cursor, what: str, where: Any, check: str = "index",
+              error: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error of the field that these keys lead to."""
         path = ""
         for key in where:
             path = join_path(path, key)
-        check = check or self.FIELD_CHECKS.get(where[-1], "index")
-        return cursor.error(what, path, None, None, check, kind)
+        return cursor.error(what, path, None, None, check, error)
 
-    def check(self, cursor: Cursor, found: Any, rows: Any, *where: Any, kind: Any = FormatError,
-              keys: Any = None) -> None:
-        """Raise for the first key of a map that `keys`, or a row (field, is wrong), refuse."""
-        bad = None if keys is None else keys.check(found)
-        if bad is not None:
-            raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
-        for key in found if keys is not None and cursor.trace is not None else ():
-            if key not in keys.meanings:
-                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
-        for field, is_wrong in rows:
-            if is_wrong:
-                what = f"{field} is {show(found.get(field))}, {self.RULES[field]}"
-                raise self.wrong(cursor, what, *where + (field,), kind=kind)
+    def check_rules(self, cursor: Cursor, where: Any, facts: Any, *rows: Any, check: str = "index",
+               error: "Type[FormatError]" = FormatError) -> None:
+        """Raise for the first of the rows (field of a map, whether it breaks its rule)."""
+        for field, is_broken in rows:
+            if is_broken:
+                what = f"{field} is {show(facts.get(field))}, expected {self.RULES[field]}"
+                raise self.wrong(cursor, what, where + (field,), check, error)
 
-    def read_entries(self, cursor: Cursor, where: str, pairs: Any, *limits: Any) -> Facts:
-        """Return the tensors of an index; verify notes a fault and goes on."""
-        tensors, numbers, trace = Map(), {}, cursor.trace
+    def check_map(self, cursor: Cursor, where: Any, facts: Any, rows: MapRows) -> None:
+        """Raise for the first key of a map, or value, that is not as its rows say."""
+        wrong = rows.check(facts)
+        if wrong is not None:
+            key, why = wrong
+            raise self.wrong(cursor, why, where if key is None else where + (key,))
+
+    def check_place(self, cursor: Cursor, where: Any, part: Part, end: int) -> None:
+        """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
+        align, offset, nbytes = self.ALIGN, part.offset, part.nbytes
+        if not align <= offset <= end - nbytes or offset % align:
+            what = (f"{nbytes} bytes at {offset}, expected a multiple of {align}, from {align} on, "
+                    f"and an end at most at {end}")
+            raise self.wrong(cursor, what, where + (self.FIELDS["offset"],), "bounds")
+
+    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
+        """Raise unless a part can hold the `need` bytes that a shape takes."""
+        wrong = part.misfit(shape, need)
+        if wrong is not None:
+            raise self.wrong(cursor, wrong[1], where + (self.FIELDS[wrong[0]],), "sizes")
+
+    def find_index(self, cursor: Cursor, end: int) -> int:
+        """Return the offset of an index with its size behind it, up to `end`."""
+        end -= 8
+        cursor.seek(end)
+        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
+        if not 1 <= nbytes <= end - 8:
+            raise cursor.error(f"{field} {nbytes}, but 1 to {end - 8} bytes can be index",
+                               field, end)
+        if nbytes > self.MAX_INDEX_BYTES:
+            raise cursor.error("%s %d is over MAX_INDEX_BYTES = %d" % (
+                field, nbytes, self.MAX_INDEX_BYTES), field, end, kind=Unsupported)
+        return end - nbytes
+
+    def note(self, cursor: Cursor, error: FormatError) -> None:
+        """Raise an error of one tensor; verify keeps it and goes on."""
+        if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
+            raise error
+        cursor.faults.append(error)
+
+    def read_entry(self, cursor: Cursor, where: Any, facts: Any, limits: Any) -> Entry:
+        """Return the Entry of one item of the index, or raise what is wrong with it."""
+        raise NotImplementedError
+
+    def read_entries(self, cursor: Cursor, top: str, pairs: Any, *limits: Any) -> Facts:
+        """Return the tensors of an index, of (key in it, facts)."""
+        tensors, keys, trace = Map(), {}, cursor.trace
         for key, facts in pairs:
-            if trace is not None:
-                cursor.owner = join_path(where, key) + "."
             cursor.tensor = None
+            if trace is not None:
+                cursor.owner = join_path(top, key) + "."
             try:
-                entry = self.read_entry(cursor, facts, limits, where, key)
+                entry = self.read_entry(cursor, (top, key), facts, limits)
                 if trace is not None and trace.owners is not None:
                     trace.owners[cursor.owner] = entry.name
-                if numbers.setdefault(entry.name, key) != key:
-                    what = f"two tensors have this name: {numbers[entry.name]} and {key}"
-                    raise self.wrong(cursor, what, where, key, "name")
+                if keys.setdefault(entry.name, key) != key:
+                    what = f"two tensors have this name: {keys[entry.name]} and {key}"
+                    raise self.wrong(cursor, what, (top, key, "name"))
+                tensors[entry.name] = entry.open(cursor.source, self.NAME)
             except FormatError as error:
-                if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
-                    raise
-                cursor.faults.append(error)
-            else:
-                tensors[entry.name] = entry.open(cursor.source)
+                self.note(cursor, error)
         cursor.leave()
         return tensors
 
-    def checksums(self, tensor: Any) -> Chunks:
+    def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, (digest, bytes decoded or None)) of the parts."""
-        if not tensor.stored.source.of_file:
+        stored = tensor.stored
+        if not stored.source.of_file:
             return
-        entry = getattr(tensor, "entry", None)
-        parts = entry.parts.values() if entry else [
-            Part("", None, tensor.start, tensor.stored.nbytes, tensor.nbytes,
-                 tensor.stored.encoding, "<", tensor.stored.why, tensor.attrs.get(self.DIGEST))]
-        for part in parts:
-            coded = self.OF_DECODED and part.encoding != "raw"
-            if part.digest is not None and not (coded and (
+        whole = Part("data", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, "<",
+                     stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
+        for part in stored.entry.parts.values() if stored.entry else (whole,):
+            decoded = self.CODEC and part.encoding != "raw"
+            if part.digest is not None and not (decoded and (
                     part.why or part.encoding not in ENCODINGS)):
-                label = part.role + ": " if entry and part.role != "data" else ""
-                need = part.decoded if coded else None
+                label = "" if part.role == "data" else part.role + ": "
+                need = part.decoded if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        need = digest[1] or nbytes
-        return need, need if digest[0][:5] == "xxh3:" else 0
+        text, decoded = digest
+        need = decoded or nbytes
+        return need, need if text.startswith("xxh3:") else 0
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
-        (given, need), (word, of, place) = digest, self.WORDS
-        kind, colon, digits = given.partition(":")
-        size, digits = self.DIGESTS.get(kind + colon), digits.lower()
-        if size is None:
-            return "-", f"{word} {show(given)} is of an unknown algorithm"
+        given, decoded = digest
+        kind, _, digits = given.partition(":")
+        size, digits = self.DIGESTS.get(kind), digits.lower()
+        if size is None or ":" not in given:
+            return "-", f"checksum {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
         readable = plain != "" and not plain.strip("0123456789abcdef")
         if readable and size == 8 and plain != digits:  # with or without leading zeros
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
-            return "FAIL", f"the {word} {show(given)} cannot be read"
+            return "FAIL", f"the checksum {show(given)} cannot be read"
         blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
                        for at in range(offset, offset + nbytes, BLOCK))
-        if need is not None:
-            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
         try:
+            if decoded is not None:
+                blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
             found = self.digest(kind, blocks)
+        except Unsupported as error:
+            return "-", error.what
         except FormatError as error:
-            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+            return "FAIL", error.what
         if found.lower().endswith(plain):
             return "ok", kind + " agrees"
-        return "FAIL", f"{kind}: the {of} give {found}, the {place} says {given}"
+        return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
 
     @staticmethod
     def digest(kind: str, blocks: Any) -> str:
@@ -4782,10 +4844,6 @@ class ZFamily(Format):
         for block in blocks:
             digest.update(block)
         return digest.text()
-
-    def passes(self, tensor: Tensor) -> bool:
-        return (tensor.stored.why is not None and tensor.format == self.NAME
-                and tensor.attrs.get("layout") != "sparse")
 
     # <later>
     # <save>
@@ -4806,7 +4864,7 @@ class ZObjects(ZFamily):
     CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
     PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    TOP = OBJECT = MapRows(other="")
+    TOP = OBJECT = PART = MapRows(other="")
     STRICT: Any = None  # what looks at the tokens of the manifest
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
@@ -4817,9 +4875,10 @@ class ZObjects(ZFamily):
         data, token = cursor.source.read(start, nbytes), None
         if cursor.trace is not None:
             token = cursor.trace.cbor(data, start, "", ("the manifest", self.TOP.meanings), 2)
+        if self.STRICT is not None:
+            token = self.STRICT(data, 32, token)
         try:
-            top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
-                                  else token, **self.CBOR)
+            top, stop = cbor_read(data, start, token=token, **self.CBOR)
             if stop < nbytes:
                 raise FormatError("bytes left over behind the manifest", start + stop)
             if type(top) is not Map:
@@ -4831,33 +4890,36 @@ class ZObjects(ZFamily):
         wrong = self.TOP.check(top)
         if wrong is not None:
             raise cursor.error(wrong[1], wrong[0] or "manifest", None if wrong[0] else start)
-        self.check_keys(cursor, top.get("attributes"), "attributes")
+        self.check_keys(cursor, ("attributes",), top.get("attributes"))
         return top
 
-    def is_key(self, key: Any) -> bool:
-        return is_text(key) and (self.STRICT is None or (
-            0 < len(key.encode()) <= 1024 and "\0" not in key))
+    def check_map(self, cursor: Cursor, where: Any, facts: Any, rows: MapRows) -> None:
+        super().check_map(cursor, where, facts, rows)
+        for key in facts if cursor.trace is not None else ():
+            if key not in rows.meanings:
+                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
 
-    def check_keys(self, cursor: Cursor, keys: Any, *where: Any) -> None:
+    def is_key(self, key: Any) -> bool:
+        return is_text(key)
+
+    def check_keys(self, cursor: Cursor, where: Any, keys: Any) -> None:
         for key in keys or ():
             if not self.is_key(key):
-                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", *where + (key,))
+                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", where + (key,))
 
-    def read_entry(self: Any, cursor: Cursor, facts: Any, limits: Any, *where: Any) -> Entry:
-        """Return the Entry of an object (zTensor 1 and 2), checked."""
-        name = where[1]
+    def read_entry(self, cursor: Cursor, where: Any, facts: Any, limits: Any) -> Entry:
+        top, name = where
         cursor.tensor = name if is_text(name) else None
-        self.check_keys(cursor, (name,), where[0])
-        self.check(cursor, facts, (), *where, keys=self.OBJECT)
-        self.check_keys(cursor, facts.get("attributes"), *where + ("attributes",))
+        self.check_keys(cursor, (top,), (name,))
+        self.check_map(cursor, where, facts, self.OBJECT)
+        self.check_keys(cursor, where + ("attributes",), facts.get("attributes"))
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        self.check(cursor, facts, [("shape", self.STRICT and (
-            len(shape) > 64 or count_elements(shape) >> 64))], *where)
-        self.check_keys(cursor, found, *where + (self.PARTS,))
-        parts = Map([(role, self.read_part(cursor, facts, part, limits,
-                                           *where + (self.PARTS, role)))
+        self.check_shape(cursor, where, facts)
+        below = where + (self.PARTS,)
+        self.check_keys(cursor, below, found)
+        parts = Map([(role, self.read_part(cursor, below + (role,), facts, part, limits))
                      for role, part in found.items()])
-        self.check_parts(cursor, facts, parts, *where)
+        self.check_parts(cursor, where, facts, parts)
         for part in found.values():
             for key in [key for key in part if key not in self.FACTS or part[key] is None]:
                 del part[key]
@@ -4865,33 +4927,37 @@ class ZObjects(ZFamily):
         if facts.get("attributes") is not None:
             attrs += "attributes", facts["attributes"]
         if layout == "dense":
-            attrs += tuple([item for pair in found["data"].items() for item in pair
-                            if pair[0] != "dtype" and pair != ("type", "bool")])
-            return Entry(self, name, parts["data"].dtype, shape, "dense", attrs, parts)
+            for key, value in found["data"].items():
+                if key != "dtype" and (key, value) != ("type", "bool"):
+                    attrs += key, value
+            return Entry(name, parts["data"].dtype, shape, "dense", attrs, parts)
         attrs += self.PARTS, found
-        values = parts.get("values") if "data" not in parts and "sparse" in FEATURES else None
-        if layout in self.SPARSE and values is not None and values.dtype is not None:
-            return Entry(self, name, values.dtype, shape, self.SPARSE[layout], attrs, parts)
+        values, known = parts.get("values"), self.SPARSE.get(layout)
+        if known in LAYOUTS and "data" not in parts and values and values.dtype:
+            return Entry(name, values.dtype, shape, known, attrs, parts,
+                         self.count_stored(shape, parts))
         why = f"layout {show(layout)} is not known"
-        return Entry(self, name, None, shape, "", attrs, parts, why)
+        return Entry(name, None, shape, "", attrs, parts, None, why)
 
-    # <sparse>
-    def sparse_facts(self, entry: Entry, item: Tensor) -> Any:
-        """Return csr or coo, and the number of stored elements, None if it is not said."""
-        nbytes, coords, rank = entry.main.decoded, entry.parts.get("coords"), len(entry.shape)
-        if nbytes is not None:
-            return entry.layout, nbytes // ITEMSIZE[str(entry.dtype)]
-        if coords is None or not rank or coords.decoded is None:
-            return entry.layout, None
-        return entry.layout, coords.decoded // ITEMSIZE.get(coords.dtype, 8) // rank
+    def check_shape(self, cursor: Cursor, where: Any, facts: Any) -> None:
+        """Raise for a shape that this generation does not have."""
 
-    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
-        """Return indptr, indices or coords of a sparse tensor."""
-        part = entry.parts.get(role)
-        if part is None or part.dtype not in ("uint64", "uint32"):
-            raise item.error(f"no {role} of uint64 or uint32", Unsupported)
-        return entry.open_part(item, part, role, shape)
-    # </sparse>
+    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
+        """Return a part of an object, or raise what is wrong with it."""
+        raise NotImplementedError
+
+    def check_parts(self, cursor: Cursor, where: Any, entry: Any, parts: Any) -> None:
+        """Raise where the parts are not those of the layout."""
+        raise NotImplementedError
+
+    @staticmethod
+    def count_stored(shape: Any, parts: Any) -> "Optional[int]":
+        """Return the number of elements of a sparse tensor, as far as sizes of parts say it."""
+        for role, count in ("values", 1), ("coords", len(shape)):
+            part = parts.get(role)
+            if part is not None and part.decoded is not None and count:
+                return part.decoded // ITEMSIZE.get(part.dtype, 8) // count
+        return None
 
     def is_content(self, key: str) -> bool:
         return key == "attributes"
@@ -4955,10 +5021,10 @@ class ZTensor(ZFamily):
     MEANING = ("one map per tensor", {"*": ("entry of a tensor", ENTRY.meanings)})
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    # <sparse>
-    SPARSE = {"sparse": "sparse", "sparsecsr": "sparsecsr", "sparsecoo": "sparsecoo"}
-    # </sparse>
-    SPARSE_ATTRS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
+    SPARSE = {"sparse": "csr", "sparsecsr": "sparsecsr", "sparsecoo": "sparsecoo"}
+    LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
+    FIELDS = {"offset": "offset", "nbytes": "size"}
+    DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
     CHOICES = (("encoding", ZFamily.ENCODED), ("data_endianness", ("little", "big")),
                ("checksum", ("none", "crc32c", "sha256")))
@@ -4968,21 +5034,11 @@ class ZTensor(ZFamily):
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
             raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index", 8)
-        end = cursor.end - 8
-        cursor.seek(end)
-        nbytes, = cursor.record(self.TRAILER)
-        if not 1 <= nbytes <= end - 8:
-            raise cursor.error(f"index_size {nbytes}, but 1 to {end - 8} bytes can be index",
-                               "index_size", end)
-        if nbytes > self.MAX_INDEX_BYTES:
-            raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
-                nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
-        start = end - nbytes
-        data = cursor.source.read(start, nbytes)
-        rows = self._usual_rows(cursor, data, start) if FAST and cursor.trace is None else None
-        if rows is not None:
-            tensors = admit(cursor, rows, self, 64, start, ("name", "size", "offset"))
-            return Map([("version", "0.1.0")]), Map(), tensors
+        start, end = self.find_index(cursor, cursor.end), cursor.end - 8
+        data, attrs = cursor.source.read(start, end - start), Map([("version", "0.1.0")])
+        tensors = self._usual_tensors(cursor, data, start) if FAST and cursor.trace is None else None
+        if tensors is not None:
+            return attrs, Map(), tensors
         index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
@@ -4992,93 +5048,80 @@ class ZTensor(ZFamily):
             raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index", stop)
         if not isinstance(index, list):
             raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
-        tensors = self.read_entries(cursor, "index", enumerate(index), start)
-        return Map([("version", "0.1.0")]), Map(), tensors
+        return attrs, Map(), self.read_entries(cursor, "index", enumerate(index), start)
 
-    def read_entry(self, cursor: Cursor, facts: Any, limits: Any, *where: Any) -> Entry:
-        end, wrong = limits[0], self.ENTRY.check(facts)
-        if wrong is not None:
-            name = facts.get("name") if type(facts) is Map else None
-            cursor.tensor = name if isinstance(name, str) else None
-            raise self.wrong(cursor, wrong[1], *where + wrong[:1] * (wrong[0] is not None))
-        cursor.tensor, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
+    def read_entry(self, cursor: Cursor, where: Any, facts: Any, limits: Any) -> Entry:
+        if type(facts) is Map and type(facts.get("name")) is str:
+            cursor.tensor = facts["name"]
+        self.check_map(cursor, where, facts, self.ENTRY)
+        end, (name, offset, nbytes, dtype, dims) = limits[0], map(facts.pop, self.KEYS)
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
         size, why = ITEMSIZE.get(dtype, 0), None
-        for what, value, known in (
-                ("dtype", dtype, size), ("encoding", encoding, encoding in self.ENCODED),
-                ("layout", layout, layout == "dense" or layout in self.SPARSE)):
-            if not known and why is None:
+        known = "dense" if layout == "dense" else self.SPARSE.get(layout)
+        for what, value, fine in (
+                ("layout", layout, known == "dense" or known in LAYOUTS),
+                ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
+            if not fine:
                 why = f"{what} {show(value)} is not known"
+        if not size:
+            facts["dtype"], dtype = dtype, None
+        known = "dense" if why else known
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        kind = "dense" if why or layout == "dense" else self.SPARSE[layout]
-        part = Part("values" if kind == "sparse" else "data", dtype, offset, nbytes, None,
-                    encoding, ">" if big else "<", why, facts.get(self.DIGEST))
-        if not part.lies(64, end):
-            what = f"offset {offset} is not a multiple of 64 from 64 to {end}"
-            if 64 <= offset <= end and not offset & 63:
-                what = f"data at {offset} to {offset + nbytes}, but the data area is 64 to {end}"
-            raise self.wrong(cursor, what, *where + ("offset",), check="bounds")
-        need = count_elements(shape) * size * (layout == "dense")
-        if (encoding in self.ENCODED[1:] or (why is None and layout == "dense")) and (
-                part.misfit(need)):
-            what = part.say_misfit(need, shape)
-            raise self.wrong(cursor, what, *where + ("size",), check="sizes")
-        parts = {part.role: part}
+        part = Part("values" if known == "csr" else "data", dtype, offset, nbytes, None, encoding,
+                    ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, where, part, end)
+        need = count_elements(shape) * size if layout == "dense" else 0
+        if encoding in self.ENCODED[1:] or (why is None and layout == "dense"):
+            self.check_size(cursor, where, part, shape, need)
+        entry = Entry(name, dtype, shape, str(known), facts, Map([(part.role, part)]))
         # <sparse>
-        for key in self.SPARSE_ATTRS[3:] if kind == "sparse" else ():
-            found = facts.get(key)
-            if self.COMPONENT.check(found) is None and 64 <= found["offset"] <= end - found["size"]:
-                parts[key] = self.read_index(key, found)
+        if known == "csr":  # or coo
+            try:
+                self.read_sparse(cursor, facts, entry, end)
+            except FormatError as error:
+                entry.fault = error.what, type(error), error.field or "data"
         # </sparse>
-        return Entry(self, cursor.tensor, dtype, shape, kind, facts, parts)
+        return entry
 
     # <sparse>
-    def read_index(self, role: str, facts: Facts) -> Part:
+    def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
+        """Add layout, nnz and parts of a sparse tensor to its Entry, or raise what is wrong."""
+        layout, nnz = facts.get("sparse_format"), facts.get("nnz")
+        if layout not in ("csr", "coo"):
+            raise (Unsupported if type(layout) is str else FormatError)(
+                f"sparse_format is {show(layout)}, not csr or coo")
+        entry.layout, entry.nnz = layout, nnz
+        if "nnz" not in facts and layout == "coo":
+            entry.nnz = ZObjects.count_stored((), entry.parts)
+        elif "nnz" in facts and not all_u64([nnz]):
+            raise FormatError(f"nnz is {show(nnz)}, not an unsigned integer", None, "nnz")
+        for role in part_shapes(layout, (0, 0), 0):
+            if role in facts:
+                entry.parts[role] = self.read_index(cursor, (role,), facts[role], end)
+
+    def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
+        """Return a part of a sparse tensor: a map that places it, or its numbers."""
+        if isinstance(facts, list) and all_u64(facts):
+            return Part(where[0], "uint64", 0, 0, 8 * len(facts), "inline", numbers=facts)
+        self.check_map(cursor, where, facts, self.COMPONENT)
         dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
-        known = dtype in ("uint64", "uint32") and encoding in self.ENCODED
-        big = facts.get("data_endianness") == "big" and encoding == "raw"
-        return Part(role, dtype, facts["offset"], facts["size"], None, encoding,
-                    ">" if big else "<", None if known else
-                    f"dtype {show(dtype)}, encoding {show(encoding)}", facts.get(self.DIGEST))
-
-    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
-        if role not in entry.attrs:
-            raise item.error("sparse tensor without the field %r" % role, Unsupported)
-        found, size = entry.attrs[role], count_elements(shape)
-        if isinstance(found, list):
-            if len(found) != size or not all_u64(found):
-                raise item.error(f"{show(found)}, expected {size} unsigned integers", field=role)
-            return new_tensor("uint64", shape, bytes(pack_values("uint64", found)), "<", role)
-        wrong, part = self.COMPONENT.check(found), entry.parts.get(role)
-        if wrong is not None:
-            raise item.error(wrong[1], field=role)
-        if part is None or part.offset % 64:
-            raise item.error("data at %d to %d; a multiple of 64, at least 64, and before the "
-                             "index" % (found["offset"], found["offset"] + found["size"]),
-                             field=role)
-        if part.why is not None:
-            raise item.error(part.why, Unsupported, role)
-        return entry.open_part(item, part, role, shape)
-
-    def sparse_facts(self, entry: Entry, item: Tensor) -> Any:
-        kind, nnz = entry.attrs.get("sparse_format"), entry.attrs.get("nnz")
-        if kind not in ("csr", "coo"):
-            raise item.error(f"sparse_format is {show(kind)}, not csr or coo",
-                             Unsupported if type(kind) is str else FormatError)
-        if "nnz" in entry.attrs and not all_u64([nnz]):
-            raise item.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
-        return kind, nnz
+        big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
+        if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
+            why = f"dtype {show(dtype)}, encoding {show(encoding)}"
+        part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
+                    ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, where, part, end)
+        return part
     # </sparse>
 
-    def _usual_rows(self, cursor: Cursor, data: bytes, end: int) -> Any:
-        """Return the rows of an index as real writers make it, or None: five times as fast.
+    def _usual_tensors(self, cursor: Cursor, data: bytes, end: int) -> Any:
+        """Return the tensors of an index as real writers make it, or None: five times as fast.
 
         An entry begins with name and offset, and may end with a checksum. What is between comes
         again and again: it is read once. Every byte is read or compared, nothing is assumed.
         """
         parts = data.split(b"\xff\xbf\x64name")
-        none: Any = ()
-        known, rows = {}, []
+        known, tensors = {}, Map()
         try:
             count, at = cbor_argument(data, 1, len(data), data[0])
             if (data[0] >> 5, count, data[at:at + 6]) != (4, len(parts), b"\xbf\x64name"):
@@ -5086,31 +5129,32 @@ class ZTensor(ZFamily):
             parts[0] = parts[0][at + 6:]
             parts[-1] = parts[-1][:-1] if data[-1] == 0xFF else b""
             for part in parts:
-                name, _, rest = part.partition(b"\x66offset")
-                nbytes = CBOR_ENDS[rest[0]]
+                text, _, rest = part.partition(b"\x66offset")
+                nbytes, name = CBOR_ENDS[rest[0]], cbor_short_text(text)
                 offset = int.from_bytes(rest[1:nbytes], "big") if nbytes > 1 else rest[0]
-                rest, tail = rest[nbytes:], none
+                rest, tail = rest[nbytes:], ()
                 if rest not in known:
                     rest, key, text = rest.partition(b"\x68checksum")
-                    tail = ("checksum", cbor_short_text(text)) if key else none
+                    tail = ("checksum", cbor_short_text(text)) if key else tail
                     if rest not in known:
                         known[rest] = self._usual_kind(cursor, rest)
-                        if len(known) > 100 + len(rows) // 8:  # nearly all differ
+                        if len(known) > 100 + len(tensors) // 8:  # nearly all differ
                             return None
                 dtype, shape, stored, attrs = known[rest]
-                if offset < 64 or offset & 63 or offset > end or (tail and "checksum" in attrs):
+                if (offset < 64 or offset & 63 or offset > end - stored.nbytes or name in tensors
+                        or (tail and "checksum" in attrs)):
                     return None
-                rows.append((cbor_short_text(name), dtype, shape, stored, offset, attrs + tail,
-                             Tensor))
+                tensors[name] = Tensor(name, dtype, shape, stored, offset, attrs + tail, self.NAME)
         except (ValueError, IndexError):  # the usual reader says what is wrong
             return None
-        return rows
+        return tensors
 
     def _usual_kind(self, cursor: Cursor, fields: bytes) -> Any:
         """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
         data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
         facts, stop = cbor_read(data, **self.CBOR)
-        item = self.read_entry(cursor, facts, (INFINITY,), "index", 0).open(cursor.source)
+        entry = self.read_entry(cursor, ("index", 0), facts, (INFINITY,))
+        item = entry.open(cursor.source, self.NAME)
         flat = [one for pair in item.attrs.items() for one in pair]
         if stop < len(data) or is_sparse(item) or [x for x in flat if type(x) in (list, Map)]:
             raise ValueError("it has attrs of its own")
@@ -5128,13 +5172,13 @@ class ZTensor(ZFamily):
             tags or head == 0xF7) else ""
 
     def is_content(self, key: str) -> bool:
-        return key not in self.MECHANICS and key not in self.FILE_ATTRS
+        return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
 
     # <later>
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
-        skip = self.MECHANICS + self.FILE_ATTRS + tuple(tensor.own_attrs)
-        return tensor.attrs_without(skip)
+        skip = self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
+        return tensor.attrs_without(skip + (self.LAYOUT_KEYS if is_sparse(tensor) else ()))
     # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -5148,6 +5192,10 @@ class ZTensor(ZFamily):
             yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
         if tensors:
             yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
+
+    def passes(self, tensor: Tensor) -> bool:
+        dtype = tensor.dtype or tensor.attrs.get("dtype")
+        return tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -5191,7 +5239,7 @@ class ZTensor(ZFamily):
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
                                    and options.get("encoding") is options.get("level") is None)
         plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
-        skip = list(self.MECHANICS)
+        skip = list(self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ()))
         # <sparse>
         if isinstance(item, Sparse):
             plan["layout"] = "sparse"
@@ -5255,7 +5303,7 @@ class ZTensor(ZFamily):
     def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
         stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
-        facts["dtype"], facts["encoding"] = part.dtype, encoding
+        facts["dtype"], facts["encoding"] = part.dtype or part.attrs["dtype"], encoding
         ordered = (encoding == "raw" and part.itemsize != 1 if stored.why is None
                    else part.attrs.get("data_endianness") is not None)
         if ordered:
@@ -5297,20 +5345,14 @@ class ZTensor1(ZObjects):
 
     NAME = "ztensor1"
     TITLE = "zTensor 1"
-    VERSION = ""
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
     SPARSE = {"sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
-    RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
-             "dtype": "not text", "components": "without data", "objects": "missing",
-             "length": "not what dtype and shape need",
-             "manifest_size": "not that of a manifest, or over MAX_INDEX_BYTES",
-             "uncompressed_length": "not what dtype and shape need"}
-    SPARSE_ATTRS = (LAYOUT, PARTS)
-    FIELD_CHECKS = {"offset": "bounds", "length": "sizes", "shape": "sizes",
-                    "uncompressed_length": "sizes"}
+    FIELDS = {"offset": "offset", "nbytes": "length", "decoded": "uncompressed_length"}
+    RULES = {"components": "data among them"}
+    LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
     MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
@@ -5335,57 +5377,50 @@ class ZTensor1(ZObjects):
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
             raise cursor.error(f"{cursor.end} bytes, at least 17 are needed", "manifest", 8)
-        end = cursor.end - 8
-        if end >= 16 and cursor.source.read(end, 8) == self.MAGICS[0]:
+        end = cursor.end
+        if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
+            end -= 8
             cursor.seek(end)
             cursor.record(self.MAGIC_END)
-            end -= 8
-        cursor.seek(end)
-        nbytes, = cursor.record(self.TRAILER)
-        found = {"manifest_size": nbytes}
-        self.check(cursor, found, [("manifest_size", not 1 <= nbytes <= end - 8)])
-        self.check(cursor, found, [("manifest_size", nbytes > self.MAX_INDEX_BYTES)],
-                   kind=Unsupported)
-        top = self.read_top(cursor, end - nbytes, nbytes)
+        start = self.find_index(cursor, end)
+        top = self.read_top(cursor, start, end - 8 - start)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
-            raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
-        tensors = self.read_entries(cursor, where, top[where].items(), end - nbytes)
+            raise cursor.error("the manifest lacks 'objects'", "manifest", start)
+        tensors = self.read_entries(cursor, where, top[where].items(), start)
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
         return attrs, top.get("attributes") or Map(), tensors
 
-    def read_part(self, cursor: Cursor, entry: Any, found: Any, limits: Any, *where: Any) -> Part:
-        old = where[0] == "tensors"
+    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
+        role, old, why = where[3], where[0] == "tensors", None
         if old and type(found) is Map:  # one dtype for all parts, but for indices
-            found["dtype"] = entry.get("dtype") if where[3] in ("data", "values") else "uint64"
+            found["dtype"] = entry.get("dtype") if role in ("data", "values") else "uint64"
             if type(found["dtype"]) is not str:
-                raise self.wrong(cursor, "the entry lacks 'dtype', a text", *where[:2])
-        self.check(cursor, found, (), *where, keys=self.PART)
-        code, encoding, why = found["dtype"], found.get("encoding"), None
-        dtype = code if (old and code in ITEMSIZE) or code == "bool" else self.SHORT.get(code)
-        if old:
-            dtype = dtype if code in ITEMSIZE else None
-            del found["dtype"]
+                raise self.wrong(cursor, "the entry lacks 'dtype', a text", where[:2])
+        self.check_map(cursor, where, found, self.PART)
+        code, encoding = found["dtype"], found.get("encoding")
         encoding = "raw" if encoding is None else encoding
+        dtype = code if code == "bool" else self.SHORT.get(code)
+        if old:
+            dtype = code if code in ITEMSIZE else None
+            del found["dtype"]
         for what, value, known in (("dtype", code, dtype), ("type", found.get("type"), None),
                                    ("encoding", encoding, encoding in self.ENCODED)):
             if value is not None and not known:
                 why = f"{what} {show(value)} is not known"
-        part = Part(where[3], dtype, found["offset"], found["length"],
+        part = Part(role, dtype, found["offset"], found["length"],
                     found.get("uncompressed_length"), encoding, "<", why, found.get("digest"))
-        self.check(cursor, found, [("offset", not part.lies(64, limits[0]))], *where)
+        self.check_place(cursor, where, part, limits[0])
         return part
 
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
+    def check_parts(self, cursor: Cursor, where: Any, entry: Any, parts: Any) -> None:
         if entry["format"] != "dense":
             return
-        self.check(cursor, entry, [("components", "data" not in parts)], *where)
-        part = parts["data"]
+        self.check_rules(cursor, where, entry, ("components", "data" not in parts))
+        part, shape = parts["data"], entry["shape"]
         if part.why is None:
-            wrong = part.misfit(count_elements(entry["shape"]) * ITEMSIZE[part.dtype])
-            self.check(cursor, entry["components"]["data"], [
-                ("length", wrong == "nbytes"), ("uncompressed_length", wrong == "decoded")],
-                *where + ("components", "data"))
+            need = count_elements(shape) * ITEMSIZE[part.dtype]
+            self.check_size(cursor, where + ("components", "data"), part, shape, need)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
@@ -5436,24 +5471,23 @@ class ZTensor2(ZObjects):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    SPARSE_ATTRS = (LAYOUT, PARTS)
-    FIELD_CHECKS = {"blob": "bounds", "shape": "sizes", "decoded_length": "sizes"}
-    DIGESTS = {"xxh3:": 16, "sha256:": 64}
-    OF_DECODED = True
-    WORDS = ("digest", "bytes", "manifest")
+    FIELDS = {"offset": "blob", "nbytes": "blob", "decoded": "decoded_length"}
+    LAYOUT_KEYS = (LAYOUT, PARTS)
+    RISING = True
+    DIGESTS = {"xxh3": 16, "sha256": 64}
     SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
-        "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
-        "manifest_length": "more than there is, or MAX_INDEX_BYTES", "version": "not 2",
-        "manifest_hash": "not its XXH3-64",
-        "magic_end": "not the magic: the file is cut, or bytes lie behind it",
-        "dtype": "not one of " + ", ".join(ZObjects.SHORT), "type": "not over its dtype",
-        "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
-        "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
-        "shard": "not declared in shards", "parts": "not those of the layout",
-        "shape": "not one of the layout, over 64 dimensions, or over 2**64-1 elements",
-        "blob": "not from a multiple of 4096 in the file, or not what type and shape need"}
+        "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
+        "manifest_length": "what is between its offset and the footer", "version": "2",
+        "manifest_hash": "its XXH3-64; without a manifest 0",
+        "magic_end": "the magic: the file is cut, or bytes lie behind it",
+        "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
+        "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
+        "decoded_length": "encoding beside it", "size": "48 or more",
+        "digest": "ALGORITHM:DIGITS, both lower case", "shard": "one declared in shards",
+        "parts": "those of the layout, at least one",
+        "shape": "one of the layout, at most 64 dimensions and 2**64-1 elements"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
     FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
@@ -5481,119 +5515,151 @@ class ZTensor2(ZObjects):
         if cursor.end < 48:
             raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", 0)
         cursor.record(self.MAGIC_RECORD)
-        end = cursor.end - 40
+        end, attrs = cursor.end - 40, Map([("version", "2")])
+        start, nbytes = self.read_footer(cursor, end)
+        if not nbytes:
+            attrs["data_shard"] = True
+            return attrs, Map(), Map()
+        top = self.read_top(cursor, start, nbytes)
+        if "shards" in top:
+            attrs["shards"] = top["shards"]
+        shards = top.get("shards", Map())
+        for name, facts in shards.items():
+            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
+                raise self.wrong(cursor, f"a shard cannot be called {show(name)}",
+                                 ("shards", name))
+            self.check_map(cursor, ("shards", name), facts, self.SHARD)
+            self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
+                        ("digest", not self.is_digest(facts["digest"])))
+        ranges: Any = [("", start, start + nbytes, ())]  # shard, start, stop, keys
+        tensors = self.read_entries(cursor, "objects", top["objects"].items(), end, shards, ranges)
+        self.check_overlap(cursor, ranges)
+        return attrs, top.get("attributes", Map()), tensors
+
+    def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
+        """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
         cursor.seek(end)
         values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         found = dict(zip([row[0] for row in self.FOOTER.rows], values))
-        self.check(cursor, found, [("magic_end", magic != self.MAGICS[0])])
-        self.check(cursor, found, [("version", version != 2)], kind=Unsupported)
-        attrs: Facts = Map([("version", "2")])
-        ranges: Any = [("", start, start + nbytes, "", "")]
+        self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
+        self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
-            self.check(cursor, found, [("manifest_offset", start), ("manifest_hash", digest)])
-            attrs["data_shard"] = True
-            return attrs, Map(), Map()
-        self.check(cursor, found, [
-            ("manifest_offset", start & 4095 or not 4096 <= start <= end),
-            ("manifest_length", start + nbytes > end)])
-        self.check(cursor, found, [("manifest_length", nbytes > self.MAX_INDEX_BYTES)],
-                   kind=Unsupported)
-        self.check(cursor, found, [
-            ("manifest_hash", xxh3_64([cursor.source.read(start, nbytes)]) != digest)])
-        top = self.read_top(cursor, start, nbytes)
-        shards = top.get("shards", Map())
-        for name, shard in shards.items():
-            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
-                raise self.wrong(cursor, f"a shard cannot be called {show(name)}", "shards", name)
-            self.check(cursor, shard, (), "shards", name, keys=self.SHARD)
-            self.check(cursor, shard, [("size", shard["size"] < 48), (
-                "digest", not self.is_digest(shard["digest"]))], "shards", name)
-        if "shards" in top:
-            attrs["shards"] = shards
-        tensors = self.read_entries(cursor, "objects", top["objects"].items(), end, shards, ranges)
+            self.check_rules(cursor, (), found, ("manifest_offset", start), ("manifest_hash", digest))
+            return 0, 0
+        self.check_rules(cursor, (), found,
+                    ("manifest_offset", start & 4095 or not 4096 <= start <= end),
+                    ("manifest_length", start + nbytes > end))
+        if nbytes > self.MAX_INDEX_BYTES:
+            what = f"manifest_length {nbytes} is over MAX_INDEX_BYTES = {self.MAX_INDEX_BYTES}"
+            raise cursor.error(what, "manifest_length", kind=Unsupported)
+        real = xxh3_64([cursor.source.read(start, nbytes)])
+        self.check_rules(cursor, (), found, ("manifest_hash", real != digest))
+        return start, nbytes
+
+    def check_overlap(self, cursor: Cursor, ranges: Any) -> None:
+        """Raise for the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
-                row = row if row[3] else last
-                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                cursor.tensor = row[3] or None
-                error = self.wrong(cursor, what, "objects", row[3], "parts", row[4], "blob")
-                if cursor.faults is None:
-                    raise error
-                cursor.faults.append(error)
-                break
-        return attrs, top.get("attributes", Map()), tensors
+            shard, start, stop, where = row
+            if shard == last[0] and start < last[2] and row[1:3] != last[1:3]:
+                where = where or last[3]
+                cursor.tensor = where[1]
+                what = f"its bytes {start} to {stop} overlap others in part"
+                self.note(cursor, self.wrong(cursor, what, where + ("blob",), "bounds"))
+                return
 
-    def read_part(self, cursor: Cursor, entry: Any, found: Any, limits: Any, *where: Any) -> Part:
-        self.check(cursor, found, (), *where, keys=self.PART)
+    def check_shape(self, cursor: Cursor, where: Any, facts: Any) -> None:
+        shape = facts["shape"]
+        self.check_rules(cursor, where, facts, ("shape", len(shape) > 64 or count_elements(shape) >> 64),
+                    check="sizes")
+
+    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
+        self.check_map(cursor, where, found, self.PART)
         end, shards, ranges = limits
-        (offset, nbytes), kind, shard = found["blob"], found.get("type"), found.get("shard")
+        (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         dtype, coded, why = self.SHORT.get(found["dtype"]), "encoding" in found, None
-        encoding, limit = found.get("encoding", "raw"), end
-        if shard in shards:
-            limit = shards[shard]["size"] - 40
+        encoding = found.get("encoding", "raw")
         if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
             encoding = self.CODEC
         elif coded:
             why = f"encoding {show(encoding)} is not known"
-        part = Part(where[3], dtype, offset, nbytes, found.get("decoded_length", nbytes), encoding,
-                    "<", why, found.get("digest"))
-        self.check(cursor, found, (
-            ("dtype", dtype is None),
-            ("type", self.TYPES.get(kind, (found["dtype"],))[0] != found["dtype"]),
+        part = Part(where[3], dtype, offset, nbytes, found.get("decoded_length"), encoding, "<",
+                    why, found.get("digest"))
+        self.check_rules(
+            cursor, where, found, ("dtype", dtype is None),
+            ("type", self.TYPES.get(code, (found["dtype"],))[0] != found["dtype"]),
             ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
             ("digest", not self.is_digest(found.get("digest", "a:0"))),
-            ("shard", shard is not None and shard not in shards),
-            ("blob", not part.lies(4096, limit)),
-            ("decoded_length", why is None and part.misfit(part.decoded or 0))), *where)
+            ("shard", shard is not None and shard not in shards))
+        limit = end if shard is None else shards[shard]["size"] - 40
+        self.check_place(cursor, where, part, limit)
+        wrong = None if why else part.misfit((), part.decoded or 0)
+        if wrong is not None:
+            raise self.wrong(cursor, wrong[1], where + ("decoded_length",), "sizes")
         if nbytes:
-            ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
-        if kind is not None:
-            part.dtype = "bool" if kind == "bool" else None
-            part.why = why or (None if part.dtype else f"type {show(kind)} is not decoded here")
+            ranges.append((shard or "", offset, offset + nbytes, where))
+        if code is not None:
+            part.dtype = "bool" if code == "bool" else None
+            part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None:
             part.offset, part.nbytes, part.encoding = 0, 0, "shard"
             part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
         return part
+
+    def is_key(self, key: Any) -> bool:
+        return is_text(key) and 0 < len(key.encode()) <= 1024 and "\0" not in key
 
     def is_digest(self, text: str) -> bool:
         name, _, digits = text.partition(":")
         return bool(name and digits) and not (
             name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
-        layout, shape, facts, nnz = entry["layout"], entry["shape"], entry["parts"], 0
-        kind, rank = self.SPARSE.get(layout, layout), len(shape)
-        roles = sorted(part_shapes(kind, shape or (0,), 0)) or sorted(facts)
-        self.check(cursor, entry, [
-            ("parts", sorted(facts) != roles or not facts),
-            ("shape", (kind == "csr" and rank != 2) or (kind == "coo" and not rank))], *where)
-        for role in roles[:-1] if layout in self.SPARSE else ():
-            code = facts[role]["dtype"]
-            self.check(cursor, facts[role], [
+    def check_parts(self, cursor: Cursor, where: Any, entry: Any, parts: Any) -> None:
+        layout, shape, facts = self.SPARSE.get(entry["layout"]), entry["shape"], entry["parts"]
+        shapes: Any = {"data": shape} if entry["layout"] == "dense" else {}
+        # <sparse>
+        if layout in LAYOUTS:
+            shapes = part_shapes(layout, shape or (0,), 0)
+        # </sparse>
+        self.check_rules(cursor, where, entry,
+                    ("parts", not parts or (shapes and sorted(parts) != sorted(shapes))))
+        # <sparse>
+        if layout in LAYOUTS:
+            shapes = self.check_indices(cursor, where, layout, entry, parts)
+        # </sparse>
+        for role in sorted(shapes):
+            code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded
+            bits = self.TYPES[code][1] if code in self.TYPES else 8 * ITEMSIZE.get(
+                self.SHORT.get(code), 0)
+            need = -(-count_elements(shapes[role]) * bits // 8)
+            if bits and found != need:
+                field = "decoded_length" if "encoding" in facts[role] else "blob"
+                raise self.wrong(cursor, say_size(found, code, shapes[role], need),
+                                 where + ("parts", role, field), "sizes")
+
+    # <sparse>
+    def check_indices(self, cursor: Cursor, where: Any, layout: str, entry: Any,
+                      parts: Any) -> "Dict[str, Shape]":
+        """Return the shapes of the parts of a sparse tensor, by the size of its indices."""
+        rank, facts, nnz = len(entry["shape"]), entry["parts"], 0
+        self.check_rules(cursor, where, entry, ("shape", rank != 2 if layout == "csr" else not rank),
+                    check="sizes")
+        roles = [role for role in sorted(parts) if role != "values"]
+        for role in roles:
+            code, part = facts[role]["dtype"], parts[role]
+            self.check_rules(
+                cursor, where + ("parts", role), facts[role],
                 ("dtype", code not in ("u32", "u64") or code != facts[roles[0]]["dtype"]),
-                ("type", "type" in facts[role])], *where + ("parts", role))
+                ("type", "type" in facts[role]))
             if role != "indptr":
-                nnz = parts[role].decoded // (4 if code == "u32" else 8) // (
-                    rank if role == "coords" else 1)
-        for role, dims in part_shapes(kind, shape, nnz).items():
-            code = facts[role].get("type", facts[role]["dtype"])
-            bits = 8 * ITEMSIZE[self.SHORT[code]] if code in self.SHORT else self.TYPES.get(
-                code, (0, None))[1]
-            field = "decoded_length" if "encoding" in facts[role] else "blob"
-            need = -(-count_elements(dims) * (bits or 0) // 8)
-            self.check(cursor, facts[role], [(field, bits and parts[role].decoded != need)],
-                       *where + ("parts", role))
+                nnz = part.decoded // ITEMSIZE[part.dtype] // (rank if role == "coords" else 1)
+        return part_shapes(layout, entry["shape"], nnz)
+    # </sparse>
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
         return [(min(stop - start, -start % step), 0, f"to a multiple of {step}")] * (
             stop & 4095 == 0)
-
-    # <sparse>
-    def open_index(self, entry: Entry, item: Tensor, role: str, shape: Shape) -> Tensor:
-        return super().open_index(entry, item, role, shape).copy(attrs=Map([("rising", True)]))
-    # </sparse>
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
@@ -6614,7 +6680,7 @@ class TensorBuffers(Format):
                 dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
                 why = None if dtype else f"data_type {code} is not known"
                 kind = known.setdefault((code, nbytes, raw), (
-                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why, "id")))
+                    dtype, shape, Storage(cursor.source, nbytes, None, "<", "raw", why)))
                 stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                 left -= 2 * len(shape)
             dtype, shape, stored = kind
@@ -6626,7 +6692,7 @@ class TensorBuffers(Format):
                 flat.fault("data_type 0 (None) is not a type", "data_type", name)
                 continue
             yield (name, dtype, shape, stored, offset if nbytes else min(offset, flat.base),
-                   number, Tensor)
+                   ("id", number), Tensor)
         budget[0] = left
 
     def _operations(self, flat: FlatReader, places: Any, budget: Any) -> Any:
@@ -6842,8 +6908,9 @@ class Safetensors(Format):
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
         nbytes = end - start  # pyright: ignore
-        stored = Storage(cursor.source, nbytes, None, "<", "raw", why, "st_dtype")
-        return (name, dtype or None, tuple(shape), stored, base + start, () if dtype else code,
+        stored = Storage(cursor.source, nbytes, None, "<", "raw", why)
+        return (name, dtype or None, tuple(shape), stored, base + start,
+                () if dtype else ("st_dtype", code),
                 Tensor)
 
     def _usual_rows(self, cursor: Cursor, data: bytes, base: int) -> Any:

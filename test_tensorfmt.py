@@ -2562,7 +2562,7 @@ class SparseTest(TestCase):
         data = dumps({"s": self.tiny()}, format="ztensor")
         item = load(data)["s"]
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
-            self.assertFalse([key for key in dense.attrs if key in tensorfmt.ZTensor.SPARSE_ATTRS])
+            self.assertFalse([key for key in dense.attrs if key in tensorfmt.ZTensor.LAYOUT_KEYS])
             again = load(dumps({"s": dense}, format="ztensor"))["s"]
             self.assertEqual(again.tolist(), [[0.0, 1.0], [0.0, 0.0]])
         out = io.BytesIO()
