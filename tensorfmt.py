@@ -3194,7 +3194,8 @@ class Cast(Tensor):
 
     def __init__(self, base: Tensor, dtype: str) -> None:
         gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
-        gone += base.origin().LAYOUT_KEYS if is_sparse(base) else ()
+        if is_sparse(base):
+            gone += base.origin().LAYOUT_KEYS  # type: ignore[attr-defined]
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
                          base.start, base.attrs_without(gone), base.format)
         self._base = base
@@ -3468,14 +3469,7 @@ class Sparse(Tensor):
 FEATURES["sparse"] = Sparse
 INDEX_TYPES = ("uint64", "uint32")
 BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
-LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo") + BLOBS])
-
-
-def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
-    """Return the shapes of the parts of a sparse tensor of `nnz` elements, by role."""
-    if layout == "csr":
-        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
-    return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
+LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
 
 
 def first_cost(entry: Any) -> int:
@@ -3494,25 +3488,27 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
         raise item.error(*entry.fault)
     if entry.layout in BLOBS:
         return split_blob(item, entry)
-    shape, layout = entry.shape, entry.layout
-    if layout == "csr" and len(shape) != 2:
+    nnz, shape = count_stored(entry), entry.shape
+    if entry.layout == "csr" and len(shape) != 2:
         raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
-    nnz, field = entry.nnz, "nnz"
-    if layout == "csr":
-        field, last = "indptr", 0
+    if nnz is None and entry.layout == "csr":
         indptr = open_part(item, entry, "indptr", (shape[0] + 1,))
         for block in indptr.blocks():
-            last = unpack_values(str(indptr.dtype), block[-indptr.check():])[0]
-        if nnz not in (None, last):
-            raise item.error(f"the last number of indptr is {last}, {nnz} elements are stored")
-        nnz = last
+            nnz = unpack_values(str(indptr.dtype), block[-indptr.check():])[0]
     if nnz is None:
         raise item.error("the number of elements is missing, and the values are compressed")
-    if nnz > count_elements(shape):
-        what = f"{nnz} elements stored, the shape {show(shape)} has {count_elements(shape)}"
-        raise item.error(what, field=field)
     return Map([(role, open_part(item, entry, role, dims))
-                for role, dims in part_shapes(layout, shape, nnz).items()])
+                for role, dims in part_shapes(entry.layout, shape, nnz).items()])
+
+
+def count_stored(entry: Any) -> "Optional[int]":
+    """Return the number of elements, as far as a field or the size of a part says it."""
+    nnz: "Optional[int]" = entry.nnz
+    for role, count in ("values", 1), ("coords", len(entry.shape)):
+        part = entry.parts.get(role)
+        if nnz is None and count and part is not None and part.decoded is not None:
+            nnz = part.decoded // ITEMSIZE.get(part.dtype, 8) // count
+    return nnz
 
 
 def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
@@ -4011,6 +4007,15 @@ class Part:
         return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
+def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
+    """Return the shapes of the parts by role; `nnz`: elements stored of a sparse tensor."""
+    if layout == "csr":
+        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
+    if layout == "coo":
+        return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
+    return {"data": shape} if layout == "dense" else {}
+
+
 class Entry:
     """A tensor as an index describes it; its parts by role have its bytes.
 
@@ -4018,6 +4023,7 @@ class Entry:
     dense                 data
     csr                   values, indptr, indices
     coo                   values, coords
+    sparse                values and what a wrong entry has of the others
     sparsecsr, sparsecoo  data: one blob of all, see [6b]
     ""                    any: the layout is not known, the parts are listed
     """
@@ -4025,20 +4031,18 @@ class Entry:
     __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
-                 parts: "Dict[str, Part]", nnz: "Optional[int]" = None, why: Any = None) -> None:
+                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
         self.attrs, self.parts = attrs, parts
-        self.nnz = nnz  # elements stored of a sparse tensor; None: the file does not say
         self.why = why  # why its values cannot be read, or None
-        self.fault: Any = None  # what Tensor.error() takes: its values are wrong, and raise
+        self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
+        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
 
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
-        for role in ("data", "values"):
+        for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
-        for part in self.parts.values():
-            return part
         return Part("", None, 64, 0)
 
     def open(self, source: Any, format: str) -> Tensor:
@@ -4064,13 +4068,11 @@ class Entry:
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, label) of its parts."""
-        main, found = self.main(), []
-        for role, part in self.parts.items():
-            whole = part is main and self.layout != ""
-            if part.numbers is None:
-                found.append((part.offset, part.nbytes,
-                              self.name if whole else f"{self.name}.{role}"))
-        return found or [(main.offset, 0, self.name)]
+        main = self.main()
+        labels = {id(main): self.name} if self.layout else {}
+        return [(part.offset, part.nbytes, labels.get(id(part), f"{self.name}.{part.role}"))
+                for part in self.parts.values() if part.numbers is None] or [
+                    (main.offset, 0, self.name)]
 
     # <full>
     def in_memory(self, source: Any) -> "Tuple[Any, Entry]":
@@ -4080,8 +4082,8 @@ class Entry:
             parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded,
                                part.encoding, part.order, part.why, part.digest)
             data += bytes(source.view(part.offset, part.nbytes))
-        return Memory(data), Entry(self.name, self.dtype, self.shape, self.layout, (), parts,
-                                   self.nnz, self.why)
+        made = Entry(self.name, self.dtype, self.shape, self.layout, (), parts, self.why)
+        return Memory(data), made
     # </full>
 
 
@@ -4702,13 +4704,14 @@ class ZFamily(Format):
     MAX_INDEX_BYTES = 256 << 20
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
-    SPARSE: Facts = {}  # layout in a file -> layout of an Entry
+    READS: Any = {}  # layout in a file -> layout of an Entry
     RULES: Facts = {}  # field -> what is expected of it
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts whose digest is that of the decoded bytes
-    TRAILER = MAGIC_END = Record()
+    TRAILER = Record()
+    read_entry: Any = None  # (cursor, where, item of the index, limits) -> Entry, or an error
 
     def wrong(self, cursor: Cursor, what: str, where: Any, check: str = "index",
               error: "Type[FormatError]" = FormatError) -> FormatError:
@@ -4765,10 +4768,6 @@ class ZFamily(Format):
         if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
             raise error
         cursor.faults.append(error)
-
-    def read_entry(self, cursor: Cursor, where: Any, facts: Any, limits: Any) -> Entry:
-        """Return the Entry of one item of the index, or raise what is wrong with it."""
-        raise NotImplementedError
 
     def read_entries(self, cursor: Cursor, top: str, pairs: Any, *limits: Any) -> Facts:
         """Return the tensors of an index, of (key in it, facts)."""
@@ -4866,6 +4865,8 @@ class ZObjects(ZFamily):
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     TOP = OBJECT = PART = MapRows(other="")
     STRICT: Any = None  # what looks at the tokens of the manifest
+    read_part: Any = None  # (cursor, where, object, part of it, limits) -> Part, or an error
+    check_parts: Any = None  # (cursor, where, object, Parts by role), or an error
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
     USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
@@ -4914,7 +4915,6 @@ class ZObjects(ZFamily):
         self.check_map(cursor, where, facts, self.OBJECT)
         self.check_keys(cursor, where + ("attributes",), facts.get("attributes"))
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        self.check_shape(cursor, where, facts)
         below = where + (self.PARTS,)
         self.check_keys(cursor, below, found)
         parts = Map([(role, self.read_part(cursor, below + (role,), facts, part, limits))
@@ -4926,38 +4926,17 @@ class ZObjects(ZFamily):
         attrs: Any = (self.LAYOUT, layout)
         if facts.get("attributes") is not None:
             attrs += "attributes", facts["attributes"]
-        if layout == "dense":
+        known = self.READS.get(layout, "")
+        if known == "dense":
             for key, value in found["data"].items():
                 if key != "dtype" and (key, value) != ("type", "bool"):
                     attrs += key, value
-            return Entry(name, parts["data"].dtype, shape, "dense", attrs, parts)
+            return Entry(name, parts["data"].dtype, shape, known, attrs, parts)
         attrs += self.PARTS, found
-        values, known = parts.get("values"), self.SPARSE.get(layout)
-        if known in LAYOUTS and "data" not in parts and values and values.dtype:
-            return Entry(name, values.dtype, shape, known, attrs, parts,
-                         self.count_stored(shape, parts))
-        why = f"layout {show(layout)} is not known"
-        return Entry(name, None, shape, "", attrs, parts, None, why)
-
-    def check_shape(self, cursor: Cursor, where: Any, facts: Any) -> None:
-        """Raise for a shape that this generation does not have."""
-
-    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
-        """Return a part of an object, or raise what is wrong with it."""
-        raise NotImplementedError
-
-    def check_parts(self, cursor: Cursor, where: Any, entry: Any, parts: Any) -> None:
-        """Raise where the parts are not those of the layout."""
-        raise NotImplementedError
-
-    @staticmethod
-    def count_stored(shape: Any, parts: Any) -> "Optional[int]":
-        """Return the number of elements of a sparse tensor, as far as sizes of parts say it."""
-        for role, count in ("values", 1), ("coords", len(shape)):
-            part = parts.get(role)
-            if part is not None and part.decoded is not None and count:
-                return part.decoded // ITEMSIZE.get(part.dtype, 8) // count
-        return None
+        values = None if "data" in parts else parts.get("values")
+        if known in LAYOUTS and values is not None and values.dtype is not None:
+            return Entry(name, values.dtype, shape, known, attrs, parts)
+        return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
 
     def is_content(self, key: str) -> bool:
         return key == "attributes"
@@ -5021,7 +5000,7 @@ class ZTensor(ZFamily):
     MEANING = ("one map per tensor", {"*": ("entry of a tensor", ENTRY.meanings)})
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    SPARSE = {"sparse": "csr", "sparsecsr": "sparsecsr", "sparsecoo": "sparsecoo"}
+    READS = "dense", "sparse", "sparsecsr", "sparsecoo"
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     FIELDS = {"offset": "offset", "nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
@@ -5036,9 +5015,10 @@ class ZTensor(ZFamily):
             raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index", 8)
         start, end = self.find_index(cursor, cursor.end), cursor.end - 8
         data, attrs = cursor.source.read(start, end - start), Map([("version", "0.1.0")])
-        tensors = self._usual_tensors(cursor, data, start) if FAST and cursor.trace is None else None
-        if tensors is not None:
-            return attrs, Map(), tensors
+        if FAST and cursor.trace is None:
+            tensors = self._usual_tensors(cursor, data, start)
+            if tensors is not None:
+                return attrs, Map(), tensors
         index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
@@ -5056,26 +5036,24 @@ class ZTensor(ZFamily):
         self.check_map(cursor, where, facts, self.ENTRY)
         end, (name, offset, nbytes, dtype, dims) = limits[0], map(facts.pop, self.KEYS)
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why = ITEMSIZE.get(dtype, 0), None
-        known = "dense" if layout == "dense" else self.SPARSE.get(layout)
-        for what, value, fine in (
-                ("layout", layout, known == "dense" or known in LAYOUTS),
+        size, why, dense = ITEMSIZE.get(dtype, 0), None, layout == "dense"
+        for what, value, known in (
+                ("layout", layout, dense or (layout in self.READS and layout in LAYOUTS)),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
-            if not fine:
+            if not known:
                 why = f"{what} {show(value)} is not known"
         if not size:
             facts["dtype"], dtype = dtype, None
-        known = "dense" if why else known
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        part = Part("values" if known == "csr" else "data", dtype, offset, nbytes, None, encoding,
-                    ">" if big else "<", why, facts.get("checksum"))
+        part = Part("values" if layout == "sparse" and not why else "data", dtype, offset, nbytes,
+                    None, encoding, ">" if big else "<", why, facts.get("checksum"))
         self.check_place(cursor, where, part, end)
-        need = count_elements(shape) * size if layout == "dense" else 0
-        if encoding in self.ENCODED[1:] or (why is None and layout == "dense"):
+        if encoding in self.ENCODED[1:] or (why is None and dense):
+            need = count_elements(shape) * size if dense else 0
             self.check_size(cursor, where, part, shape, need)
-        entry = Entry(name, dtype, shape, str(known), facts, Map([(part.role, part)]))
+        entry = Entry(name, dtype, shape, "dense" if why else layout, facts, {part.role: part})
         # <sparse>
-        if known == "csr":  # or coo
+        if part.role == "values":
             try:
                 self.read_sparse(cursor, facts, entry, end)
             except FormatError as error:
@@ -5091,9 +5069,9 @@ class ZTensor(ZFamily):
             raise (Unsupported if type(layout) is str else FormatError)(
                 f"sparse_format is {show(layout)}, not csr or coo")
         entry.layout, entry.nnz = layout, nnz
-        if "nnz" not in facts and layout == "coo":
-            entry.nnz = ZObjects.count_stored((), entry.parts)
-        elif "nnz" in facts and not all_u64([nnz]):
+        if "nnz" not in facts and layout == "coo" and entry.parts["values"].decoded is None:
+            raise FormatError("nnz is missing, and the values are compressed")
+        if "nnz" in facts and not all_u64([nnz]):
             raise FormatError(f"nnz is {show(nnz)}, not an unsigned integer", None, "nnz")
         for role in part_shapes(layout, (0, 0), 0):
             if role in facts:
@@ -5121,6 +5099,7 @@ class ZTensor(ZFamily):
         again and again: it is read once. Every byte is read or compared, nothing is assumed.
         """
         parts = data.split(b"\xff\xbf\x64name")
+        none: Any = ()
         known, tensors = {}, Map()
         try:
             count, at = cbor_argument(data, 1, len(data), data[0])
@@ -5132,10 +5111,10 @@ class ZTensor(ZFamily):
                 text, _, rest = part.partition(b"\x66offset")
                 nbytes, name = CBOR_ENDS[rest[0]], cbor_short_text(text)
                 offset = int.from_bytes(rest[1:nbytes], "big") if nbytes > 1 else rest[0]
-                rest, tail = rest[nbytes:], ()
+                rest, tail = rest[nbytes:], none
                 if rest not in known:
                     rest, key, text = rest.partition(b"\x68checksum")
-                    tail = ("checksum", cbor_short_text(text)) if key else tail
+                    tail = ("checksum", cbor_short_text(text)) if key else none
                     if rest not in known:
                         known[rest] = self._usual_kind(cursor, rest)
                         if len(known) > 100 + len(tensors) // 8:  # nearly all differ
@@ -5348,7 +5327,7 @@ class ZTensor1(ZObjects):
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
-    SPARSE = {"sparse_csr": "csr", "sparse_coo": "coo"}
+    READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
     FIELDS = {"offset": "offset", "nbytes": "length", "decoded": "uncompressed_length"}
     RULES = {"components": "data among them"}
@@ -5464,7 +5443,7 @@ class ZTensor2(ZObjects):
     OPTIONS = {"version": "0.1 or 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
-    SPARSE = {"zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
+    READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     STRICT = StrictCbor
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
@@ -5530,7 +5509,7 @@ class ZTensor2(ZObjects):
                                  ("shards", name))
             self.check_map(cursor, ("shards", name), facts, self.SHARD)
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
-                        ("digest", not self.is_digest(facts["digest"])))
+                             ("digest", not self.is_digest(facts["digest"])))
         ranges: Any = [("", start, start + nbytes, ())]  # shard, start, stop, keys
         tensors = self.read_entries(cursor, "objects", top["objects"].items(), end, shards, ranges)
         self.check_overlap(cursor, ranges)
@@ -5544,11 +5523,12 @@ class ZTensor2(ZObjects):
         self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
         self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
-            self.check_rules(cursor, (), found, ("manifest_offset", start), ("manifest_hash", digest))
+            self.check_rules(cursor, (), found, ("manifest_offset", start),
+                             ("manifest_hash", digest))
             return 0, 0
         self.check_rules(cursor, (), found,
-                    ("manifest_offset", start & 4095 or not 4096 <= start <= end),
-                    ("manifest_length", start + nbytes > end))
+                         ("manifest_offset", start & 4095 or not 4096 <= start <= end),
+                         ("manifest_length", start + nbytes > end))
         if nbytes > self.MAX_INDEX_BYTES:
             what = f"manifest_length {nbytes} is over MAX_INDEX_BYTES = {self.MAX_INDEX_BYTES}"
             raise cursor.error(what, "manifest_length", kind=Unsupported)
@@ -5567,11 +5547,6 @@ class ZTensor2(ZObjects):
                 what = f"its bytes {start} to {stop} overlap others in part"
                 self.note(cursor, self.wrong(cursor, what, where + ("blob",), "bounds"))
                 return
-
-    def check_shape(self, cursor: Cursor, where: Any, facts: Any) -> None:
-        shape = facts["shape"]
-        self.check_rules(cursor, where, facts, ("shape", len(shape) > 64 or count_elements(shape) >> 64),
-                    check="sizes")
 
     def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
         self.check_map(cursor, where, found, self.PART)
@@ -5615,18 +5590,23 @@ class ZTensor2(ZObjects):
             name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
     def check_parts(self, cursor: Cursor, where: Any, entry: Any, parts: Any) -> None:
-        layout, shape, facts = self.SPARSE.get(entry["layout"]), entry["shape"], entry["parts"]
-        shapes: Any = {"data": shape} if entry["layout"] == "dense" else {}
-        # <sparse>
-        if layout in LAYOUTS:
-            shapes = part_shapes(layout, shape or (0,), 0)
-        # </sparse>
-        self.check_rules(cursor, where, entry,
-                    ("parts", not parts or (shapes and sorted(parts) != sorted(shapes))))
-        # <sparse>
-        if layout in LAYOUTS:
-            shapes = self.check_indices(cursor, where, layout, entry, parts)
-        # </sparse>
+        layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
+        rank, nnz, shapes = len(shape), 0, part_shapes(layout, entry["shape"] or (0,), 0)
+        misfit = (layout == "csr" and rank != 2) or (layout == "coo" and not rank)
+        self.check_rules(
+            cursor, where, entry,
+            ("parts", not parts or (shapes and sorted(parts) != sorted(shapes))),
+            ("shape", misfit or rank > 64 or count_elements(shape) >> 64))
+        for role in sorted(shapes) if layout in ("csr", "coo") else ():
+            code, part = facts[role]["dtype"], parts[role]
+            if role != "values":
+                alike = code == facts["indices" if layout == "csr" else "coords"]["dtype"]
+                self.check_rules(cursor, where + ("parts", role), facts[role],
+                                 ("dtype", code not in ("u32", "u64") or not alike),
+                                 ("type", "type" in facts[role]))
+            if role in ("indices", "coords"):
+                nnz = part.decoded // ITEMSIZE[part.dtype] // (rank if role == "coords" else 1)
+        shapes = part_shapes(layout, shape, nnz)
         for role in sorted(shapes):
             code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded
             bits = self.TYPES[code][1] if code in self.TYPES else 8 * ITEMSIZE.get(
@@ -5636,25 +5616,6 @@ class ZTensor2(ZObjects):
                 field = "decoded_length" if "encoding" in facts[role] else "blob"
                 raise self.wrong(cursor, say_size(found, code, shapes[role], need),
                                  where + ("parts", role, field), "sizes")
-
-    # <sparse>
-    def check_indices(self, cursor: Cursor, where: Any, layout: str, entry: Any,
-                      parts: Any) -> "Dict[str, Shape]":
-        """Return the shapes of the parts of a sparse tensor, by the size of its indices."""
-        rank, facts, nnz = len(entry["shape"]), entry["parts"], 0
-        self.check_rules(cursor, where, entry, ("shape", rank != 2 if layout == "csr" else not rank),
-                    check="sizes")
-        roles = [role for role in sorted(parts) if role != "values"]
-        for role in roles:
-            code, part = facts[role]["dtype"], parts[role]
-            self.check_rules(
-                cursor, where + ("parts", role), facts[role],
-                ("dtype", code not in ("u32", "u64") or code != facts[roles[0]]["dtype"]),
-                ("type", "type" in facts[role]))
-            if role != "indptr":
-                nnz = part.decoded // ITEMSIZE[part.dtype] // (rank if role == "coords" else 1)
-        return part_shapes(layout, entry["shape"], nnz)
-    # </sparse>
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
