@@ -3516,6 +3516,8 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
     part = entry.parts.get(role)
     if part is None or (role != "values" and part.dtype not in INDEX_TYPES):
         raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+    if part.why is not None:
+        raise item.error(part.why, Unsupported)
     name = entry.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check())
