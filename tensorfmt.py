@@ -3522,7 +3522,7 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check())
     if wrong is not None:
-        raise item.error(wrong[1], field="data" if part.numbers is None else role)
+        raise item.error(wrong[1], field=role if part.source else "data")
     return made
 
 
@@ -3966,29 +3966,23 @@ class Format:
     # </save>
 
 
-def say_size(nbytes: Any, dtype: Any, shape: Any, need: int) -> str:
-    """Return what is wrong with a number of bytes."""
-    wanted = show(need) if need < 1 << 64 else "more than 2**64"
-    return f"{nbytes} bytes, {dtype} {show(shape)} needs {wanted}"
-
-
 class Part:
     """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
 
     __slots__ = ("role", "dtype", "offset", "nbytes", "decoded", "encoding", "order", "why",
-                 "digest", "numbers")
+                 "digest", "source")
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
                  decoded: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
                  why: "Optional[str]" = None, digest: "Optional[str]" = None,
-                 numbers: Any = None) -> None:
+                 source: Any = None) -> None:
         self.role, self.dtype, self.offset = role, dtype, offset
         self.nbytes = nbytes  # as stored
         self.decoded = nbytes if encoding == "raw" else decoded  # None: the file does not say
         self.encoding, self.order = encoding, order
         self.why = why  # why its values cannot be read, or None
         self.digest = digest  # as the file has it
-        self.numbers = numbers  # itself, where it stands in the index
+        self.source = source  # of its bytes, if not that of the other parts
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
@@ -3999,13 +3993,14 @@ class Part:
             return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         else:
             wrong, given = "decoded", need if self.decoded is None else self.decoded
-        return None if given == need else (wrong, say_size(given, self.dtype, shape, need))
+        if given == need:
+            return None
+        wanted = need if need < 1 << 64 else "more than 2**64"
+        return wrong, f"{given} bytes, {self.dtype} {show(shape)} needs {wanted}"
 
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
-        if self.numbers is not None:
-            return new_tensor(self.dtype, shape, bytes(pack_values(str(self.dtype), self.numbers)),
-                              "<", name)
-        stored = Storage(source, self.nbytes, None, self.order, self.encoding, self.why)
+        stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
+                         self.why)
         return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
@@ -4049,11 +4044,12 @@ class Entry:
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        main = self.main()
+        main, make = self.main(), LAYOUTS.get(self.layout, Tensor)
         if self.layout == "dense":
             return main.open(source, self.name, self.shape, self.attrs, format)
-        make, known = LAYOUTS.get(self.layout, Tensor), self.layout in LAYOUTS
-        encoding, why = ("sparse", None) if known else (main.encoding, main.why or self.why)
+        encoding, why = "sparse", None
+        if self.layout not in LAYOUTS:
+            encoding, why = main.encoding, main.why or self.why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
         made: Tensor = make(self.name, self.dtype, self.shape, stored, main.offset, self.attrs,
                             format)
@@ -4073,7 +4069,7 @@ class Entry:
         main = self.main()
         labels = {id(main): self.name} if self.layout else {}
         return [(part.offset, part.nbytes, labels.get(id(part), f"{self.name}.{part.role}"))
-                for part in self.parts.values() if part.numbers is None] or [
+                for part in self.parts.values() if part.source is None] or [
                     (main.offset, 0, self.name)]
 
     # <full>
@@ -4083,7 +4079,7 @@ class Entry:
         for role, part in self.parts.items():
             parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded,
                                part.encoding, part.order, part.why, part.digest)
-            data += bytes(source.view(part.offset, part.nbytes))
+            data += bytes((part.source or source).view(part.offset, part.nbytes))
         made = Entry(self.name, self.dtype, self.shape, self.layout, (), parts, self.why)
         return Memory(data), made
     # </full>
@@ -5082,7 +5078,8 @@ class ZTensor(ZFamily):
     def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         if isinstance(facts, list) and all_u64(facts):
-            return Part(where[0], "uint64", 0, 0, 8 * len(facts), "inline", numbers=facts)
+            data = bytes(pack_values("uint64", facts))
+            return Part(where[0], "uint64", 0, len(data), source=Memory(data))
         self.check_map(cursor, where, facts, self.COMPONENT)
         dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
         big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
@@ -5616,8 +5613,8 @@ class ZTensor2(ZObjects):
             need = -(-count_elements(shapes[role]) * bits // 8)
             if bits and found != need:
                 field = "decoded_length" if "encoding" in facts[role] else "blob"
-                raise self.wrong(cursor, say_size(found, code, shapes[role], need),
-                                 where + ("parts", role, field), "sizes")
+                what = f"{found} bytes, {code} {show(shapes[role])} needs {need}"
+                raise self.wrong(cursor, what, where + ("parts", role, field), "sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
