@@ -2609,6 +2609,8 @@ class Tensor:
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
+    components: Any = None  # of a tensor of several parts, see [6b]
+    layout_keys: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
@@ -2660,12 +2662,6 @@ class Tensor:
     def offset(self) -> "Optional[int]":
         """Offset in the file of the first element (if compressed: of the bytes), or None."""
         return self.start if self.stored.source.of_file else None
-
-    @property
-    def components(self) -> "Optional[Dict[str, Tensor]]":
-        """The parts of a tensor that has several in its file (see [6b], too), or None."""
-        entry = self.stored.entry
-        return None if entry is None else entry.open_parts(self.stored.source)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, label) of its bytes in the file."""
@@ -3047,13 +3043,8 @@ class Tensor:
         stored, start = self.stored, self.start
         if not isinstance(stored.source, Path):
             base = self if stored.strides is None else self.contiguous()
-            old, start = base.stored, 0
-            source, entry = Memory(bytes(base.raw)), old.entry
-            if entry is not None:
-                source, entry = entry.in_memory(old.source)
-                start = entry.main().offset
-            stored = Storage(source, old.nbytes if entry else source.nbytes, None, old.order,
-                             old.encoding, old.why, entry)
+            data, old, start = bytes(base.raw), base.stored, 0
+            stored = Storage(Memory(data), len(data), None, old.order, old.encoding, old.why)
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
@@ -3193,9 +3184,7 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
-        if is_sparse(base):
-            gone += base.origin().LAYOUT_KEYS  # type: ignore[attr-defined]
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
                          base.start, base.attrs_without(gone), base.format)
         self._base = base
@@ -3376,15 +3365,15 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
             parts = open_sparse(self, self.stored.entry)
-            why = check_parts(self.shape, parts, self.origin().RISING)
+            why = check_parts(self.shape, parts, find_format(str(self.format)).RISING)
             if why:
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
 
-    def origin(self) -> Any:
-        """Return the format that it came from."""
-        return Format if self.format is None else find_format(self.format)
+    @property
+    def layout_keys(self) -> Any:
+        return () if self.format is None else find_format(self.format).LAYOUT_KEYS
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
@@ -3413,7 +3402,7 @@ class Sparse(Tensor):
     def copy(self, **changes: Any) -> Tensor:
         dense = "stored" in changes  # what described the parts is gone
         if dense:
-            changes.setdefault("attrs", self.attrs_without(self.origin().LAYOUT_KEYS))
+            changes.setdefault("attrs", self.attrs_without(self.layout_keys))
         new = super().copy(**changes)
         return new if dense else Sparse(new.name, new.dtype, new.shape, new.stored, new.start,
                                         new.attrs, new.format, self._parts)
@@ -4044,25 +4033,15 @@ class Entry:
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        main, make = self.main(), LAYOUTS.get(self.layout, Tensor)
         if self.layout == "dense":
-            return main.open(source, self.name, self.shape, self.attrs, format)
-        encoding, why = "sparse", None
-        if self.layout not in LAYOUTS:
+            return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        main, encoding, why = self.main(), "sparse", None
+        if not self.layout:
             encoding, why = main.encoding, main.why or self.why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        made: Tensor = make(self.name, self.dtype, self.shape, stored, main.offset, self.attrs,
-                            format)
+        made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                            self.attrs, format)
         return made
-
-    def open_parts(self, source: Any) -> "Dict[str, Tensor]":
-        """Return the parts as flat tensors, by role."""
-        found = Map()
-        for role, part in self.parts.items():
-            nbytes = part.nbytes if part.decoded is None else part.decoded
-            count = nbytes // ITEMSIZE.get(part.dtype, 1)
-            found[role] = part.open(source, role, (count,), (), None)
-        return found
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, label) of its parts."""
@@ -4072,17 +4051,40 @@ class Entry:
                 for part in self.parts.values() if part.source is None] or [
                     (main.offset, 0, self.name)]
 
+
+# <later>
+class Compound(Tensor):
+    """A tensor of a layout that is not known here: its parts can be read one by one."""
+
+    __slots__ = ()
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts as flat tensors, by role."""
+        found = Map()
+        for role, part in self.stored.entry.parts.items():
+            nbytes = part.nbytes if part.decoded is None else part.decoded
+            count = nbytes // ITEMSIZE.get(part.dtype, 1)
+            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
+        return found
+
     # <full>
-    def in_memory(self, source: Any) -> "Tuple[Any, Entry]":
-        """Return a copy of the bytes of its parts, and the Entry that has them there."""
-        data, parts = b"", Map()
-        for role, part in self.parts.items():
+    def __reduce__(self) -> Any:
+        """As that of a Tensor; by value: with a copy of the bytes of its parts."""
+        old, parts, data = self.stored.entry, Map(), b""
+        if isinstance(self.stored.source, Path):
+            return super().__reduce__()
+        for role, part in old.parts.items():
             parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded,
                                part.encoding, part.order, part.why, part.digest)
-            data += bytes((part.source or source).view(part.offset, part.nbytes))
-        made = Entry(self.name, self.dtype, self.shape, self.layout, (), parts, self.why)
-        return Memory(data), made
+            data += bytes(self.stored.source.view(part.offset, part.nbytes))
+        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
+        return entry.open, (Memory(data), str(self.format))
     # </full>
+
+
+LAYOUTS[""] = Compound
+# </later>
 
 
 def admit(reader: Reader, rows: Any, kind: Format, low: float = -INFINITY, high: float = INFINITY,
@@ -4932,7 +4934,7 @@ class ZObjects(ZFamily):
             return Entry(name, parts["data"].dtype, shape, known, attrs, parts)
         attrs += self.PARTS, found
         values = None if "data" in parts else parts.get("values")
-        if known in LAYOUTS and values is not None and values.dtype is not None:
+        if known and known in LAYOUTS and values is not None and values.dtype is not None:
             return Entry(name, values.dtype, shape, known, attrs, parts)
         return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
 
@@ -5134,7 +5136,7 @@ class ZTensor(ZFamily):
         entry = self.read_entry(cursor, ("index", 0), facts, (INFINITY,))
         item = entry.open(cursor.source, self.NAME)
         flat = [one for pair in item.attrs.items() for one in pair]
-        if stop < len(data) or is_sparse(item) or [x for x in flat if type(x) in (list, Map)]:
+        if stop < len(data) or entry.layout != "dense" or [x for x in flat if type(x) in (list, Map)]:
             raise ValueError("it has attrs of its own")
         return item.dtype, item.shape, item.stored, tuple(flat)
 
@@ -5173,7 +5175,8 @@ class ZTensor(ZFamily):
 
     def passes(self, tensor: Tensor) -> bool:
         dtype = tensor.dtype or tensor.attrs.get("dtype")
-        return tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
+        return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
+                and tensor.attrs.get("layout") != "sparse")  # its other parts would be lost
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
