@@ -4721,8 +4721,8 @@ class ZFamily(Format):
             path = join_path(path, key)
         return cursor.error(what, path, None, None, check, error)
 
-    def check_rules(self, cursor: Cursor, where: Any, facts: Any, *rows: Any, check: str = "index",
-               error: "Type[FormatError]" = FormatError) -> None:
+    def check_rules(self, cursor: Cursor, where: Any, facts: Any, *rows: Any,
+                    check: str = "index", error: "Type[FormatError]" = FormatError) -> None:
         """Raise for the first of the rows (field of a map, whether it breaks its rule)."""
         for field, is_broken in rows:
             if is_broken:
@@ -4826,7 +4826,7 @@ class ZFamily(Format):
         try:
             if decoded is not None:
                 blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
-            found = self.digest(kind, blocks)
+            found = self.hash_blocks(kind, blocks)
         except Unsupported as error:
             return "-", error.what
         except FormatError as error:
@@ -4836,7 +4836,7 @@ class ZFamily(Format):
         return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
 
     @staticmethod
-    def digest(kind: str, blocks: Any) -> str:
+    def hash_blocks(kind: str, blocks: Any) -> str:
         if kind == "xxh3":
             return "xxh3:%016x" % xxh3_64(blocks)
         digest = Digest(kind)
@@ -4914,15 +4914,19 @@ class ZObjects(ZFamily):
         self.check_keys(cursor, (top,), (name,))
         self.check_map(cursor, where, facts, self.OBJECT)
         self.check_keys(cursor, where + ("attributes",), facts.get("attributes"))
-        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        below = where + (self.PARTS,)
+        below, found = where + (self.PARTS,), facts[self.PARTS]
         self.check_keys(cursor, below, found)
         parts = Map([(role, self.read_part(cursor, below + (role,), facts, part, limits))
                      for role, part in found.items()])
         self.check_parts(cursor, where, facts, parts)
+        return self.make_entry(name, facts, parts)
+
+    def make_entry(self, name: str, facts: Any, parts: "Dict[str, Part]") -> Entry:
+        """Return the Entry of an object that was checked; its attrs are what the file says."""
+        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
         for part in found.values():
             for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]
+                del part[key]  # of many objects, little is kept
         attrs: Any = (self.LAYOUT, layout)
         if facts.get("attributes") is not None:
             attrs += "attributes", facts["attributes"]
@@ -5136,7 +5140,8 @@ class ZTensor(ZFamily):
         entry = self.read_entry(cursor, ("index", 0), facts, (INFINITY,))
         item = entry.open(cursor.source, self.NAME)
         flat = [one for pair in item.attrs.items() for one in pair]
-        if stop < len(data) or entry.layout != "dense" or [x for x in flat if type(x) in (list, Map)]:
+        nested = [one for one in flat if type(one) in (list, Map)]
+        if stop < len(data) or entry.layout != "dense" or nested:
             raise ValueError("it has attrs of its own")
         return item.dtype, item.shape, item.stored, tuple(flat)
 
@@ -5700,7 +5705,7 @@ class ZTensor2(ZObjects):
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
             if item.offset is None or item.stored.encoding != "raw" or text[:5] != "xxh3:":
-                text = self.digest("xxh3", item.blocks())  # else check_stored() looks at it
+                text = self.hash_blocks("xxh3", item.blocks())  # else check_stored() looks at it
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
             start = places[0] if places else round_up(at, self.PLACE)
