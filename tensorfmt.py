@@ -3495,8 +3495,8 @@ def count_stored(entry: Any) -> "Optional[int]":
     nnz: "Optional[int]" = entry.nnz
     for role, count in ("values", 1), ("coords", len(entry.shape)):
         part = entry.parts.get(role)
-        if nnz is None and count and part is not None and part.decoded is not None:
-            nnz = part.decoded // ITEMSIZE.get(part.dtype, 8) // count
+        if nnz is None and count and part is not None and part.decoded_nbytes is not None:
+            nnz = part.decoded_nbytes // ITEMSIZE.get(part.dtype, 8) // count
     return nnz
 
 
@@ -3958,16 +3958,16 @@ class Format:
 class Part:
     """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
 
-    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded", "encoding", "order", "why",
+    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded_nbytes", "encoding", "order", "why",
                  "digest", "source")
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
-                 decoded: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
+                 decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
                  why: "Optional[str]" = None, digest: "Optional[str]" = None,
                  source: Any = None) -> None:
         self.role, self.dtype, self.offset = role, dtype, offset
         self.nbytes = nbytes  # as stored
-        self.decoded = nbytes if encoding == "raw" else decoded  # None: the file does not say
+        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
         self.encoding, self.order = encoding, order
         self.why = why  # why its values cannot be read, or None
         self.digest = digest  # as the file has it
@@ -3975,14 +3975,13 @@ class Part:
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
+        wrong, given = "decoded_nbytes", self.decoded_nbytes
         if self.encoding == "raw":
-            wrong, given = "nbytes", self.nbytes
+            wrong = "nbytes"
         elif self.encoding in ENCODINGS and (
                 not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
             return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
-        else:
-            wrong, given = "decoded", need if self.decoded is None else self.decoded
-        if given == need:
+        if given in (None, need):
             return None
         wanted = need if need < 1 << 64 else "more than 2**64"
         return wrong, f"{given} bytes, {self.dtype} {show(shape)} needs {wanted}"
@@ -4063,7 +4062,7 @@ class Compound(Tensor):
         """The parts as flat tensors, by role."""
         found = Map()
         for role, part in self.stored.entry.parts.items():
-            nbytes = part.nbytes if part.decoded is None else part.decoded
+            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
             count = nbytes // ITEMSIZE.get(part.dtype, 1)
             found[role] = part.open(self.stored.source, role, (count,), (), self.format)
         return found
@@ -4075,7 +4074,7 @@ class Compound(Tensor):
         if isinstance(self.stored.source, Path):
             return super().__reduce__()
         for role, part in old.parts.items():
-            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded,
+            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
                                part.encoding, part.order, part.why, part.digest)
             data += bytes(self.stored.source.view(part.offset, part.nbytes))
         entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
@@ -4801,7 +4800,7 @@ class ZFamily(Format):
             if part.digest is not None and not (decoded and (
                     part.why or part.encoding not in ENCODINGS)):
                 label = "" if part.role == "data" else part.role + ": "
-                need = part.decoded if decoded else None
+                need = part.decoded_nbytes if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
@@ -4837,8 +4836,10 @@ class ZFamily(Format):
 
     @staticmethod
     def hash_blocks(kind: str, blocks: Any) -> str:
+        # <later>
         if kind == "xxh3":
             return "xxh3:%016x" % xxh3_64(blocks)
+        # </later>
         digest = Digest(kind)
         for block in blocks:
             digest.update(block)
@@ -5073,7 +5074,7 @@ class ZTensor(ZFamily):
             raise (Unsupported if type(layout) is str else FormatError)(
                 f"sparse_format is {show(layout)}, not csr or coo")
         entry.layout, entry.nnz = layout, nnz
-        if "nnz" not in facts and layout == "coo" and entry.parts["values"].decoded is None:
+        if "nnz" not in facts and layout == "coo" and entry.parts["values"].decoded_nbytes is None:
             raise FormatError("nnz is missing, and the values are compressed")
         if "nnz" in facts and not all_u64([nnz]):
             raise FormatError(f"nnz is {show(nnz)}, not an unsigned integer", None, "nnz")
@@ -5336,7 +5337,7 @@ class ZTensor1(ZObjects):
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
-    FIELDS = {"offset": "offset", "nbytes": "length", "decoded": "uncompressed_length"}
+    FIELDS = {"offset": "offset", "nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     RULES = {"components": "data among them"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
@@ -5457,7 +5458,7 @@ class ZTensor2(ZObjects):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    FIELDS = {"offset": "blob", "nbytes": "blob", "decoded": "decoded_length"}
+    FIELDS = {"offset": "blob", "nbytes": "blob", "decoded_nbytes": "decoded_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
@@ -5575,7 +5576,7 @@ class ZTensor2(ZObjects):
             ("shard", shard is not None and shard not in shards))
         limit = end if shard is None else shards[shard]["size"] - 40
         self.check_place(cursor, where, part, limit)
-        wrong = None if why else part.misfit((), part.decoded or 0)
+        wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
         if wrong is not None:
             raise self.wrong(cursor, wrong[1], where + ("decoded_length",), "sizes")
         if nbytes:
@@ -5612,10 +5613,11 @@ class ZTensor2(ZObjects):
                                  ("dtype", code not in ("u32", "u64") or not alike),
                                  ("type", "type" in facts[role]))
             if role in ("indices", "coords"):
-                nnz = part.decoded // ITEMSIZE[part.dtype] // (rank if role == "coords" else 1)
+                each = ITEMSIZE[part.dtype] * (rank if role == "coords" else 1)
+                nnz = part.decoded_nbytes // each
         shapes = part_shapes(layout, shape, nnz)
         for role in sorted(shapes):
-            code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded
+            code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded_nbytes
             bits = self.TYPES[code][1] if code in self.TYPES else 8 * ITEMSIZE.get(
                 self.SHORT.get(code), 0)
             need = -(-count_elements(shapes[role]) * bits // 8)
