@@ -3971,7 +3971,7 @@ class Part:
         self.encoding, self.order = encoding, order
         self.why = why  # why its values cannot be read, or None
         self.digest = digest  # as the file has it
-        self.source = source  # of its bytes, if not that of the other parts
+        self.source = source  # that has its bytes, if the file does not
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
@@ -4069,7 +4069,7 @@ class Compound(Tensor):
 
     # <full>
     def __reduce__(self) -> Any:
-        """As that of a Tensor; by value: with a copy of the bytes of its parts."""
+        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
         old, parts, data = self.stored.entry, Map(), b""
         if isinstance(self.stored.source, Path):
             return super().__reduce__()
@@ -4708,7 +4708,7 @@ class ZFamily(Format):
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
-    CODEC = ""  # of parts whose digest is that of the decoded bytes
+    CODEC = ""  # of parts that are hashed as decoded, not as stored
     TRAILER = Record()
     read_entry: Any = None  # (cursor, where, item of the index, limits) -> Entry, or an error
 
