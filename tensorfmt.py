@@ -133,6 +133,7 @@ else:
     Map = dict
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
+LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 LEFT_OUT: Any = ()  # formats left out: name, magics
@@ -977,37 +978,43 @@ class Cursor(Reader):
             raise self.error(f"{field} is {value}, expected {low} to {high}: {why}", field,
                              error=error)
 
-    def check(self, schema: Any, found: Any) -> None:
+    def check(self, schema: Any, found: Any, *path: Any) -> None:
         """Raise for the first thing that is wrong in a map."""
-        wrong = schema.first_wrong(found)
+        wrong = schema.first_wrong(found, *path)
         if wrong is not None:
             raise self.error(wrong[1], *wrong[0])
 
     def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
-        """Yield the Tensors of a map of entries for admit(); faults of those that are wrong.
+        """Yield the Tensors of the entries of an index for admit(); note the faults of the others.
 
         open_entry(name, entry) returns the Tensor of an entry that agrees with the schema, or None.
         """
-        for name, entry in found.items():
+        for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
             if type(entry) is Tensor:  # of Usual, which checked it
                 yield entry
                 continue
-            wrong = schema.first_wrong(entry)
-            if wrong is None:
-                yield open_entry(name, entry)
-            else:
-                self.fault(wrong[1], *wrong[0], tensor=name)
+            item = None
+            self.tensor = entry.get("name") if type(name) is int and type(entry) is Map else name
+            if type(self.tensor) is not str:
+                self.tensor = None
+            try:
+                self.check(schema, entry)
+                item = open_entry(name, entry)
+            except FormatError as error:
+                self._note(error)
+            yield item
 
-    def cbor(self, data: bytes, offset: int, name: str, schema: Any, level: int,
-             **rules: Any) -> Any:
+    def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
+             root: str = "item", **rules: Any) -> Any:
         """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
 
-        `schema` explains them; fields of tensors are `level` deep or deeper.
+        `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
+        paths, `root` is the field of the whole if that is "".
         """
-        token, self.root = None, name or "item"
+        token, self.root = None, name or root
         if self.trace is not None:
-            token = self.trace.cbor(data, offset, name, schema, level)
+            token = self.trace.cbor(data, offset, name, schema, deep, root)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
@@ -2725,17 +2732,17 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
 class Storage:
     """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
 
-    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "key")
+    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
 
     def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None, key: Any = None) -> None:
+                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
         self.source = source
         self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
         self.strides = strides  # bytes; None: row-major without gaps
         self.order = order  # byte order of the stored elements
         self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
         self.why = why  # why the values cannot be read, or None
-        self.key = key  # of the only attr, where a Tensor is given its value
+        self.entry = entry  # of a tensor of several parts in a file: where they lie
 
 
 class Tensor:
@@ -2749,8 +2756,8 @@ class Tensor:
     """
 
     __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
-    components: Any = None  # of a sparse tensor, see [6b]
-    own_attrs: Any = ()  # of a sparse tensor: attrs that say how it is stored
+    components: Any = None  # of a tensor of several parts, see [6b]
+    layout_keys: Any = ()  # of a sparse tensor: attrs that say how it is stored
     scheme: Any = None  # of a quantized tensor, see [6c]
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
@@ -2759,14 +2766,13 @@ class Tensor:
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
         self.format = format
-        self._attrs: Facts = attrs  # or (key, value, ...) or a value: a map when asked for
+        self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
 
     @property
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
         if not isinstance(flat, Map):
-            flat = flat if isinstance(flat, tuple) else (self.stored.key, flat)
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
@@ -2819,7 +2825,9 @@ class Tensor:
         return self.start if self.stored.source.of_file else None
 
     def ranges(self) -> Any:
-        return [(self.start, self.stored.nbytes, self.name)]
+        """Return (offset, nbytes, label) of its bytes in the file."""
+        entry = self.stored.entry
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, self.name)]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -3337,7 +3345,7 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.own_attrs)
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
                          base.start, base.attrs_without(gone), base.format)
         self._base = base
@@ -3402,15 +3410,17 @@ def adopt(item: Any) -> Any:
         tensors = {name: adopt(value) for name, value in item.items()}
         kind = find_format(getattr(getattr(item, "kind", item), "NAME", item.format))
         return File(kind, item._source, item.attrs, item.metadata, tensors, item._options)
-    if not hasattr(item, "own_attrs"):
+    if not hasattr(item, "attrs_without"):
         return item
     format = item.format if item.format in NAMES else None
     attrs = Map(item.attrs.items() if item.format == format else ())
-    args: Any = (item.name, item.dtype, item.shape, item.stored, item.start, attrs, format)
-    if item.components is not None:
-        args += ({key: adopt(part) for key, part in item.components.items()}, None, (),
-                 item.own_attrs)
-    return FEATURES.get(type(item).__name__.lower(), Tensor)(*args)
+    old = item.stored
+    stored = Storage(old.source, old.nbytes, old.strides, old.order, old.encoding, old.why)
+    args: Any = (item.name, item.dtype, item.shape, stored, item.start, attrs, format)
+    made = FEATURES.get(type(item).__name__.lower(), Tensor)
+    if made is FEATURES.get("sparse"):
+        args += Map([(key, adopt(part)) for key, part in item.components.items()]),
+    return made(*args)
 
 
 def as_shape(shape: Any) -> Shape:
@@ -3500,39 +3510,39 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
-    __slots__ = ("_parts", "_read", "_places", "own_attrs", "first_cost")
+    __slots__ = ("_parts",)
 
-    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int,
-                 attrs: Any, format: Any, parts: Any = None, read: Any = None,
-                 places: Any = (), own_attrs: Any = ()) -> None:
+    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int = 0,
+                 attrs: Any = (), format: Any = None, parts: Any = None) -> None:
         if stored is None:
-            stored, start = parts["values"].stored, parts["values"].start
-        stored = Storage(stored.source, stored.nbytes, None, "<", "sparse")
+            values = parts["values"]
+            start = values.start
+            stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, start, attrs, format)
-        self._parts, self._read = parts, read  # or what makes them
-        self._places, self.own_attrs = places, own_attrs  # (key, offset, nbytes) of other parts
-        self.first_cost = 0  # bytes to read before it is known how large the parts are
+        self._parts = parts  # Tensors; None: not opened yet
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
-            parts = self._read()
-            why = check_parts(self.shape, parts)
+            parts = open_sparse(self, self.stored.entry)
+            why = check_parts(self.shape, parts, find_format(str(self.format)).RISING)
             if why:
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
 
-    def ranges(self) -> Any:
-        return super().ranges() + [(offset, nbytes, f"{self.name}.{key}")
-                                   for key, offset, nbytes in self._places]
+    @property
+    def layout_keys(self) -> Any:
+        return () if self.format is None else find_format(self.format).LAYOUT_KEYS
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        if self._parts is None and self.first_cost > most:
-            return self.first_cost
-        return sum([part.nbytes for part in (self._parts or self._read()).values()])
+        first = 0 if self._parts else first_cost(self.stored.entry)
+        if first > most:
+            return first
+        parts = self._parts or open_sparse(self, self.stored.entry)
+        return sum([part.nbytes for part in parts.values()])
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3551,25 +3561,24 @@ class Sparse(Tensor):
             yield block
 
     def copy(self, **changes: Any) -> Tensor:
-        if "stored" in changes:  # the dense form: what described the parts is gone
-            changes.setdefault("attrs", self.attrs_without(self.own_attrs))
+        dense = "stored" in changes  # what described the parts is gone
+        if dense:
+            changes.setdefault("attrs", self.attrs_without(self.layout_keys))
         new = super().copy(**changes)
-        return new if "stored" in changes else Sparse(
-            new.name, new.dtype, new.shape, new.stored, new.start, new.attrs, new.format,
-            self._parts, self._read, self._places, self.own_attrs)
+        return new if dense else Sparse(new.name, new.dtype, new.shape, new.stored, new.start,
+                                        new.attrs, new.format, self._parts)
 
     # <full>
     def __reduce__(self) -> Any:
         return Sparse, (self.name, self.dtype, self.shape, None, 0, self.attrs, self.format,
-                        self.components, None, (), self.own_attrs)
+                        self.components)
     # </full>
 
     # <save>
     def with_values(self, dtype: str) -> "Sparse":
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
-        return Sparse(self.name, dtype, self.shape, None, 0, self.attrs, self.format, parts,
-                      own_attrs=self.own_attrs)
+        return Sparse(self.name, dtype, self.shape, None, 0, self.attrs, self.format, parts)
 
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
@@ -3594,7 +3603,7 @@ class Sparse(Tensor):
         parts: "Dict[str, Tensor]" = Map()
         for key in reversed(keys):  # values first
             part = tensor(components[key], dtype if key == "values" else None)
-            if key != "values" and part.dtype not in ("uint32", "uint64"):
+            if key != "values" and part.dtype not in INDEX_TYPES:
                 part = part.astype("uint64")
             parts[key] = part.contiguous().copy(shape=(part.size,), name=key)
         shape = as_shape(shape)
@@ -3608,9 +3617,106 @@ class Sparse(Tensor):
 
 
 FEATURES["sparse"] = Sparse
+INDEX_TYPES = ("uint64", "uint32")
+BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
+LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
 
 
-def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
+def first_cost(entry: Any) -> int:
+    """Return how many bytes are read before it is known how large the parts are."""
+    if entry.layout in BLOBS:
+        data = entry.parts["data"]
+        raw = data.encoding == "raw"
+        return 8 * (data.nbytes if raw else count_elements(entry.shape) * ITEMSIZE[data.dtype])
+    indptr = entry.parts.get("indptr")
+    return 0 if indptr is None else min(8 * sum(entry.shape[:1]) + 8, indptr.nbytes << 15)
+
+
+def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
+    """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
+    if entry.fault is not None:
+        raise item.error(*entry.fault)
+    if entry.layout in BLOBS:
+        return split_blob(item, entry)
+    nnz, shape = count_stored(entry), entry.shape
+    if entry.layout == "csr" and len(shape) != 2:
+        raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
+    if nnz is None and entry.layout == "csr":
+        indptr = open_part(item, entry, "indptr", (shape[0] + 1,))
+        for block in indptr.blocks():
+            nnz = unpack_values(str(indptr.dtype), block[-indptr.check():])[0]
+    if nnz is None:
+        raise item.error("the number of elements is missing, and the values are compressed")
+    return Map([(role, open_part(item, entry, role, dims))
+                for role, dims in part_shapes(entry.layout, shape, nnz).items()])
+
+
+def count_stored(entry: Any) -> "Optional[int]":
+    """Return the number of elements, as far as a field or the size of a part says it."""
+    nnz: "Optional[int]" = entry.nnz
+    for role, count in ("values", 1), ("coords", len(entry.shape)):
+        part = entry.parts.get(role)
+        if nnz is None and count and part is not None and part.decoded_nbytes is not None:
+            nnz = part.decoded_nbytes // ITEMSIZE.get(part.dtype, 8) // count
+    return nnz
+
+
+def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
+    """Return a part of a sparse tensor; raise where its bytes are not those of the shape."""
+    part = entry.parts.get(role)
+    if part is None or (role != "values" and part.dtype not in INDEX_TYPES):
+        raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+    if part.why is not None:
+        raise item.error(part.why, Unsupported)
+    name = entry.name if role == "values" else role
+    made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
+    wrong = part.misfit(shape, made.size * made.check())
+    if wrong is not None:
+        raise item.error(wrong[1], field=role if part.source else "data")
+    return made
+
+
+def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
+    """Return the parts of one blob: of its decoded bytes, swapped where it is big-endian.
+
+    sparsecsr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    sparsecoo: of each element the coordinates uint64 [rank] | value
+    """
+    shape, dtype, rank = entry.shape, str(entry.dtype), len(entry.shape)
+    base = entry.parts["data"].open(item.stored.source, item.name, shape, (), item.format)
+    size, nbytes = base.check(), base.stored.nbytes
+    if base.stored.encoding != "raw":
+        base = base.contiguous()
+        nbytes = base.stored.nbytes
+    elif base.stored.order == ">":  # swapped as a whole, in groups of the item size
+        if nbytes % size:
+            raise item.error(f"{nbytes} bytes are not whole groups of {size}")
+        base = base.in_memory(swap(base.raw, size))
+
+    def part(role: str, dtype: str, dims: Shape, start: int, strides: Any = None) -> Tensor:
+        stored = Storage(base.stored.source, count_elements(dims) * ITEMSIZE[dtype], strides)
+        return Tensor(role, dtype, dims, stored, base.start + start, (), item.format)
+    if entry.layout == "sparsecoo":
+        step = 8 * rank + size  # bytes: coordinates, value
+        if nbytes % step:
+            raise item.error(f"{nbytes} bytes are not whole elements of {step}")
+        nnz = nbytes // step
+        return Map([("values", part("values", dtype, (nnz,), 8 * rank, (step,))),
+                    ("coords", part("coords", "uint64", (rank, nnz), 0, (8, step)))])
+    if rank != 2:
+        raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
+    rows, head = shape[0], 8 * shape[0] + 8
+    indptr = part("indptr", "uint64", (rows + 1,), 0)
+    nnz = indptr[rows] if head <= nbytes else 0
+    need = head + nnz * (8 + size)
+    if nbytes != need:
+        raise item.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
+    return Map([("values", part("values", dtype, (nnz,), head + 8 * nnz)),
+                ("indptr", indptr), ("indices", part("indices", "uint64", (nnz,), head))])
+
+
+def check_parts(shape: Shape, parts: "Dict[str, Tensor]",
+                rising: bool = False) -> "Optional[str]":
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz, rank = parts["values"].size, len(shape)
     if "coords" in parts:
@@ -3638,7 +3744,7 @@ def check_parts(shape: Shape, parts: "Dict[str, Tensor]") -> "Optional[str]":
             return f"indptr falls in row {i}"
         row = list(indices[start:stop])
         # <later>
-        if parts["indices"].attrs.get("rising") and row != sorted(row):
+        if rising and row != sorted(row):
             return f"the columns do not rise in row {i}"
         # </later>
         if sort_and_compare(row):
@@ -3794,10 +3900,13 @@ class Schema:
     one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
     Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
     that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
-    keys; with `keys` = "text" they must be text. `of`: list for an array, with indices as keys.
+    keys. `keys`: (function, words) for keys that must be so. `of`: list for an array, where the
+    keys are indices.
     """
 
-    def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: str = "any",
+    TEXT = is_text, "text"  # for `keys`
+
+    def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
         self.other, self.keys, self.of, self.doc = self._row(*other), keys, of, doc
         self.rows: Facts = Map([(row[0], self._row(row[1], *row[3:])) for row in rows])
@@ -3832,8 +3941,8 @@ class Schema:
             return
         for key, value in enumerate(found) if type(found) is list else found.items():
             misfit, _, inside, is_map = self.rows.get(key, self.other)
-            if self.keys == "text" and type(key) is not str:
-                yield path + (key,), f"the key {show(key)} is not text"
+            if self.keys is not None and not self.keys[0](key):
+                yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
             elif value is None and key in self.nullable:
                 continue
             elif is_map and type(value) is not Tensor:
@@ -3852,45 +3961,6 @@ class Schema:
         for wrong in self.wrongs(found, *path):
             return wrong
         return None
-
-
-# TEMP
-class MapRows:
-    """The keys of a map: rows (key, kind, needed, doc[, meanings of its items]) check and explain.
-
-    A kind is "any", one of KINDS, or a tuple of texts; `needed`: True, False, or None where null
-    does for absent. `other` is the meaning of any other key (text, with `text_keys`).
-    """
-
-    def __init__(self, *rows: Any, other: str, text_keys: bool = False) -> None:
-        self.keys = [row[0] for row in rows]
-        self.needed = [row[0] for row in rows if row[2]]
-        self.text_keys = text_keys
-        self.meanings: Facts = {"*": (other, None)}
-        self._rows: Facts = {}
-        for key, kind, needed, doc, *items in rows:
-            self.meanings[key] = doc, items[0] if items else None
-            if kind != "any":
-                known = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-                self._rows[key] = known + (needed is None,)
-
-    def check(self, entry: Any) -> "Optional[Tuple[Optional[str], str]]":
-        """Return (key or None, why) of something wrong with a map, or None."""
-        if type(entry) is not Map:
-            return None, "it is %s, expected a map" % show(entry)
-        for key, value in entry.items():
-            row = self._rows.get(key)
-            if row is None:
-                if self.text_keys and type(key) is not str:
-                    return None, "the key %s is not text" % show(key)
-                continue
-            python, fits, words, nullable = row
-            fine = type(value) is python and (
-                0 <= value < 1 << 64 if python is int else fits is None or fits(value))
-            if not fine and (value is not None or not nullable):
-                return key, "%s is %s, expected %s" % (key, show(value), words)
-        missing = [key for key in self.needed if key not in entry]
-        return (None, f"the entry lacks {missing[0]!r}") if missing else None
 
 
 class Format:
@@ -3915,6 +3985,8 @@ class Format:
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
+    LAYOUT_KEYS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that say how a sparse tensor is stored
+    RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
@@ -4078,6 +4150,137 @@ class Format:
     # </save>
 
 
+class Part:
+    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
+
+    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded_nbytes", "encoding", "order", "why",
+                 "digest", "source")
+
+    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
+                 decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
+                 why: "Optional[str]" = None, digest: "Optional[str]" = None,
+                 source: Any = None) -> None:
+        self.role, self.dtype, self.offset = role, dtype, offset
+        self.nbytes = nbytes  # as stored
+        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
+        self.encoding, self.order = encoding, order
+        self.why = why  # why its values cannot be read, or None
+        self.digest = digest  # as the file has it
+        self.source = source  # that has its bytes, if the file does not
+
+    def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
+        """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
+        wrong, given = "decoded_nbytes", self.decoded_nbytes
+        if self.encoding == "raw":
+            wrong = "nbytes"
+        elif self.encoding in ENCODINGS and (
+                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+            return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
+        if given in (None, need):
+            return None
+        wanted = need if need < 1 << 64 else "more than 2**64"
+        return wrong, f"{given} bytes, {self.dtype} {show(shape)} needs {wanted}"
+
+    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
+        stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
+                         self.why)
+        return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
+
+
+def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
+    """Return the shapes of the parts by role; `nnz`: elements stored of a sparse tensor."""
+    if layout == "csr":
+        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
+    if layout == "coo":
+        return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
+    return {"data": shape} if layout == "dense" else {}
+
+
+class Entry:
+    """A tensor as an index describes it; its parts by role have its bytes.
+
+    layout                parts
+    dense                 data
+    csr                   values, indptr, indices
+    coo                   values, coords
+    sparse                values and what a wrong entry has of the others
+    sparsecsr, sparsecoo  data: one blob of all, see [6b]
+    ""                    any: the layout is not known, the parts are listed
+    """
+
+    __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
+                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
+        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
+        self.attrs, self.parts = attrs, parts
+        self.why = why  # why its values cannot be read, or None
+        self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
+        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
+
+    def main(self) -> Part:
+        """Return the part whose bytes are the tensor's `.raw`."""
+        for role in ["data", "values"] + list(self.parts):
+            if role in self.parts:
+                return self.parts[role]
+        return Part("", None, 64, 0)
+
+    def open(self, source: Any, format: str) -> Tensor:
+        """Return the tensor; no byte of it is read."""
+        if self.layout == "dense":
+            return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        main, encoding, why = self.main(), "sparse", None
+        if not self.layout:
+            encoding, why = main.encoding, main.why or self.why
+        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+        made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                            self.attrs, format)
+        return made
+
+    def ranges(self) -> Any:
+        """Return (offset, nbytes, label) of its parts."""
+        main = self.main()
+        labels = {id(main): self.name} if self.layout else {}
+        return [(part.offset, part.nbytes, labels.get(id(part), f"{self.name}.{part.role}"))
+                for part in self.parts.values() if part.source is None] or [
+                    (main.offset, 0, self.name)]
+
+
+# <later>
+class Compound(Tensor):
+    """A tensor of a layout that is not known here: its parts can be read one by one."""
+
+    __slots__ = ()
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts as flat tensors, by role."""
+        found = Map()
+        for role, part in self.stored.entry.parts.items():
+            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
+            count = nbytes // ITEMSIZE.get(part.dtype, 1)
+            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
+        return found
+
+    # <full>
+    def __reduce__(self) -> Any:
+        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
+        old, parts, data = self.stored.entry, Map(), b""
+        if isinstance(self.stored.source, Path):
+            return super().__reduce__()
+        for role, part in old.parts.items():
+            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
+                               part.encoding, part.order, part.why, part.digest)
+            data += bytes(self.stored.source.view(part.offset, part.nbytes))
+        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
+        return entry.open, (Memory(data), str(self.format))
+    # </full>
+
+
+LAYOUTS[""] = Compound
+# </later>
+
+
 def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
           fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
@@ -4145,7 +4348,7 @@ class Entries:
 class Usual:
     """Reads the entries of an index in CBOR, of which most look alike: what they share, only once.
 
-    `places`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
+    `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
     the key of an attr. open_entry(name, entry) is the plain reader, which returns the Tensor of an
     entry that agrees with its `schema`.
@@ -4154,17 +4357,18 @@ class Usual:
     not usual is left to the plain reader, alone.
     """
 
-    def __init__(self, places: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
-                 step: int = 1, high: float = INFINITY, **rules: Any) -> None:
-        self.places, self.slots, self.schema, self.open_entry = places, slots, schema, open_entry
+    def __init__(self, place: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
+                 step: int = 1, high: float = INFINITY, fits: Any = None, **rules: Any) -> None:
+        self.place, self.slots, self.schema, self.open_entry = place, slots, schema, open_entry
         self.low, self.step, self.high, self.rules = low, step, high, rules
-        self.keyed = places[0][0] > 0  # a map: the name is the key
+        self.fits = fits  # (name, attr) -> whether both may be
+        self.keyed = place[0] > 0  # a map: the name is the key
         self.plan: Any = ()  # (mark, its bytes) of the slots of the entry learned last, name first
         self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
         self.kinds: Facts = {}  # what entries share, by the bytes between the slots
 
     def knows(self, major: int, depth: int, key: Any) -> bool:
-        return major == (5 if self.keyed else 4) and (depth, key) in self.places
+        return major == (5 if self.keyed else 4) and (depth, key) == self.place
 
     def read_all(self, data: bytes, base: int, pos: int, count: int, level: int,
                  budget: Budget) -> "Tuple[Entries, int]":
@@ -4173,16 +4377,22 @@ class Usual:
         while len(pairs) < count:
             pos = self.read_usual(data, pos, count, pairs)
             if len(pairs) < count:  # an unusual one
-                begin, name = pos, len(pairs)
-                entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                       budget=budget, **self.rules)
-                if self.keyed:
-                    (name, entry), = entry.items()
-                if not self.schema.first_wrong(entry):
-                    entry = self.open_entry(name, entry)
-                    if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
-                        self.learn(data[begin:pos], entry)
-                pairs.append((name, entry))
+                begin, item = pos, None
+                for opening in (True, False):
+                    entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
+                                           budget=budget, **self.rules)
+                    name = len(pairs)
+                    if self.keyed:
+                        (name, entry), = entry.items()
+                    try:
+                        if opening and not self.schema.first_wrong(entry):
+                            item = self.open_entry(name, entry)
+                    except FormatError:  # it is opened later, in its place; read it again
+                        continue
+                    break
+                pairs.append((name, entry if item is None else item))
+                if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
+                    self.learn(data[begin:pos], item)
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
@@ -4195,6 +4405,7 @@ class Usual:
             return pos
         at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
         low, step, kinds, scan = self.low, self.step, self.kinds, self.scan(data, pos)
+        fits = self.fits
         starts = [pos]  # of the last entry, and behind it
         try:
             pieces, values, end = next(scan)
@@ -4207,6 +4418,8 @@ class Usual:
                 dtype, shape, stored, last, shift, attrs, more, rest, format = kinds[pieces]
                 if (type(name) is not str or start % step or not low <= start <= last
                         or rest and not data.startswith(rest, end)):
+                    break
+                if fits is not None and not fits(name, values[at_attr]):
                     break
                 if at_attr:
                     attrs += (values[at_attr],) + more
@@ -4255,11 +4468,12 @@ class Usual:
                     pos += size
             pos = yield pieces, values, pos
 
-    def learn(self, data: bytes, item: Tensor) -> None:
+    def learn(self, data: bytes, item: Any) -> None:
         """Keep what entries like this one share, if the plain reader agrees on what differs."""
         slots = [slot for slot in self.slots if slot[0] in data]
         whats = [what for _, what in slots]
-        if type(item) is not Tensor or whats[:1] != ["name"] or "start" not in whats:
+        if (type(item) is not Tensor or item.stored.why is not None or whats[:1] != ["name"]
+                or "start" not in whats):
             return
         old = self.plan, self.at_start, self.at_stop, self.at_attr
         self.plan = [(mark, len(mark)) for mark, _ in slots]
@@ -4988,7 +5202,216 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
-class ZTensor(Format):
+class ZFamily(Format):
+    """What all generations of zTensor share: an index of entries, each made of parts.
+
+    read() of a generation finds the index, read_entry() of the generation makes an Entry of each
+    item, checked; that is opened as a Tensor. `where` is a tuple of the keys of an item that lead
+    to what is being looked at: ("parts", "data").
+    """
+
+    FAMILY = "ztensor"
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
+    SUFFIXES = (".zt", ".ztensor")
+    DTYPES = tuple(ITEMSIZE)
+    ALIGN = 64
+    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
+    MAX_INDEX_BYTES = 256 << 20
+    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
+    ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
+    READS: Any = {}  # layout in a file -> layout of an Entry
+    RULES: Facts = {}  # field -> what is expected of it
+    FIELDS: Facts = {}  # attribute of a Part -> field of a file
+    DIGEST = "digest"  # key
+    DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
+    CODEC = ""  # of parts that are hashed as decoded, not as stored
+    TRAILER = Record()
+    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Entry, or an error
+
+    def check_rules(self, cursor: Cursor, where: Any, facts: Any, *rows: Any,
+                    check: str = "index", error: "Type[FormatError]" = FormatError) -> None:
+        """Raise for the first of the rows (field of a map, whether it breaks its rule)."""
+        for field, is_broken in rows:
+            if is_broken:
+                what = f"{field} is {show(facts.get(field))}, expected {self.RULES[field]}"
+                raise cursor.error(what, *where + (field,), check=check, error=error)
+
+    def check_place(self, cursor: Cursor, where: Any, part: Part, end: int) -> None:
+        """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
+        align, offset, nbytes = self.ALIGN, part.offset, part.nbytes
+        if not align <= offset <= end - nbytes or offset % align:
+            what = (f"{nbytes} bytes at {offset}, expected a multiple of {align}, from {align} on, "
+                    f"and an end at most at {end}")
+            raise cursor.error(what, *where + (self.FIELDS["offset"],), check="bounds")
+
+    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
+        """Raise unless a part can hold the `need` bytes that a shape takes."""
+        wrong = part.misfit(shape, need)
+        if wrong is not None:
+            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
+
+    def find_index(self, cursor: Cursor, end: int) -> int:
+        """Return the offset of an index with its size behind it, up to `end`."""
+        end -= 8
+        cursor.seek(end)
+        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
+        cursor.limit(field, nbytes, 1, end - 8, "bytes that can be index")
+        cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
+        return end - nbytes
+
+    def checksums(self, tensor: Tensor) -> Chunks:
+        """Yield (label, offset, nbytes, (digest, bytes decoded or None)) of the parts."""
+        stored = tensor.stored
+        if not stored.source.of_file:
+            return
+        whole = Part("data", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, "<",
+                     stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
+        for part in stored.entry.parts.values() if stored.entry else (whole,):
+            decoded = self.CODEC and part.encoding != "raw"
+            if part.digest is not None and not (decoded and (
+                    part.why or part.encoding not in ENCODINGS)):
+                label = "" if part.role == "data" else part.role + ": "
+                need = part.decoded_nbytes if decoded else None
+                yield label, part.offset, part.nbytes, (part.digest, need)
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        text, decoded = digest
+        need = decoded or nbytes
+        return need, need if text.startswith("xxh3:") else 0
+
+    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
+        given, decoded = digest
+        kind, _, digits = given.partition(":")
+        size, digits = self.DIGESTS.get(kind), digits.lower()
+        if size is None or ":" not in given:
+            return "-", f"checksum {show(given)} is of an unknown algorithm"
+        plain = digits[2:] if digits[:2] == "0x" else digits
+        readable = plain != "" and not plain.strip("0123456789abcdef")
+        if readable and size == 8 and plain != digits:  # with or without leading zeros
+            plain = "%08x" % int(plain, 16)
+        if not readable or len(plain) != size:
+            return "FAIL", f"the checksum {show(given)} cannot be read"
+        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
+                       for at in range(offset, offset + nbytes, BLOCK))
+        try:
+            if decoded is not None:
+                blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+            found = self.hash_blocks(kind, blocks)
+        except Unsupported as error:
+            return "-", error.what
+        except FormatError as error:
+            return "FAIL", error.what
+        if found.lower().endswith(plain):
+            return "ok", kind + " agrees"
+        return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
+
+    @staticmethod
+    def hash_blocks(kind: str, blocks: Any) -> str:
+        # <later>
+        if kind == "xxh3":
+            return "xxh3:%016x" % xxh3_64(blocks)
+        # </later>
+        digest = Digest(kind)
+        for block in blocks:
+            digest.update(block)
+        return digest.text()
+
+    # <later>
+    # <save>
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        if tensor.format == self.NAME or tensor.format not in self.CARRIES:
+            return super().own_attrs(tensor)
+        kind: Any = find_format(tensor.format)
+        found: Facts = kind.content_of(tensor)
+        return found
+    # </save>
+    # </later>
+
+
+class ZObjects(ZFamily):
+    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
+
+    TENSOR_ATTRS: Any = ("attributes",)
+    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    TOP = OBJECT = PART = Schema()
+    STRICT = 0  # deterministic CBOR, at most so many containers deep
+    read_part: Any = None  # (cursor, where, object, part of it, limits) -> Part, or an error
+    check_parts: Any = None  # (cursor, object, Parts by role), or an error
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
+                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    SLOTS: Any = ()  # of Usual
+
+    def read_top(self, cursor: Cursor, start: int, nbytes: int, open_entry: Any,
+                 end: int) -> Any:
+        """Return the manifest, a map with the keys that it must have."""
+        data, rules, usual = cursor.source.read(start, nbytes), dict(self.CBOR), None
+        if self.STRICT:
+            rules["strict"] = self.STRICT
+        if FAST and cursor.trace is None:
+            inner = dict(ZFamily.CBOR)
+            if self.STRICT:
+                inner["strict"] = self.STRICT - 2
+            usual = Usual((1, "objects"), self.SLOTS, self.OBJECT, open_entry, self.ALIGN,
+                          self.ALIGN, end, self.fits, **inner)
+        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", usual=usual, **rules)
+        if stop < start + nbytes:
+            raise cursor.error("bytes left over behind the manifest", offset=stop)
+        cursor.check(self.TOP, top)
+        return top
+
+    fits: Any = None  # of Usual
+
+    def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
+        """Raise for what is wrong in a map; remark on keys that are not known."""
+        cursor.check(schema, facts, *where)
+        for key in facts if cursor.trace is not None else ():
+            if key not in schema.rows:
+                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
+
+    def is_key(self, key: Any) -> bool:
+        return is_text(key)
+
+    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Entry:
+        if not self.is_key(name):
+            raise cursor.error(f"{show(name)} is not {self.KEY_RULE}")
+        self.check_map(cursor, facts, self.OBJECT)
+        parts = Map([(role, self.read_part(cursor, (self.PARTS, role), facts, part, limits))
+                     for role, part in facts[self.PARTS].items()])
+        self.check_parts(cursor, facts, parts)
+        return self.make_entry(name, facts, parts)
+
+    def make_entry(self, name: str, facts: Any, parts: "Dict[str, Part]") -> Entry:
+        """Return the Entry of an object that was checked; its attrs are what the file says."""
+        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
+        for part in found.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]  # of many objects, little is kept
+        attrs: Any = (self.LAYOUT, layout)
+        if facts.get("attributes") is not None:
+            attrs += "attributes", facts["attributes"]
+        known = self.READS.get(layout, "")
+        if known == "dense":
+            for key, value in found["data"].items():
+                if key != "dtype" and (key, value) != ("type", "bool"):
+                    attrs += key, value
+            return Entry(name, parts["data"].dtype, shape, known, attrs, parts)
+        attrs += self.PARTS, found
+        values = None if "data" in parts else parts.get("values")
+        if known and known in LAYOUTS and values is not None and values.dtype is not None:
+            return Entry(name, values.dtype, shape, known, attrs, parts)
+        return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
+
+    def is_content(self, key: str) -> bool:
+        return key == "attributes"
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        """Return the attrs that the other generations store, too."""
+        return Map((tensor.attrs.get("attributes") or Map()).items())
+
+
+class ZTensor(ZFamily):
     """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
 
     0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
@@ -4996,19 +5419,21 @@ class ZTensor(Format):
     S      CBOR array, one map per tensor (N bytes, right behind the last blob, not aligned)
     end-8  N u64
 
-    Real maps are of indefinite length, real zstd frames without content size. Sparse layouts: see
-    SparseEntries. Tensors of another layout, dtype or encoding are listed, with their bytes.
+    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
+    layout, dtype or encoding are listed, with their bytes. Sparse layouts:
+
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
+                blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparsecsr   (real library) one blob: indptr, indices (uint64), values
+    sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
 
-    NAME = FAMILY = "ztensor"
+    NAME = "ztensor"
     TITLE = "zTensor 0.1"
-    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
-    SUFFIXES = (".zt", ".ztensor")
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
               (b"ZTEN0000", "another version of zTensor"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
-    DTYPES = tuple(ITEMSIZE)  # stored under the same names
     OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
                "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
     FILE_ATTRS = ("version",)
@@ -5016,19 +5441,15 @@ class ZTensor(Format):
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
-    ALIGN = 64
-    CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
-    MAX_INDEX_BYTES = 256 << 20
-    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
-    COMPONENT = MapRows(
+    COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"), other="custom field")
-    ENTRY = MapRows(
+        ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+    ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "text", True, "type of the elements"),
@@ -5037,130 +5458,111 @@ class ZTensor(Format):
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
-        ("indptr", "any", False, "csr: row pointers", COMPONENT.meanings),
-        ("indices", "any", False, "csr: columns", COMPONENT.meanings),
-        ("coords", "any", False, "coo: coordinates", COMPONENT.meanings),
-        other="custom field", text_keys=True)
-    MEANING = ("one map per tensor", {"*": ("entry of a tensor", ENTRY.meanings)})
+        ("indptr", "any", False, "csr: row pointers", COMPONENT),
+        ("indices", "any", False, "csr: columns", COMPONENT),
+        ("coords", "any", False, "coo: coordinates", COMPONENT),
+        other=("any", "custom field"), keys=Schema.TEXT)
+    INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
+    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"),
+             (b"\x68checksum", "checksum"))  # of Usual
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    CHOICES = (("encoding", ("raw",) + tuple(ENCODINGS)), ("data_endianness", ("little", "big")),
+    READS = "dense", "sparse", "sparsecsr", "sparsecoo"
+    LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
+    FIELDS = {"offset": "offset", "nbytes": "size"}
+    DTYPE_ATTRS = ("dtype",)
+    DIGEST = "checksum"
+    CHOICES = (("encoding", ZFamily.ENCODED), ("data_endianness", ("little", "big")),
                ("checksum", ("none", "crc32c", "sha256")))
-    LAYOUTS: Facts = {}  # besides dense: what makes the tensor of such an entry
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
-            raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index", 8)
-        end = cursor.end - 8
-        cursor.seek(end)
-        nbytes, = cursor.record(self.TRAILER)
-        if not 1 <= nbytes <= end - 8:
-            raise cursor.error(f"index_size {nbytes}, but 1 to {end - 8} bytes can be index",
-                               "index_size", end)
-        if nbytes > self.MAX_INDEX_BYTES:
-            raise cursor.error("index_size %d is over MAX_INDEX_BYTES = %d" % (
-                nbytes, self.MAX_INDEX_BYTES), "index_size", end, kind=Unsupported)
-        start = end - nbytes
-        data, rows = cursor.source.read(start, nbytes), None
+            raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index",
+                               offset=8)
+        start, end = self.find_index(cursor, cursor.end), cursor.end - 8
+        data, usual = cursor.source.read(start, end - start), None
+
+        def open_entry(name: Any, facts: Any) -> Tensor:
+            return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
         if FAST and cursor.trace is None:
-            rows = self._usual_rows(cursor, data, start)
-        if rows is None:
-            index, stop = cursor.cbor(data, start, "index", self.MEANING, 1, **self.CBOR)
-            # <tools>
-            for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
-                cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
-            # </tools>
-            if stop != end:
-                raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
-                                   stop)
-            if not isinstance(index, list):
-                raise cursor.error(f"the index is {show(index)}, expected an array", "index", start)
-            rows = (self._row(cursor, i, entry, start) for i, entry in enumerate(index))
-        tensors = admit(cursor, rows, self, 64, start, ("name", "size", "offset"))
+            usual = Usual((0, MISSING), self.SLOTS, self.ENTRY, open_entry, 64, 64, start,
+                          **self.CBOR)
+        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, usual=usual, **self.CBOR)
+        # <tools>
+        for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
+            cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
+        # </tools>
+        if stop != end:
+            raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
+                               offset=stop)
+        if type(index) not in (list, Entries):
+            raise cursor.error(f"the index is {show(index)}, expected an array", "index")
+        found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
+        tensors = admit(cursor, found, fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def _row(self, cursor: Cursor, i: int, entry: Any, end: int) -> Any:
-        """Return the row for admit() of an entry; None if verify notes a fault."""
-        cursor.enter("index", i)
-        wrong = self.ENTRY.check(entry)
-        if wrong is not None:
-            name = entry.get("name") if isinstance(entry, dict) else None
-            cursor.fault(wrong[1], wrong[0] or "", name if isinstance(name, str) else None)
-            return None
-        name, offset, nbytes, dtype, dims = map(entry.pop, self.KEYS)
-        shape = tuple(dims)
-        if offset < 64 or offset & 63 or offset > end:
-            cursor.fault(f"offset {offset} is not a multiple of 64 from 64 to {end}",
-                         "offset", name, "bounds")
-            return None
-        encoding, layout, make = entry["encoding"], entry.get("layout", "dense"), Tensor
-        size = ITEMSIZE[dtype] if dtype in ITEMSIZE else 0
-        why = None if size else f"dtype {show(dtype)} is not known"
-        big = encoding == "raw" and size != 1 and entry.get("data_endianness") == "big"
-        if encoding in ENCODINGS:
-            need = count_elements(shape) * size * (layout == "dense")
-            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
-                cursor.fault("%d stored bytes cannot decompress to %s (dtype x shape)" % (
-                    nbytes, show(need)), "size", name, "sizes")
-                return None
-        elif encoding != "raw":
-            why = why or f"encoding {show(encoding)} is not known"
-        if layout != "dense" and layout not in self.LAYOUTS:
-            why = why or f"layout {show(layout)} is not known"
-        stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
-        if layout != "dense" and why is None:
-            base = Tensor(name, dtype, shape, stored, offset, entry, self.NAME)
-            make = self.LAYOUTS[layout](layout, base, end)
-            stored = Storage(cursor.source, nbytes, None, "<", layout)
-        return name, dtype, shape, stored, offset, entry, make
+    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Entry:
+        name, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
+        shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
+        size, why, dense = ITEMSIZE.get(dtype, 0), None, layout == "dense"
+        for what, value, known in (
+                ("layout", layout, dense or (layout in self.READS and layout in LAYOUTS)),
+                ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
+            if not known:
+                why = f"{what} {show(value)} is not known"
+        if not size:
+            facts["dtype"], dtype = dtype, None
+        big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
+        part = Part("values" if layout == "sparse" and not why else "data", dtype, offset, nbytes,
+                    None, encoding, ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, (), part, end)
+        if encoding in self.ENCODED[1:] or (why is None and dense):
+            need = count_elements(shape) * size if dense else 0
+            self.check_size(cursor, (), part, shape, need)
+        entry = Entry(name, dtype, shape, "dense" if why else layout, facts, {part.role: part})
+        # <sparse>
+        if part.role == "values":
+            try:
+                self.read_sparse(cursor, facts, entry, end)
+            except FormatError as error:
+                field = (error.field or "").split("].")[-1].split(".")[0]  # of the entry
+                entry.fault = error.what, type(error), field or "data"
+        # </sparse>
+        return entry
 
-    def _usual_rows(self, cursor: Cursor, data: bytes, end: int) -> Any:
-        """Return the rows of an index as real writers make it, or None: five times as fast.
+    # <sparse>
+    def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
+        """Add layout, nnz and parts of a sparse tensor to its Entry, or raise what is wrong."""
+        layout, nnz = facts.get("sparse_format"), facts.get("nnz")
+        if layout not in ("csr", "coo"):
+            raise (Unsupported if type(layout) is str else FormatError)(
+                f"sparse_format is {show(layout)}, not csr or coo")
+        entry.layout, entry.nnz = layout, nnz
+        if "nnz" not in facts and layout == "coo" and entry.parts["values"].decoded_nbytes is None:
+            raise FormatError("nnz is missing, and the values are compressed")
+        if "nnz" in facts and not all_u64([nnz]):
+            raise FormatError(f"nnz is {show(nnz)}, not an unsigned integer", None, "nnz")
+        for role in part_shapes(layout, (0, 0), 0):
+            if role in facts:
+                entry.parts[role] = self.read_index(cursor, (role,), facts[role], end)
 
-        An entry begins with name and offset, and may end with a checksum. What is between comes
-        again and again: it is read once. Every byte is read or compared, nothing is assumed.
-        """
-        parts = data.split(b"\xff\xbf\x64name")
-        none: Any = ()
-        known, rows = {}, []
-        try:
-            count, at = cbor_argument(data, 1, len(data), data[0])
-            if (data[0] >> 5, count, data[at:at + 6]) != (4, len(parts), b"\xbf\x64name"):
-                return None
-            parts[0] = parts[0][at + 6:]
-            parts[-1] = parts[-1][:-1] if data[-1] == 0xFF else b""
-            for part in parts:
-                name, _, rest = part.partition(b"\x66offset")
-                nbytes = CBOR_ENDS[rest[0]]
-                offset = int.from_bytes(rest[1:nbytes], "big") if nbytes > 1 else rest[0]
-                rest, tail = rest[nbytes:], none
-                if rest not in known:
-                    rest, key, text = rest.partition(b"\x68checksum")
-                    tail = ("checksum", cbor_short_text(text)) if key else none
-                    if rest not in known:
-                        known[rest] = self._usual_kind(cursor, rest, end)
-                        if len(known) > 100 + len(rows) // 8:  # nearly all differ
-                            return None
-                dtype, shape, stored, attrs = known[rest]
-                if offset < 64 or offset & 63 or offset > end or (tail and "checksum" in attrs):
-                    return None
-                rows.append((cbor_short_text(name), dtype, shape, stored, offset, attrs + tail,
-                             Tensor))
-        except (ValueError, IndexError):  # the usual reader says what is wrong
-            return None
-        return rows
-
-    def _usual_kind(self, cursor: Cursor, fields: bytes, end: int) -> Any:
-        """Return (dtype, shape, Storage, attrs) of an entry's fields behind the offset."""
-        data = b"\xbf\x64name\x60\x66offset\x18\x40" + fields + b"\xff"
-        entry, stop = cbor_read(data, **self.CBOR)
-        _, dtype, shape, stored, _, attrs, make = self._row(cursor, 0, entry, end)
-        flat = [item for pair in attrs.items() for item in pair]
-        if stop < len(data) or make is not Tensor or [x for x in flat if type(x) in (list, Map)]:
-            raise ValueError("it has attrs of its own")
-        return dtype, shape, stored, tuple(flat)
+    def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
+        """Return a part of a sparse tensor: a map that places it, or its numbers."""
+        if isinstance(facts, list) and all_u64(facts):
+            data = bytes(pack_values("uint64", facts))
+            return Part(where[0], "uint64", 0, len(data), source=Memory(data))
+        cursor.check(self.COMPONENT, facts, *where)
+        dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
+        big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
+        if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
+            why = f"dtype {show(dtype)}, encoding {show(encoding)}"
+        part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
+                    ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, where, part, end)
+        return part
+    # </sparse>
 
     @staticmethod
     def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
@@ -5173,45 +5575,14 @@ class ZTensor(Format):
         return path[2] + " is undefined, or null with a tag" if null and (
             tags or head == 0xF7) else ""
 
-    def checksums(self, tensor: Tensor) -> Chunks:  # "crc32c:0x1234ABCD" or "sha256:", 64 digits
-        for offset, nbytes, label in tensor.ranges() if tensor.stored.source.of_file else ():
-            key = label[len(tensor.name) + 1:]  # of a part; "" for the values
-            text = (tensor.attrs[key] if key else tensor.attrs).get("checksum")
-            if text is not None:
-                yield f"{key}: " if key else "", offset, nbytes, text
-
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        kind, given, size = text[:6], text[7:].lower(), {"crc32c:": 8, "sha256:": 64}.get(text[:7])
-        if size is None:
-            return "-", f"checksum {show(text)} is of an unknown algorithm"
-        digits = given[2:] if given[:2] == "0x" else given
-        readable = digits != "" and not digits.strip("0123456789abcdef")
-        if readable and size == 8 and digits != given:  # with or without leading zeros
-            digits = "%08x" % int(digits, 16)
-        if not readable or len(digits) != size:
-            return "FAIL", f"the checksum {show(text)} cannot be read"
-        digest = Digest(kind)
-        for start in range(0, nbytes, BLOCK):
-            digest.update(source.view(offset + start, min(BLOCK, nbytes - start)))
-        found = digest.text()
-        if found.lower().endswith(digits):
-            return "ok", kind + " agrees"
-        return "FAIL", f"{kind}: the stored bytes give {found}, the index says {text}"
-
     def is_content(self, key: str) -> bool:
-        return key not in self.MECHANICS and key not in self.FILE_ATTRS
+        return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
 
     # <later>
-    # <save>
-    def own_attrs(self, tensor: Tensor) -> Facts:
-        later: Any = [kind for kind in LATER if kind.NAME == tensor.format in self.CARRIES]
-        return later[0].content_of(tensor) if later else super().own_attrs(tensor)
-    # </save>
-
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
-        skip = self.MECHANICS + self.FILE_ATTRS + tuple(tensor.own_attrs)
-        return tensor.attrs_without(skip)
+        skip = self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
+        return tensor.attrs_without(skip + (self.LAYOUT_KEYS if is_sparse(tensor) else ()))
     # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -5227,8 +5598,9 @@ class ZTensor(Format):
             yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
 
     def passes(self, tensor: Tensor) -> bool:
-        return (tensor.stored.why is not None and tensor.format == self.NAME
-                and tensor.attrs.get("layout") != "sparse")
+        dtype = tensor.dtype or tensor.attrs.get("dtype")
+        return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
+                and tensor.attrs.get("layout") != "sparse")  # its other parts would be lost
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -5272,7 +5644,7 @@ class ZTensor(Format):
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
                                    and options.get("encoding") is options.get("level") is None)
         plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
-        skip = list(self.MECHANICS)
+        skip = list(self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ()))
         # <sparse>
         if isinstance(item, Sparse):
             plan["layout"] = "sparse"
@@ -5318,7 +5690,7 @@ class ZTensor(Format):
                     entry.get("data_endianness"))
             if look not in known:  # what follows the offset comes again
                 entry.update(layout=plan["layout"], shape=item.shape)
-                keep(known, look, self._pack_fields(entry, self.ENTRY.keys[2:8]))
+                keep(known, look, self._pack_fields(entry, list(self.ENTRY.rows)[2:8]))
             raw = encode_text(name)
             index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
                       cbor_head(0, entry["offset"]), known[look]]
@@ -5336,7 +5708,7 @@ class ZTensor(Format):
     def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
         stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
-        facts["dtype"], facts["encoding"] = part.dtype, encoding
+        facts["dtype"], facts["encoding"] = part.dtype or part.attrs["dtype"], encoding
         ordered = (encoding == "raw" and part.itemsize != 1 if stored.why is None
                    else part.attrs.get("data_endianness") is not None)
         if ordered:
@@ -5364,347 +5736,10 @@ class ZTensor(Format):
             facts["checksum"] = text if digest is None else digest.text()
 
 
-# <sparse>
-class SparseEntries:
-    """The sparse layouts of zTensor entries; checked when the parts are asked for.
-
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
-                blob of uint64 or uint32, or an inline array; the entry's blob: the values
-    sparsecsr   (real library) one blob: indptr, indices (uint64), values
-    sparsecoo   (real library) one blob: of each element the coordinates, then the value
-    """
-
-    ATTRS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")  # made by save
-
-    def __init__(self, layout: str, base: Tensor, end: int) -> None:
-        self.layout, self.base, self.end = layout, base, end  # of the data area
-
-    def __call__(self, *_: Any) -> Sparse:
-        """Return the tensor: admit() takes this object for its class."""
-        base, attrs, own = self.base, self.base.attrs, self.layout == "sparse"
-        places = [(key, attrs[key]["offset"], attrs[key]["size"]) for key in self.ATTRS[3:]
-                  if own and ZTensor.COMPONENT.check(attrs.get(key)) is None
-                  and 64 <= attrs[key]["offset"] <= self.end - attrs[key]["size"]]
-        read = self.read_parts if own else self.split_blob
-        made = Sparse(base.name, base.dtype, base.shape, base.stored, base.start, attrs,
-                      base.format, None, read, places, self.ATTRS)
-        rows = [min(8 * sum(base.shape[:1]) + 8, nbytes << 15) for key, _, nbytes in places
-                if key == "indptr"]
-        made.first_cost = sum(rows) if own else 8 * (
-            base.stored.nbytes if base.stored.encoding == "raw" else base.nbytes)
-        return made
-
-    def read_parts(self) -> "Dict[str, Tensor]":
-        base, attrs, shape, stored = self.base, self.base.attrs, self.base.shape, self.base.stored
-        kind, nnz = attrs.get("sparse_format"), attrs.get("nnz")
-        if kind not in ("csr", "coo"):
-            raise base.error(f"sparse_format is {show(kind)}, not csr or coo",
-                             Unsupported if type(kind) is str else FormatError)
-        if "nnz" in attrs and not all_u64([nnz]):
-            raise base.error(f"nnz is {show(nnz)}, not an unsigned integer", field="nnz")
-        found: Any = nnz
-        if kind == "csr":
-            if len(shape) != 2:
-                raise base.error(f"csr needs rank 2, this is rank {len(shape)}")
-            indptr = self.read_part("indptr", (shape[0] + 1,))
-            if indptr.stored.encoding == "raw":
-                found = indptr[shape[0]]
-            elif nnz is None:
-                for part in indptr.parts():
-                    found = unpack_values(str(indptr.dtype), part[-indptr.check():])[0]
-        elif nnz is None:
-            if stored.encoding != "raw":
-                raise base.error("nnz is missing and the values are compressed")
-            found = stored.nbytes // base.check()
-        if found > count_elements(shape):
-            what = f"{found} elements stored, the shape {show(shape)} has {count_elements(shape)}"
-            raise base.error(what, field="indptr" if kind == "csr" else "nnz")
-        if nnz not in (None, found):
-            raise base.error(f"the last number of indptr is {found}, nnz is {nnz}")
-        parts = Map([("values", self.check_size(base.copy(shape=(found,), attrs=())))])
-        if kind == "csr":
-            parts["indptr"], parts["indices"] = indptr, self.read_part("indices", (found,))
-        else:
-            parts["coords"] = self.read_part("coords", (len(shape), found))
-        return parts
-
-    def check_size(self, part: Tensor) -> Tensor:
-        """Return the part; raise where its bytes cannot be those of its shape."""
-        need = part.size * part.check()
-        base, nbytes, encoding = self.base, part.stored.nbytes, part.stored.encoding
-        if encoding == "raw" and nbytes != need:
-            raise base.error(f"{nbytes} bytes stored, {part.dtype} {show(part.shape)} needs {need}")
-        if encoding != "raw" and (not nbytes or need > ENCODINGS[encoding].most * nbytes):
-            raise base.error(f"{nbytes} stored bytes cannot decompress to {need}")
-        return part
-
-    def read_part(self, key: str, shape: Shape) -> Tensor:
-        base, end, size = self.base, self.end, count_elements(shape)
-        if key not in base.attrs:
-            raise base.error("sparse tensor without the field %r" % key, Unsupported)
-        entry = base.attrs[key]
-        if isinstance(entry, list):
-            if len(entry) != size or not all_u64(entry):
-                raise base.error(f"{show(entry)}, expected {size} unsigned integers", field=key)
-            return new_tensor("uint64", shape, bytes(pack_values("uint64", entry)), "<", key)
-        wrong = ZTensor.COMPONENT.check(entry)
-        if wrong is not None:
-            raise base.error(wrong[1], field=key)
-        offset, nbytes = entry["offset"], entry["size"]
-        if offset < 64 or offset % 64 or offset + nbytes > end:
-            raise base.error("data at %d to %d; a multiple of 64, at least 64, and before the "
-                             "index at %d" % (offset, offset + nbytes, end), field=key)
-        dtype, encoding = entry.get("dtype", "uint64"), entry.get("encoding", "raw")
-        if dtype not in ("uint64", "uint32") or encoding not in ("raw",) + tuple(ENCODINGS):
-            raise base.error(f"dtype {show(dtype)}, encoding {show(encoding)}", Unsupported, key)
-        big = entry.get("data_endianness") == "big" and encoding == "raw"
-        stored = Storage(base.stored.source, nbytes, None, ">" if big else "<", encoding)
-        return self.check_size(Tensor(key, dtype, shape, stored, offset, (), base.format))
-
-    def split_blob(self) -> "Dict[str, Tensor]":
-        base, data = self.base, self.base
-        size, rank, stored = base.check(), base.ndim, base.stored
-        if stored.encoding != "raw":
-            data = base.contiguous()
-        elif stored.order == ">":  # swapped as a whole, in groups of the item size
-            if stored.nbytes % size:
-                raise base.error(f"{stored.nbytes} bytes are not whole groups of {size}")
-            data = base.in_memory(swap(base.raw, size))
-        source, at, nbytes = data.stored.source, data.start, data.stored.nbytes
-        if self.layout == "sparsecoo":
-            step = 8 * rank + size  # bytes: coordinates, value
-            if nbytes % step:
-                raise base.error(f"{nbytes} bytes are not whole elements of {step}")
-            blob, nnz = bytes(source.view(at, nbytes)), nbytes // step
-            values = b"".join([blob[i:i + size] for i in range(8 * rank, nbytes, step)])
-            coords = b"".join([blob[i:i + 8] for axis in range(rank)
-                               for i in range(8 * axis, nbytes, step)])
-            return Map([("values", new_tensor(base.dtype, (nnz,), values, "<", "values")),
-                        ("coords", new_tensor("uint64", (rank, nnz), coords, "<", "coords"))])
-
-        def part(key: str, dtype: Any, start: int, count: int) -> Tensor:
-            stored = Storage(source, count * ITEMSIZE[dtype])
-            return Tensor(key, dtype, (count,), stored, at + start, (), base.format)
-        if rank != 2:
-            raise base.error(f"sparsecsr needs rank 2, this is rank {rank}")
-        rows, head = base.shape[0], 8 * base.shape[0] + 8
-        indptr = part("indptr", "uint64", 0, rows + 1)
-        nnz = indptr[rows] if head <= nbytes else 0
-        need = head + nnz * (8 + size)
-        if nbytes != need:
-            raise base.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
-        return Map([("values", part("values", base.dtype, head + 8 * nnz, nnz)),
-                    ("indptr", indptr), ("indices", part("indices", "uint64", head, nnz))])
-
-
-ZTensor.LAYOUTS = dict.fromkeys(("sparse", "sparsecsr", "sparsecoo"), SparseEntries)
-# </sparse>
-
-
-class ObjectTensor(Tensor):
-    """An object that is only listed; .stored.key has its parts, as ObjectFormat.read_object()."""
-
-    __slots__ = ()
-
-    @property
-    def components(self) -> Any:
-        out = Map()
-        for role, dtype, offset, nbytes, need, encoding, why in self.stored.key or ():
-            stored = Storage(self.stored.source, nbytes, None, "<", encoding, why)
-            shape = ((nbytes if need is None else need) // ITEMSIZE.get(dtype, 1),)
-            out[role] = Tensor(role, dtype, shape, stored, offset, (), self.format)
-        return out
-
-    def ranges(self) -> Any:
-        return [part[2:4] + (f"{self.name}.{part[0]}",)
-                for part in self.stored.key or ()] or super().ranges()
-
-
-class ObjectFormat(ZTensor):
-    """What zTensor 1 and 2 share: a map of objects by name, each made of parts by role.
-
-    Objects of other layouts than dense and sparse, and parts of unknown types and encodings, are
-    listed with their bytes. Checks are rows (field, whether it is wrong); RULES say what is right.
-    """
-
-    OTHERS: Any = ()
-    OPTIONS: "Dict[str, str]" = {}
-    TENSOR_ATTRS: Any = ("attributes",)
-    USES: Any = ()
-    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
-    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
-    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    TOP = OBJECT = MapRows(other="")
-    SPARSE: Facts = {}  # layout -> csr or coo
-    RULES: Facts = {}
-    STRICT: Any = None  # what looks at the tokens of the manifest
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
-                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    USER: Any = ("attributes", "map", None, "of the user", {"*": ("of the user", None)})
-
-    def read_top(self, cursor: Cursor, start: int, nbytes: int) -> Any:
-        """Return the manifest, a map with the keys that it must have."""
-        data, token = cursor.source.read(start, nbytes), None
-        if cursor.trace is not None:
-            token = cursor.trace.cbor(data, start, "", ("the manifest", self.TOP.meanings), 2)
-        try:
-            top, stop = cbor_read(data, start, token=self.STRICT(data, 32, token) if self.STRICT
-                                  else token, **self.CBOR)
-            if stop < nbytes:
-                raise FormatError("bytes left over behind the manifest", start + stop)
-            if type(top) is not Map:
-                raise FormatError(f"the manifest is {show(top)}, expected a map", start)
-        except FormatError as error:
-            error.field = error.field if error.field not in ("", "item") else None
-            error.field = error.field or "manifest"
-            raise
-        wrong = self.TOP.check(top)
-        if wrong is not None:
-            raise cursor.error(wrong[1], wrong[0] or "manifest", None if wrong[0] else start)
-        self.check_keys(cursor, top.get("attributes"), "attributes")
-        return top
-
-    def is_key(self, key: Any) -> bool:
-        return is_text(key) and (self.STRICT is None or (
-            0 < len(key.encode()) <= 1024 and "\0" not in key))
-
-    def check_keys(self, cursor: Cursor, keys: Any, *where: Any) -> None:
-        for key in keys or ():
-            if not self.is_key(key):
-                raise self.wrong(cursor, f"{show(key)} is not {self.KEY_RULE}", *where + (key,))
-
-    def wrong(self, cursor: Cursor, what: str, *where: Any,
-              kind: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of the field that these keys lead to."""
-        path, name = "", where[1] if where[0] in ("objects", "tensors") else None
-        for key in where:
-            path = join_path(path, key)
-        check = {"blob": "bounds", "offset": "bounds", "length": "sizes", "shape": "sizes",
-                 "decoded_length": "sizes", "uncompressed_length": "sizes"}.get(where[-1], "index")
-        return cursor.error(what, path, None, name if is_text(name) else None, check, kind)
-
-    def check(self, cursor: Cursor, found: Any, rows: Any, *where: Any, kind: Any = FormatError,
-              keys: Any = None) -> None:
-        """Raise for the first key of a map that a row calls wrong, or that MapRows `keys` do."""
-        bad = None if keys is None else keys.check(found)
-        if bad is not None:
-            raise self.wrong(cursor, bad[1], *where + (bad[0],) * (bad[0] is not None))
-        for key in found if keys is not None and cursor.trace is not None else ():
-            if key not in keys.meanings:  # pyright: ignore
-                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
-        for field, is_wrong in rows:
-            if is_wrong:
-                what = f"{field} is {show(found.get(field))}, {self.RULES[field]}"
-                raise self.wrong(cursor, what, *where + (field,), kind=kind)
-
-    def read_objects(self, cursor: Cursor, where: str, objects: Any, *limits: Any) -> Chunks:
-        """Yield the rows for admit() of the objects; verify notes a fault and goes on."""
-        for name, entry in objects.items():
-            if cursor.trace is not None:
-                cursor.owner = join_path(where, name) + "."
-            try:
-                self.check_keys(cursor, (name,), where)
-                yield self.read_object(cursor, entry, limits, where, name)
-            except FormatError as error:
-                if cursor.faults is None or len(cursor.faults) >= MAX_FAULTS:
-                    raise
-                cursor.faults.append(error)
-
-    def read_object(self: Any, cursor: Cursor, entry: Any, limits: Any, *where: Any) -> Any:
-        """Return the row for admit() of an object.
-
-        Its parts: (role, dtype, offset, bytes stored, bytes decoded or None, encoding, why not).
-        """
-        self.check(cursor, entry, (), *where, keys=self.OBJECT)
-        self.check_keys(cursor, entry.get("attributes"), *where + ("attributes",))
-        shape, layout, facts = tuple(entry["shape"]), entry[self.LAYOUT], entry[self.PARTS]
-        self.check(cursor, entry, [("shape", self.STRICT and (
-            len(shape) > 64 or count_elements(shape) >> 64))], *where)
-        self.check_keys(cursor, facts, *where + (self.PARTS,))
-        parts = [(role,) + self.read_part(cursor, entry, part, limits, *where + (self.PARTS, role))
-                 for role, part in facts.items()]
-        self.check_parts(cursor, entry, dict([(part[0], part[1:]) for part in parts]), *where)
-        for part in facts.values():
-            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]
-        attrs: Any = (self.LAYOUT, layout)
-        if entry.get("attributes") is not None:
-            attrs += "attributes", entry["attributes"]
-        main = [part for part in parts if part[0] in ("data", "values")] + parts
-        role, dtype, offset, nbytes, _, encoding, why = (
-            main + [("", None, 64, 0, None, "raw", None)])[0]
-        rest: Any = (cursor.source, nbytes, None, "<")  # of the Storage
-        if layout == "dense":
-            attrs += tuple([item for pair in facts["data"].items() for item in pair
-                            if pair[0] != "dtype" and pair != ("type", "bool")])
-            stored = Storage(*rest + (encoding, why, None if dtype else main[:1]))
-            return where[1], dtype, shape, stored, offset, attrs, Tensor
-        attrs += self.PARTS, facts
-        # <sparse>
-        if layout in self.SPARSE and dtype is not None and role == "values":
-            make = SparseObject(self, layout, Storage(*rest + (encoding, why)))
-            return (where[1], dtype, shape, Storage(*rest + ("sparse", None, parts)), offset, attrs,
-                    make)
-        # </sparse>
-        why = why or f"layout {show(layout)} is not known"
-        return (where[1], None, shape, Storage(*rest + (encoding, why, parts)), offset, attrs,
-                ObjectTensor)
-
-    def checksums(self, tensor: Tensor) -> Chunks:
-        stored, facts = tensor.stored, tensor.attrs.get(self.PARTS)
-        whole = ("", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, stored.why)
-        for part in (stored.key or [whole]) if stored.source.of_file else ():
-            text = (facts[part[0]] if facts else tensor.attrs).get("digest")
-            if text is not None and (part[5] == "raw" or part[5] in ENCODINGS and not part[6]):
-                text += f" of {part[4]} bytes" * (part[5] != "raw" and self.STRICT is not None)
-                yield f"{part[0]}: " if facts else "", part[2], part[3], text
-
-    def is_content(self, key: str) -> bool:
-        return key == "attributes"
-
-    def content_of(self, tensor: Tensor) -> Facts:
-        return Map((tensor.attrs.get("attributes") or Map()).items())
-
-
-# <sparse>
-class SparseObject(SparseEntries):
-    """The sparse layouts of objects; checked when the parts are asked for."""
-
-    def __init__(self, kind: ObjectFormat, layout: str, values: Storage) -> None:
-        self.kind, self.values, self.sparse_format = kind, values, kind.SPARSE[layout]
-
-    def __call__(self, *row: Any) -> Sparse:
-        name, dtype, shape, stored, start, attrs, format = row
-        self.parts = dict([(part[0], part) for part in stored.key])
-        coords, nbytes = self.parts.get("coords"), self.parts["values"][4]
-        facts: Any = ("sparse_format", self.sparse_format)
-        if nbytes is not None:
-            facts += "nnz", nbytes // ITEMSIZE[dtype]
-        elif coords is not None and shape and coords[4] is not None:
-            facts += "nnz", coords[4] // ITEMSIZE.get(coords[1], 8) // len(shape)
-        self.base = Tensor(name, dtype, shape, self.values, start, facts, format)
-        rest: Any = (None, self.read_parts, [
-            (part[0],) + part[2:4] for part in stored.key if part[0] != "values"],
-            (self.kind.LAYOUT, self.kind.PARTS))
-        made = Sparse(*(row + rest))
-        made.stored = stored
-        made.first_cost = 8 * shape[0] + 8 if "indptr" in self.parts and shape else 0
-        return made
-
-    def read_part(self, key: str, shape: Shape) -> Tensor:
-        _, dtype, offset, nbytes, _, encoding, why = self.parts.get(key, (None,) * 7)
-        if dtype not in ("uint64", "uint32"):
-            raise self.base.error(f"no {key} of uint64 or uint32", Unsupported)
-        stored = Storage(self.values.source, nbytes, None, "<", encoding, why)
-        facts: Any = ("rising", True) if self.kind.STRICT else ()
-        return self.check_size(Tensor(key, dtype, shape, stored, offset, facts, self.base.format))
-# </sparse>
-
-
 # -- [7b2] ztensor1 ------------------------------------------------------------------------------
 
 
-class ZTensor1(ObjectFormat):
+class ZTensor1(ZObjects):
     """zTensor 1.0 to 1.2 (crates and wheels ztensor 1.0.0 to 1.2.3), read only.
 
     0      magic "ZTEN1000" 8 | zeros up to 64 | blob | zeros to a multiple of 64 | blob | ...
@@ -5715,94 +5750,87 @@ class ZTensor1(ObjectFormat):
 
     NAME = "ztensor1"
     TITLE = "zTensor 1"
-    VERSION = ""
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
-    SPARSE = {"sparse_csr": "csr", "sparse_coo": "coo"}
-    CBOR = dict(ZTensor.CBOR, level=1)  # the real reader: 127 containers
-    RULES = {"offset": "not from a multiple of 64, 64 at least, to the manifest",
-             "dtype": "not text", "components": "without data", "objects": "missing",
-             "length": "not what dtype and shape need",
-             "manifest_size": "not that of a manifest, or over MAX_INDEX_BYTES",
-             "uncompressed_length": "not what dtype and shape need"}
+    READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
+    CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
+    FIELDS = {"offset": "offset", "nbytes": "length", "decoded_nbytes": "uncompressed_length"}
+    RULES = {"components": "data among them"}
+    LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
     MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
-    PART = MapRows(
+    PART = Schema(
         ("dtype", "text", True, "type of the elements"), ("offset", "unsigned", True, "where"),
         ("length", "unsigned", True, "bytes stored"), ("encoding", "text", None, "raw or zstd"),
         ("uncompressed_length", "unsigned", None, "bytes decoded"),
-        ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"),
-        other="unknown here")
-    OBJECT = MapRows(
+        ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"))
+    USER = Schema(other=("any", "of the user"), keys=Schema.TEXT)
+    OBJECT = Schema(
         ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
-        ("components", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
-        ObjectFormat.USER, ("dtype", "any", False, "1.0: of all parts"), other="unknown here")
-    TOP = MapRows(
-        ("version", "text", True, "of the writer"), ObjectFormat.USER,
-        ("objects", "map", False, "by name", {"*": ("a tensor", OBJECT.meanings)}),
-        ("tensors", "map", False, "1.0: the objects", {"*": ("a tensor", OBJECT.meanings)}),
-        ("generator", "text", None, "1.0: who wrote it"), other="unknown here")
+        ("components", Schema(other=("any", "a part", PART), keys=Schema.TEXT), True,
+         "parts by role"),
+        ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
+    OBJECTS = Schema(other=("any", "a tensor", OBJECT))
+    TOP = Schema(
+        ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
+        ("objects", OBJECTS, False, "by name"), ("tensors", OBJECTS, False, "1.0: the objects"),
+        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
+    SLOTS = ((b"", "name"), (b"\x66offset", "start"), (b"\x66digest", "digest"))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
         cursor.record(self.MAGIC_RECORD)
         if cursor.end < 17:
-            raise cursor.error(f"{cursor.end} bytes, at least 17 are needed", "manifest", 8)
-        end = cursor.end - 8
-        if end >= 16 and cursor.source.read(end, 8) == self.MAGICS[0]:
+            raise cursor.error(f"{cursor.end} bytes, at least 17 are needed", "manifest", offset=8)
+        end = cursor.end
+        if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
+            end -= 8
             cursor.seek(end)
             cursor.record(self.MAGIC_END)
-            end -= 8
-        cursor.seek(end)
-        nbytes, = cursor.record(self.TRAILER)
-        found = {"manifest_size": nbytes}
-        self.check(cursor, found, [("manifest_size", not 1 <= nbytes <= end - 8)])
-        self.check(cursor, found, [("manifest_size", nbytes > self.MAX_INDEX_BYTES)],
-                   kind=Unsupported)
-        top = self.read_top(cursor, end - nbytes, nbytes)
+        start = self.find_index(cursor, end)
+
+        def open_entry(name: str, facts: Any) -> Tensor:
+            return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
+        top = self.read_top(cursor, start, end - 8 - start, open_entry, start)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
-            raise cursor.error("the manifest lacks 'objects'", "manifest", end - nbytes)
-        rows = self.read_objects(cursor, where, top[where], end - nbytes)
+            raise cursor.error("the manifest lacks 'objects'")
+        tensors = admit(cursor, cursor.open_entries(top[where], self.OBJECT, open_entry, where))
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), admit(cursor, rows, self)
+        return attrs, top.get("attributes") or Map(), tensors
 
-    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
-        old = where[0] == "tensors"
-        if old and type(part) is Map:  # one dtype for all parts, but for indices
-            part["dtype"] = entry.get("dtype") if where[3] in ("data", "values") else "uint64"
-            if type(part["dtype"]) is not str:
-                raise self.wrong(cursor, "the entry lacks 'dtype', a text", *where[:2])
-        self.check(cursor, part, (), *where, keys=self.PART)
-        code, offset, nbytes = part["dtype"], part["offset"], part["length"]
-        self.check(cursor, part, [
-            ("offset", offset < 64 or offset & 63 or offset + nbytes > limits[0])], *where)
-        dtype = code if (old and code in ITEMSIZE) or code == "bool" else self.SHORT.get(code)
+    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, end: int) -> Part:
+        role, old, why = where[1], cursor.where[:1] == ("tensors",), None
+        if old and type(found) is Map:  # 1.0: one dtype for all parts, but for indices
+            found["dtype"] = entry.get("dtype") if role in ("data", "values") else "uint64"
+            if type(found["dtype"]) is not str:
+                raise cursor.error("the entry lacks 'dtype', a text")
+        self.check_map(cursor, found, self.PART, *where)
+        code, encoding = found["dtype"], found.get("encoding")
+        encoding = "raw" if encoding is None else encoding
+        dtype = code if code == "bool" else self.SHORT.get(code)
         if old:
-            dtype = dtype if code in ITEMSIZE else None
-            del part["dtype"]
-        encoding = "raw" if part.get("encoding") is None else part["encoding"]
-        need, why = nbytes if encoding == "raw" else part.get("uncompressed_length"), None
-        for what, value, known in (("dtype", code, dtype), ("type", part.get("type"), None),
-                                   ("encoding", encoding, encoding in self.CHOICES[0][1])):
+            dtype = code if code in ITEMSIZE else None
+            del found["dtype"]
+        for what, value, known in (("dtype", code, dtype), ("type", found.get("type"), None),
+                                   ("encoding", encoding, encoding in self.ENCODED)):
             if value is not None and not known:
                 why = f"{what} {show(value)} is not known"
-        return dtype, offset, nbytes, need, encoding, why
+        part = Part(role, dtype, found["offset"], found["length"],
+                    found.get("uncompressed_length"), encoding, "<", why, found.get("digest"))
+        self.check_place(cursor, where, part, end)
+        return part
 
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
+    def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         if entry["format"] != "dense":
             return
-        self.check(cursor, entry, [("components", "data" not in parts)], *where)
-        dtype, _, nbytes, given, encoding, why = parts["data"]
-        if why is None:
-            need = count_elements(entry["shape"]) * ITEMSIZE[dtype]
-            self.check(cursor, entry["components"]["data"], [
-                ("length", nbytes != need if encoding == "raw" else
-                 not nbytes or need > ENCODINGS[encoding].most * nbytes),
-                ("uncompressed_length", given not in (None, need))],
-                *where + ("components", "data"))
+        self.check_rules(cursor, (), entry, ("components", "data" not in parts))
+        part, shape = parts["data"], entry["shape"]
+        if part.why is None:
+            need = count_elements(shape) * ITEMSIZE[part.dtype]
+            self.check_size(cursor, ("components", "data"), part, shape, need)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
@@ -5825,7 +5853,7 @@ LATER.append(ZTensor1())
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 
-class ZTensor2(ObjectFormat):
+class ZTensor2(ZObjects):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
     0       magic 89 "ZT2" 0d 0a 1a 0a | zeros
@@ -5846,194 +5874,203 @@ class ZTensor2(ObjectFormat):
     OPTIONS = {"version": "0.1 or 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
-    SPARSE = {"zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
-    STRICT = StrictCbor
+    READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
+    STRICT = 32
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
+    FIELDS = {"offset": "blob", "nbytes": "blob", "decoded_nbytes": "decoded_length"}
+    LAYOUT_KEYS = (LAYOUT, PARTS)
+    RISING = True
+    DIGESTS = {"xxh3": 16, "sha256": 64}
     SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
     CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
     RULES = {
-        "manifest_offset": "not a multiple of 4096 before the footer; without a manifest 0",
-        "manifest_length": "more than there is, or MAX_INDEX_BYTES", "version": "not 2",
-        "manifest_hash": "not its XXH3-64",
-        "magic_end": "not the magic: the file is cut, or bytes lie behind it",
-        "dtype": "not one of " + ", ".join(ObjectFormat.SHORT), "type": "not over its dtype",
-        "encoding": "without decoded_length", "digest": "not ALGORITHM:DIGITS, both lower case",
-        "decoded_length": "not what goes with encoding, type and shape", "size": "under 48",
-        "shard": "not declared in shards", "parts": "not those of the layout",
-        "shape": "not one of the layout, over 64 dimensions, or over 2**64-1 elements",
-        "blob": "not from a multiple of 4096 in the file, or not what type and shape need"}
+        "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
+        "manifest_length": "what is between its offset and the footer", "version": "2",
+        "manifest_hash": "its XXH3-64; without a manifest 0",
+        "magic_end": "the magic: the file is cut, or bytes lie behind it",
+        "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
+        "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
+        "decoded_length": "encoding beside it", "size": "48 or more",
+        "digest": "ALGORITHM:DIGITS, both lower case", "shard": "one declared in shards",
+        "parts": "those of the layout, at least one",
+        "shape": "one of the layout, at most 64 dimensions and 2**64-1 elements"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
     FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
                     ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
                     ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    PART = MapRows(
+    KEY = ((lambda key: is_text(key) and 0 < len(key.encode()) <= 1024 and "\0" not in key),
+           KEY_RULE)
+    PART = Schema(
         ("dtype", "text", True, "type of the elements"), ("blob", "range", True, "offset, bytes"),
         ("type", "text", False, "over the dtype"), ("digest", "text", False, "of decoded bytes"),
         ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
-        ("decoded_length", "unsigned", False, "bytes decoded"), other="unknown here")
-    USER = ObjectFormat.USER[:2] + (False,) + ObjectFormat.USER[3:]
-    OBJECT = MapRows(
-        ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."), USER,
-        ("parts", "map", True, "parts by role", {"*": ("a part", PART.meanings)}),
-        other="unknown here")
-    SHARD = MapRows(("size", "unsigned", True, "bytes of the file"),
-                    ("digest", "text", True, "of the file"), other="unknown here")
-    TOP = MapRows(
-        USER, ("shards", "map", False, "files by name", {"*": ("a file", SHARD.meanings)}),
-        ("objects", "map", True, "by name", {"*": ("a tensor", OBJECT.meanings)}),
-        other="unknown here")
+        ("decoded_length", "unsigned", False, "bytes decoded"))
+    USER = Schema(other=("any", "of the user"), keys=KEY)
+    OBJECT = Schema(
+        ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."),
+        ("attributes", USER, False, "of the user"),
+        ("parts", Schema(other=("any", "a part", PART), keys=KEY), True, "parts by role"))
+    SHARD = Schema(("size", "unsigned", True, "bytes of the file"),
+                   ("digest", "text", True, "of the file"))
+    TOP = Schema(
+        ("attributes", USER, False, "of the user"),
+        ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
+        ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
+        doc="the manifest")
+    SLOTS = (b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest")
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
         if cursor.end < 48:
-            raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", 0)
+            raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", offset=0)
         cursor.record(self.MAGIC_RECORD)
-        end = cursor.end - 40
+        end, attrs = cursor.end - 40, Map([("version", "2")])
+        start, nbytes = self.read_footer(cursor, end)
+        if not nbytes:
+            attrs["data_shard"] = True
+            return attrs, Map(), Map()
+        far: Any = []  # (shard, start, stop, path) of parts in shards
+        shards: Any = Map()
+
+        def open_entry(name: str, facts: Any) -> Tensor:
+            limits = end, shards, far
+            return self.read_entry(cursor, name, facts, limits).open(cursor.source, self.NAME)
+        top = self.read_top(cursor, start, nbytes, open_entry, end)
+        if "shards" in top:
+            attrs["shards"] = top["shards"]
+            self.check_shards(cursor, top["shards"])
+            shards.update(top["shards"])
+        tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
+                                                    "objects"))
+        self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
+        return attrs, top.get("attributes", Map()), tensors
+
+    def check_shards(self, cursor: Cursor, shards: Any) -> None:
+        for name, facts in shards.items():
+            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
+                raise cursor.error(f"a shard cannot be called {show(name)}", "shards", name)
+            self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
+                             ("digest", not self.is_digest(facts["digest"])))
+
+    def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
+        """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
         cursor.seek(end)
         values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         found = dict(zip([row[0] for row in self.FOOTER.rows], values))
-        self.check(cursor, found, [("magic_end", magic != self.MAGICS[0])])
-        self.check(cursor, found, [("version", version != 2)], kind=Unsupported)
-        attrs: Facts = Map([("version", "2")])
-        ranges: Any = [("", start, start + nbytes, "", "")]
+        self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
+        self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
-            self.check(cursor, found, [("manifest_offset", start), ("manifest_hash", digest)])
-            attrs["data_shard"] = True
-            return attrs, Map(), Map()
-        self.check(cursor, found, [
-            ("manifest_offset", start & 4095 or not 4096 <= start <= end),
-            ("manifest_length", start + nbytes > end)])
-        self.check(cursor, found, [("manifest_length", nbytes > self.MAX_INDEX_BYTES)],
-                   kind=Unsupported)
-        self.check(cursor, found, [
-            ("manifest_hash", xxh3_64([cursor.source.read(start, nbytes)]) != digest)])
-        top = self.read_top(cursor, start, nbytes)
-        shards = top.get("shards", Map())
-        for name, shard in shards.items():
-            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
-                raise self.wrong(cursor, f"a shard cannot be called {show(name)}", "shards", name)
-            self.check(cursor, shard, (), "shards", name, keys=self.SHARD)
-            self.check(cursor, shard, [("size", shard["size"] < 48), (
-                "digest", not self.is_digest(shard["digest"]))], "shards", name)
-        if "shards" in top:
-            attrs["shards"] = shards
-        rows = self.read_objects(cursor, "objects", top["objects"], end, shards, ranges)
-        tensors = admit(cursor, rows, self)
+            self.check_rules(cursor, (), found, ("manifest_offset", start),
+                             ("manifest_hash", digest))
+            return 0, 0
+        self.check_rules(cursor, (), found,
+                         ("manifest_offset", start & 4095 or not 4096 <= start <= end),
+                         ("manifest_length", start + nbytes > end))
+        cursor.limit("manifest_length", nbytes, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES",
+                     Unsupported)
+        real = xxh3_64([cursor.source.read(start, nbytes)])
+        self.check_rules(cursor, (), found, ("manifest_hash", real != digest))
+        return start, nbytes
+
+    def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
+        """Raise for the first part whose bytes overlap others, unless they are the same."""
+        for name, item in tensors.items():
+            parts = item.stored.entry.parts.values() if item.stored.entry else ()
+            rows = [(part.role, part.offset, part.nbytes) for part in parts]
+            for role, start, nbytes in rows or [("data", item.start, item.stored.nbytes)]:
+                if nbytes:
+                    ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            if row[0] == last[0] and row[1] < last[2] and row[1:3] != last[1:3]:
-                row = row if row[3] else last
-                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = self.wrong(cursor, what, "objects", row[3], "parts", row[4], "blob")
-                if cursor.faults is None:
-                    raise error
-                cursor.faults.append(error)
-                break
-        return attrs, top.get("attributes", Map()), tensors
+            shard, start, stop, path = row
+            if shard == last[0] and start < last[2] and row[1:3] != last[1:3]:
+                path = path or last[3]
+                what = f"its bytes {start} to {stop} overlap others in part"
+                cursor.fault(what, "objects", *path + ("blob",), tensor=path[0], check="bounds")
+                return
 
-    def read_part(self, cursor: Cursor, entry: Any, part: Any, limits: Any, *where: Any) -> Any:
-        self.check(cursor, part, (), *where, keys=self.PART)
-        end, shards, ranges = limits
-        (offset, nbytes), kind = part["blob"], part.get("type")
-        dtype, coded, shard = self.SHORT.get(part["dtype"]), "encoding" in part, part.get("shard")
-        need, encoding, why = part.get("decoded_length", nbytes), part.get("encoding", "raw"), None
-        limit = shards[shard]["size"] - 40 if shard in shards else end
-        self.check(cursor, part, (
-            ("dtype", dtype is None),
-            ("type", self.TYPES.get(kind, (part["dtype"],))[0] != part["dtype"]),
-            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in part)),
-            ("digest", not self.is_digest(part.get("digest", "a:0"))),
-            ("shard", shard is not None and shard not in shards),
-            ("blob", offset < 4096 or offset & 4095 or offset + nbytes > limit),
-            ("decoded_length", encoding == self.SEEKABLE and need > nbytes << 15)), *where)
-        if nbytes:
-            ranges.append((shard or "", offset, offset + nbytes, where[1], where[3]))
+    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
+        self.check_map(cursor, found, self.PART, *where)
+        end, shards, far = limits
+        (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
+        dtype, coded, why = self.SHORT.get(found["dtype"]), "encoding" in found, None
+        encoding = found.get("encoding", "raw")
         if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
             encoding = self.CODEC
         elif coded:
             why = f"encoding {show(encoding)} is not known"
-        if kind is not None:
-            dtype = "bool" if kind == "bool" else None
-            why = why or (None if dtype else f"type {show(kind)} is not decoded here")
+        part = Part(where[1], dtype, offset, nbytes, found.get("decoded_length"), encoding, "<",
+                    why, found.get("digest"))
+        self.check_rules(
+            cursor, where, found, ("dtype", dtype is None),
+            ("type", self.TYPES.get(code, (found["dtype"],))[0] != found["dtype"]),
+            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
+            ("digest", not self.is_digest(found.get("digest", "a:0"))),
+            ("shard", shard is not None and shard not in shards))
+        limit = end if shard is None else shards[shard]["size"] - 40
+        self.check_place(cursor, where, part, limit)
+        wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
+        if wrong is not None:
+            raise cursor.error(wrong[1], *where + ("decoded_length",), check="sizes")
+        if code is not None:
+            part.dtype = "bool" if code == "bool" else None
+            part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None:
-            offset, nbytes, encoding = 0, 0, "shard"
-            why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
-        return dtype, offset, nbytes, need, encoding, why
+            if nbytes:
+                far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
+            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+            part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+        return part
+
+    def is_key(self, key: Any) -> bool:
+        return bool(self.KEY[0](key))
+
+    def fits(self, name: str, digest: Any) -> bool:
+        return self.is_key(name) and (digest == name or self.is_digest(digest))
 
     def is_digest(self, text: str) -> bool:
         name, _, digits = text.partition(":")
         return bool(name and digits) and not (
             name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any, *where: Any) -> None:
-        layout, shape, facts = entry["layout"], entry["shape"], entry["parts"]
-        kind, rank = self.SPARSE.get(layout), len(shape)
-        roles = {"csr": ["indices", "indptr", "values"], "coo": ["coords", "values"],
-                 None: ["data"] if layout == "dense" else sorted(facts)}[kind]
-        self.check(cursor, entry, [
-            ("parts", sorted(facts) != roles or not facts),
-            ("shape", (kind == "csr" and rank != 2) or (kind == "coo" and not rank))], *where)
-        counts: Any = {"data": count_elements(shape)} if layout == "dense" else {}
-        for role in roles[:-1] if kind else ():
-            code = facts[role]["dtype"]
-            self.check(cursor, facts[role], [
-                ("dtype", code not in ("u32", "u64") or code != facts[roles[0]]["dtype"]),
-                ("type", "type" in facts[role])], *where + ("parts", role))
-            counts[role] = parts[role][3] // (4 if code == "u32" else 8)
-        if kind == "csr":
-            counts["indptr"], counts["values"] = shape[0] + 1, counts["indices"]
-        elif kind:
-            counts["values"] = counts["coords"] // rank
-            counts["coords"] = counts["values"] * rank
-        for role, count in counts.items():
-            code = facts[role].get("type", facts[role]["dtype"])
-            bits = 8 * ITEMSIZE[self.SHORT[code]] if code in self.SHORT else self.TYPES.get(
-                code, (0, None))[1]
-            field = "decoded_length" if "encoding" in facts[role] else "blob"
-            self.check(cursor, facts[role], [(
-                field, bits and parts[role][3] != -(-count * bits // 8))], *where + ("parts", role))
+    def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
+        layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
+        rank, nnz, shapes = len(shape), 0, part_shapes(layout, entry["shape"] or (0,), 0)
+        misfit = (layout == "csr" and rank != 2) or (layout == "coo" and not rank)
+        self.check_rules(
+            cursor, (), entry,
+            ("parts", not parts or (shapes and sorted(parts) != sorted(shapes))),
+            ("shape", misfit or rank > 64 or count_elements(shape) >> 64))
+        for role in sorted(shapes) if layout in ("csr", "coo") else ():
+            code, part = facts[role]["dtype"], parts[role]
+            if role != "values":
+                alike = code == facts["indices" if layout == "csr" else "coords"]["dtype"]
+                self.check_rules(cursor, ("parts", role), facts[role],
+                                 ("dtype", code not in ("u32", "u64") or not alike),
+                                 ("type", "type" in facts[role]))
+            if role in ("indices", "coords"):
+                each = ITEMSIZE[part.dtype] * (rank if role == "coords" else 1)
+                nnz = part.decoded_nbytes // each
+        shapes = part_shapes(layout, shape, nnz)
+        for role in sorted(shapes):
+            code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded_nbytes
+            bits = self.TYPES[code][1] if code in self.TYPES else 8 * ITEMSIZE.get(
+                self.SHORT.get(code), 0)
+            need = -(-count_elements(shapes[role]) * bits // 8)
+            if bits and found != need:
+                field = "decoded_length" if "encoding" in facts[role] else "blob"
+                what = f"{found} bytes, {code} {show(shapes[role])} needs {need}"
+                raise cursor.error(what, "parts", role, field, check="sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
         return [(min(stop - start, -start % step), 0, f"to a multiple of {step}")] * (
             stop & 4095 == 0)
-
-    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
-        need = int(text.split(" ")[2]) if " of " in text else nbytes
-        return need, need if text[:5] == "xxh3:" else 0
-
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
-        given, _, rest = text.partition(" of ")
-        kind, _, digits = given.partition(":")
-        if kind not in ("xxh3", "sha256"):
-            return "-", f"digest {show(given)} is of an unknown algorithm"
-        if len(digits) != (16 if kind == "xxh3" else 64):
-            return "FAIL", f"the digest {show(given)} cannot be read"
-        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
-                       for at in range(offset, offset + nbytes, BLOCK))
-        if rest:
-            need = int(rest.split(" ")[0])
-            blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, need)
-        try:
-            found = self.digest(kind, blocks)
-        except FormatError as error:
-            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
-        return ("ok", kind + " agrees") if found == given else (
-            "FAIL", f"{kind}: the bytes give {found}, the manifest says {given}")
-
-    @staticmethod
-    def digest(kind: str, blocks: Any) -> str:
-        if kind == "xxh3":
-            return "xxh3:%016x" % xxh3_64(blocks)
-        digest = Digest(kind)
-        for block in blocks:
-            digest.update(block)
-        return digest.text()
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
@@ -6111,7 +6148,7 @@ class ZTensor2(ObjectFormat):
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
             if item.offset is None or item.stored.encoding != "raw" or text[:5] != "xxh3:":
-                text = self.digest("xxh3", item.blocks())  # else check_stored() looks at it
+                text = self.hash_blocks("xxh3", item.blocks())  # else check_stored() looks at it
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
             start = places[0] if places else round_up(at, self.PLACE)
@@ -6612,11 +6649,11 @@ class Burnpack(Format):
         ("data_offsets", "span", True, "bytes from DS, [start, end)"),
         ("param_id", "unsigned", None, "Burn's own id of it"))
     TOP = Schema(
-        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys="text"), True,
+        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys=Schema.TEXT), True,
          "entries by name"),
-        ("metadata", Schema(other=("text", "of the user"), keys="text"), False, "of the user"),
+        ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
-                           keys="text"), False, "numbers by name"), doc="three maps")
+                           keys=Schema.TEXT), False, "numbers by name"), doc="three maps")
     SLOTS = ((b"", "name"), (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
              (b"\x68param_id", "param_id"))  # of Usual
 
@@ -6634,7 +6671,7 @@ class Burnpack(Format):
             return self._open(cursor.source, name, entry)
         usual = None
         if FAST and cursor.trace is None:
-            usual = Usual([(1, "tensors")], self.SLOTS, self.ENTRY, open_entry)
+            usual = Usual((1, "tensors"), self.SLOTS, self.ENTRY, open_entry)
         top, end = cursor.cbor(data, 10, "", self.TOP, 2, usual=usual)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):

@@ -2589,7 +2589,7 @@ class SparseTest(TestCase):
         data = dumps({"s": self.tiny()}, format="ztensor")
         item = load(data)["s"]
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
-            self.assertFalse([key for key in dense.attrs if key in tensorfmt.SparseEntries.ATTRS])
+            self.assertFalse([key for key in dense.attrs if key in tensorfmt.ZTensor.LAYOUT_KEYS])
             again = load(dumps({"s": dense}, format="ztensor"))["s"]
             self.assertEqual(again.tolist(), [[0.0, 1.0], [0.0, 0.0]])
         out = io.BytesIO()
@@ -2978,8 +2978,8 @@ class SaveTest(TestCase):
             (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
-            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 93, load, zt1()),
-            (tensorfmt.ZTensor, "MAX_INDEX_BYTES", 96, load, zt2()),
+            (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 93, load, zt1()),
+            (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
             (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
             (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
             (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
@@ -4722,8 +4722,8 @@ class ShortcutTest(TestCase):
                 ("mag", tensorfmt.Mag, "_next_row", four, range(1, 500), 1003),
                 ("primitiv", tensorfmt.Primitiv, "_tensor", four, range(1, 600), 1617),
                 ("primitiv", tensorfmt.Primitiv, "_tensor", twins, whole, 3),
-                ("ztensor", tensorfmt.ZTensor, "_row", four, whole, 2),
-                ("ztensor", tensorfmt.ZTensor, "_row", kinds, whole, 315),
+                ("ztensor", tensorfmt.ZTensor, "read_entry", four, whole, 2),
+                ("ztensor", tensorfmt.ZTensor, "read_entry", kinds, whole, 315),
                 ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
                 ("tensorbuffers", tensorfmt.FlatReader, "table", four, whole, 3)):
             data, count = dumps(made, format=kind), 0
@@ -7509,6 +7509,143 @@ class UsualJsonTest(TestCase):
             data = dumps(odd, format="mag", version=300, metadata=metadata)
             self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 4)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
+class PartsTest(TestCase):
+    """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
+
+    COO = {"coords": (64, 16, "u64", {}), "values": (128, 8, "f32", {})}
+    GROUP = {"scales": (64, 8, "f16", {}), "values": (128, 8, "u8", {})}
+
+    def zt1_parts(self):
+        """Return a file of zTensor 1: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
+        data = struct.pack("<4Q", 0, 1, 1, 0).ljust(64) + struct.pack("<2f", 1, 2).ljust(64)
+        coo = dict(self.COO, coords=(64, 32, "u64", {}))
+        return zt1_file(data, coo=("sparse_coo", [2, 2], coo), x=("group", [4], self.GROUP))
+
+    @staticmethod
+    def entry(dtype="float32", **more):
+        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
+        facts = Map([("name", "t"), ("offset", 64), ("size", 8), ("dtype", dtype),
+                     ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
+        facts.update(more)
+        text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
+        return (b"ZTEN0001".ljust(64, b"\0") + struct.pack("<2f", 1, 2) + text
+                + struct.pack("<Q", len(text)))
+
+    @staticmethod
+    def csr(**more):
+        """Return a file of zTensor 0.1 with a csr tensor, `s` = [[0, 2], [0, 0]], and `t`."""
+        data = tensorfmt.dumps({
+            "s": tensor(shape=(2, 2), dtype="int8", components={
+                "values": [2], "indices": [1], "indptr": [0, 1, 1]}),
+            "t": tensor([1], "int8")}, format="ztensor")
+        start = len(data) - 8 - struct.unpack("<Q", data[-8:])[0]
+        index = tensorfmt.cbor_loads(data[start:-8])
+        index[0].update(more)
+        text = tensorfmt.cbor_dumps([Map(list(entry.items())) for entry in index])
+        return data[:start] + text + struct.pack("<Q", len(text))
+
+    def copies(self, data, name):
+        """Yield a tensor, its copies, and what pickling makes of it."""
+        item = load(data)[name]
+        yield item
+        yield item.copy()
+        yield item.copy(name="again").copy(name=name)
+        if CPYTHON:
+            import pickle
+            path = folder_for(self) + "/x.zt"
+            write_file(path, data)
+            for source in (data, path):
+                for made in (load(source)[name], load(source)[name].copy()):
+                    yield pickle.loads(pickle.dumps(made))
+            with open(path, "rb") as stream:
+                yield pickle.loads(pickle.dumps(load(stream)["x"])) if name == "x" else item
+
+    def test_copies_of_sparse_tensors(self):
+        for item in self.copies(self.zt1_parts(), "coo"):
+            self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
+            self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
+            for version in ("0.1", "2"):
+                made = item if version == "0.1" else item.todense()
+                data = dumps({"x": made}, format="ztensor", version=version)
+                self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
+
+    def test_copies_of_unknown_layouts(self):
+        for item in self.copies(self.zt1_parts(), "x"):
+            self.assertEqual((item.dtype, item.shape, item.attrs["format"]), (None, (4,), "group"))
+            self.assertEqual(sorted(item.components), ["scales", "values"])
+            self.assertEqual(item.components["values"].tobytes(), struct.pack("<2f", 1, 2))
+            self.assertEqual(item.components["scales"].tolist()[0], 0.0)
+            self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
+            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+
+    def test_dense_tensors_have_no_components(self):
+        for data in (self.entry(), zt1(), zt2()):
+            self.assertEqual([item.components for item in load(data).values()], [None])
+
+    @full
+    def test_ranges_name_the_parts(self):
+        file = load(self.zt1_parts())
+        self.assertEqual(file["coo"].ranges(), [(64, 32, "coo.coords"), (128, 8, "coo")])
+        self.assertEqual(file["x"].ranges(), [(64, 8, "x.scales"), (128, 8, "x.values")])
+
+    @full
+    def test_what_zt2_cannot_hold_is_refused_together(self):
+        part = {"dtype": "u8", "type": "f8_e5m2", "blob": [4096, 2]}
+        objects = dict([(name, {"shape": [2], "layout": "dense", "parts": {"data": part}})
+                        for name in "ab"])
+        file = load(zt2_objects(objects, (b"xy",)))
+        self.assertEqual([item.dtype for item in file.values()], [None, None])
+        with self.assertRaises(ValueError) as caught:
+            dumps(file, format="ztensor")
+        self.assertFalse(isinstance(caught.exception, tensorfmt.FormatError))
+        for text in ("zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f8_e5m2"):
+            self.assertTrue(text in str(caught.exception), text)
+        self.assertTrue(tensorfmt.verify(zt2_objects(objects, (b"xy",))))
+
+    def test_unknown_dtypes(self):
+        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
+                     {"data_endianness": "big"}, {"custom": 5}):
+            data = self.entry("float8_e4m3", **more)
+            item = load(data)["t"]
+            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
+            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
+            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+            if "checksum" not in more:
+                self.assertEqual(dumps(load(data), format="ztensor"), data)
+        item = load(self.entry("f8"))["t"]
+        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
+        for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
+                      tensor([1], "int8").copy(attrs={"dtype": "f8"})):
+            self.assertRaises(ValueError, dumps, {"x": wrong}, format="ztensor")
+
+    def test_bad_sparse_entries_are_listed(self):
+        place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
+        good = [[0, 2], [0, 0]]
+        for more, error in (
+                ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
+                ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
+                ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
+                ({"indices": [1, 0]}, True), ({"indices": [-1]}, True), ({"indices": [2]}, True),
+                ({"indices": dict(place, offset=130)}, True), ({"indptr": [0, 2, 1]}, True),
+                ({"indices": dict(place, offset=1 << 40)}, True), ({"indices": "x"}, True),
+                ({"indices": dict(place, dtype="int8")}, tensorfmt.Unsupported),
+                ({"indices": dict(place, encoding="lz")}, tensorfmt.Unsupported),
+                ({"indices": dict(place, size=7)}, True), ({"shape": [2, 2, 1]}, True),
+                ({"indices": dict(place, data_endianness="middle")}, True)):
+            data = self.csr(**more)
+            file = load(data)
+            with self.subTest(more=more):
+                self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
+                if error is None:
+                    self.assertEqual(file["s"].tolist(), good)
+                    continue
+                with self.assertRaises(tensorfmt.FormatError) as caught:
+                    file["s"].tolist()
+                self.assertEqual(type(caught.exception) is tensorfmt.Unsupported,
+                                 error is tensorfmt.Unsupported)
+                self.assertEqual(caught.exception.tensor, "s")
+                if hasattr(tensorfmt, "verify"):
+                    self.assertEqual(bool(tensorfmt.verify(data)), error is tensorfmt.Unsupported)
 
 
 if __name__ == "__main__":
