@@ -116,7 +116,7 @@ def make_bytes(nbytes, seed=1):
     return bytes(out)
 
 
-ACCEPT = False  # write the accepted texts anew; see main() at the end
+ACCEPT = False  # write the accepted texts anew: `--accept`, see the end
 
 
 def accepts(test):
