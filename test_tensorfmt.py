@@ -2,11 +2,13 @@
 """Tests of tensorfmt.py: `python3 test_tensorfmt.py`; nothing needs to be installed.
 
 Vectors are rows, run in both directions; files of the formats' real writers stand below as base64;
-bad files are rows that name the error, the field and the offset. Libraries that read or write the
-same bytes are compared with where they are installed (with TENSORFMT_PEERS in the environment
-their absence is a failure).
+bad files are rows that name the error, the field and the offset. What people read (explain, verify,
+refusals, help) is compared with the accepted texts in .ci/accepted, which `--accept` writes anew;
+.ci/peers.py compares with the libraries that read or write the same bytes, .ci/tiny.py with a
+reader of its own code. Without the folder .ci these tests are skipped by name.
 
     [1] platform           what this Python has; helpers
+    [1b] formats           one row for each: what it holds, options, limits
     [2] goldens            small files of the real writers, and what they hold
     [3] codecs             CBOR, MessagePack, FlatBuffers, CRC-32C, zstd frames, the hash of names
     [4] reading            goldens from every source; pickling; streams, pipes, workers
@@ -14,6 +16,7 @@ their absence is a failure).
     [6] Tensor             indexing, casts, views, other libraries' protocols
     [7] sparse and quantized   components, schemes, what they mean
     [8] save               atomic, refusals, metadata, attrs, options
+    [8b] single formats    what only one format, or later generation, has
     [9] convert            goldens into every format and back; nothing silent
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
     [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
@@ -24,10 +27,6 @@ their absence is a failure).
     [13] copies            what `tensorfmt vendor` writes
     [14] command line      in this process, and through a real one
     [15] README            every example is run
-    [16] peers             other libraries, random data
-    [17] workers, remote   joblib, Dask, Ray; fsspec and a web server
-    [18] at home           torch, jax and others that its users have
-    [19] generations       real libraries of each generation write and read random models
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -56,9 +55,6 @@ import tensorfmt
 from tensorfmt import FormatError, Map, Unsupported, dumps, load, tensor
 
 full = unittest.skipUnless(CPYTHON, "needs CPython")
-FORMATS = ("mag", "ztensor", "primitiv", "burnpack", "tensorbuffers")  # that are written
-FORMATS += ("safetensors",) if CPYTHON else ()
-READ = FORMATS + ("burnrecord",)
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
@@ -67,6 +63,13 @@ DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
 def unhex(text):
     """Return the bytes of hex digits; blanks and line ends between them do not count."""
     return binascii.unhexlify("".join(text.split()).encode())
+
+
+def count_of(shape):
+    count = 1
+    for n in shape:
+        count *= n
+    return count
 
 
 def tohex(data):
@@ -111,6 +114,87 @@ def make_bytes(nbytes, seed=1):
         seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
         out[i] = seed >> 16 & 255
     return bytes(out)
+
+
+ACCEPT = False  # write the accepted texts anew: `--accept`, see the end
+
+
+def accepts(test):
+    """Mark a test whose texts stand in .ci/accepted: `--accept` runs it."""
+    if CPYTHON:
+        test.accepts = True
+    return test
+
+
+def crc_of(text):
+    return "crc32 %08x" % (binascii.crc32(text.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
+
+
+def shorten(text):
+    """Return a text as it is kept: each output of a command and each line cut to a length.
+
+    A number of what is left out, and its CRC, stand in its place, so that all of it counts.
+    """
+    parts = []
+    for part in ("\n" + text).split("\n$ "):  # the outputs of commands
+        head = part.partition("\n")[0]
+        first, last = [row[1:] for row in KEPT if row[0] in head][0]
+        parts.append(shorten_lines(part.split("\n"), first, last).replace("\n== ", "\n === "))
+    return "\n$ ".join(parts)[1:]
+
+
+KEPT = (  # first and last lines that are kept of an output; "|" is between words for bad files
+    ("|--html", 3, 1), ("|--wire", 1, 3), ("--html", 4, 2), ("--wire", 4, 2), ("--json", 6, 2),
+    ("explain|", 2, 6), ("ls|", 6, 2), ("", 24, 5))
+
+
+def shorten_lines(lines, first, last, width=160):
+    out, seen, known = [], set(), []
+    for line in lines + [None]:
+        if line is not None and len(line) > 30 and line in seen:
+            known.append(line)
+            continue
+        if known:
+            out.append("[%d lines as above, %s]" % (len(known), crc_of("\n".join(known))))
+            known = []
+        seen.add(line)
+        if line is not None and len(line) > width:
+            line = "%s [%d more, %s]" % (line[:width - 40], len(line) - width + 40, crc_of(line))
+        out.append(line)
+    del out[-1]
+    if len(out) > first + last + 1:
+        middle = out[first:-last]
+        out[first:-last] = ["[%d lines, %s]" % (len(middle), crc_of("\n".join(middle)))]
+    return "\n".join(out)
+
+
+def read_accepted(path):
+    """Return {title: text} of a file of sections, each behind a line "== TITLE"."""
+    with io.open(path, encoding="utf-8", errors="surrogateescape") as stream:
+        parts = ("\n" + stream.read()).split("\n== ")[1:]
+    return Map([part.partition("\n")[::2] for part in parts])
+
+
+def write_accepted(path, texts):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with io.open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+        stream.write("\n".join(["== %s\n%s" % row for row in texts.items()]))
+
+
+def differences(seen, made, absent, most=60):
+    """Return what is not as accepted, as a diff of at most so many lines."""
+    from difflib import unified_diff
+    lines = []
+    for title in [title for title in seen if title not in made and title not in absent]:
+        lines.append("- == %s (stale: no test makes it now)" % title)
+    for title, text in made.items():
+        if seen.get(title) != text:
+            lines += ["  == " + title] + list(unified_diff(
+                seen.get(title, "").split("\n"), text.split("\n"), "accepted", "made", "", "", 1,
+                ""))
+    if len(lines) > most:
+        lines[most:] = ["... and %d more lines" % (len(lines) - most)]
+    return "\n".join([line[:200] for line in lines])
 
 
 KEYS = type("Keys", (), {"__getitem__": lambda self, key: key})()  # KEYS[1:, ...] is the index
@@ -233,17 +317,30 @@ class TestCase(unittest.TestCase):
             self.assertIn(part, text)
         return text
 
-    def assertSeen(self, texts, name, seen):
-        """Assert that texts are those that somebody has looked at, whose digests are in `seen`.
+    def assertAccepted(self, texts, topic, absent=()):
+        """Assert that rows (title, text) are those that somebody has looked at and accepted.
 
-        A failure prints what is new, to be looked at, and the new table, to replace the old one.
+        They stand, shortened, in the folder .ci/accepted, for people to read and for `git diff`;
+        `python3 test_tensorfmt.py --accept` writes them anew. Titles in `absent` are those that
+        cannot be made here, of which nothing is asserted.
         """
-        numbers = [binascii.crc32(text.encode()) & 0xFFFFFFFF for text in texts]
-        table = [binascii.b2a_base64(struct.pack("<I", n)).decode()[:6] for n in numbers]
-        if [digest for digest in table if digest not in seen]:
-            rows = ["    " + " ".join(table[i:i + 13]) for i in range(0, len(table), 13)]
-            self.fail("\n".join([text for text, digest in zip(texts, table) if digest not in seen][
-                :20] + [name + ' = """'] + rows))
+        path, made = os.path.join(HERE, ".ci", "accepted", topic + ".txt"), Map()
+        for title, text in texts:
+            title = title.encode("ascii", "backslashreplace").decode()[:100].replace("\n", " ")
+            count = len([1 for other in made if other.partition(" #")[0] == title])
+            title += " #%d" % (count + 1) if count else ""
+            made[title] = shorten(text)
+        seen = read_accepted(path) if os.path.exists(path) else {}
+        absent = [title for title in seen if title in absent]
+        if ACCEPT:
+            made.update([(title, seen[title]) for title in absent])
+            write_accepted(path, made)
+        elif os.path.isdir(os.path.join(HERE, ".ci")):
+            found = differences(seen, made, absent)
+            if found:
+                self.fail("not as in %s (`--accept` if it is right):\n%s" % (path, found))
+        else:
+            self.skipTest("no .ci/accepted/%s.txt" % topic)
 
     def assertTiles(self, fields, nbytes, shared=False):
         """Assert that fields leave no gap and do not overlap, but data where they are `shared`."""
@@ -261,9 +358,101 @@ class FolderCase(TestCase):
         self.path = os.path.join(self.folder, "m.zt") if CPYTHON else "m.zt"
 
 
+class PeerCase(TestCase):
+    def peer(self, name):
+        """Return another library; without it skip, or fail where peers are promised."""
+        from importlib import import_module
+        try:
+            return import_module(name)
+        except ImportError:
+            if os.environ.get("TENSORFMT_PEERS"):
+                raise
+        return self.skipTest("no " + name)
+
+
+# -- [1b] formats --------------------------------------------------------------------------------
+
+
+class Row:
+    """What the tests know of a format, beside its goldens [2] and bad files [10].
+
+    To add a format, add a row, goldens and bad files; every list and every limit comes from here.
+    """
+    boards = True  # read and written on boards, too
+    dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
+    options = ({},)  # of save: every dtype and shape is tested with each
+    empty = True  # it holds dimensions of 0
+    index = True  # load reads an index, no tensors
+    sorted_index = sorted_data = False  # by name
+    any_attr = False  # attrs of a tensor are custom fields
+    newest = None  # version= of its later generation
+    more_dtypes = ()  # that only files of the family hold
+    flat = ()  # options for tensors of other formats
+    later = ()  # its later generations: (name, how a file begins)
+
+    def __init__(self, name, **facts):
+        self.name = name
+        for key, value in facts.items():
+            setattr(self, key, value)
+
+    def holds_name(self, name):
+        return True
+
+    def holds(self, dtype, shape):
+        return dtype in self.dtypes and len(shape) <= self.rank and (self.empty or 0 not in shape)
+
+
+ROWS = [
+    Row("mag", dtypes=("bool", "float16", "float32", "int32"), rank=6, newest="300",
+        holds_name=lambda name: name and "\0" not in name,
+        later=[("mag100", b"MAG!\x64\0\0\0"), ("mag100", b"MAG!\xc8\0\0\0"),
+               ("mag300", b"MAG!\x2c\1\0\0")],
+        calls=(12, 30),  # for each of 1,000 tensors: to load, to save
+        limits=[(("bool", ((1 << 63) - 1, 0)), ("bool", (1 << 63, 0)))],  # fine, too large
+        metadata=[{"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
+                   "f" * 65535: 1}]),
+    Row("ztensor", dtypes=DTYPES, newest="2", any_attr=True, calls=(11, 40), metadata=[{}],
+        later=[("ztensor1", b"ZTEN1000"), ("ztensor2", b"\x89ZT2\r\n\x1a\n")],
+        limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
+        options=[{}, {"data_endianness": "big", "checksum": "crc32c"}, {"checksum": "sha256"}] + ([
+            {"encoding": "zstd"}, {"encoding": "zstd", "level": 19, "checksum": "crc32c"}
+        ] if ZSTD else [])),
+    Row("primitiv", dtypes=("float32",), rank=8, empty=False, index=False, sorted_index=True,
+        sorted_data=True, flat=[("flat", True)], holds_name=lambda name: "." not in name,
+        calls=(13, 75), limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
+        metadata=[{}]),
+    Row("burnpack", dtypes=DTYPES, more_dtypes=("qfloat",), sorted_index=True, calls=(13, 45),
+        limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
+        metadata=[{"a": "", "\u00e9": "x\0y"}]),
+    Row("tensorbuffers", rank=64, sorted_index=None, calls=(16, 80),  # None: by hashes of names
+        dtypes=("float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
+                "uint64", "uint8"), options=({}, {"sort": False, "operations": False}),
+        limits=[(("int8", ((1 << 32) - 1, 0)), ("int8", (1 << 32, 0))),
+                (("int16", ((1 << 31) - 1,)), ("int16", (1 << 31,)))],
+        metadata=[{"model": ""}, {"model": "m"}]),
+    Row("safetensors", dtypes=DTYPES, boards=False, sorted_index=True, sorted_data=True,
+        calls=(16, 30), limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
+        metadata=[{"a": "", "\u00e9": "x\0\u2028\"\\\n"}]),
+    Row("burnrecord", more_dtypes=("qfloat",))]  # read only: it holds nothing
+if not CPYTHON:
+    ROWS = [row for row in ROWS if row.boards]
+READ = tuple([row.name for row in ROWS])
+WRITES = [row for row in ROWS if row.dtypes]
+FORMATS = tuple([row.name for row in WRITES])  # that are written
+LATER = sorted(set([name for row in ROWS for name, _ in row.later]))
+BOARDS = tuple([row.name for row in WRITES if row.boards])
+STORED = [(row.name, options) for row in WRITES for options in row.options]
+
+
+def row_of(name):
+    return [row for row in ROWS if row.name == name][0]
+
+
 # -- [2] goldens ---------------------------------------------------------------------------------
 #
-# (format, file, writer, base64, {tensor: (dtype, shape, row-major little-endian bytes in hex)}).
+# (format, file, writer, base64, {tensor: (dtype, shape, row-major little-endian bytes in hex)}[,
+# options with which it is saved again byte for byte: {} if there are none, None if it is not: 0.1.2
+# layout, zstd, packed, the old name of bool, foreign builder]).
 # None for the bytes: too long to stand here; the test of the file says what they are.
 
 BASIC = {"decoder.head.weight": ("float16", (2, 2), "003c00c05535ff7b"),
@@ -300,12 +489,12 @@ GOLDENS = (
      "AAAYgEAAAAAAAAAAAAAAQAAAGMD" + "A" * 63 + "DDAAAAAAAAABWAQAAAAAAAAAAAAABAAAAZ" + "A" * 65
      + "ECAAAAAAAAAFQBAAAAAAAAAAAAAAAAAAA4BwAAAAgAAAAJAAAAAQEAAACAPwAAAEA=",
      {"a": ("float32", (2,), "0000803f00000040"), "b": ("bool", (3,), "010100"),
-     "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}),
+     "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}, None),
     ("mag", "m012_mixed.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAADW1X92AgAAAAIAAAAAAAAAAgAA"
      "AAAAAAAAAApAAgAAAHBpAQAAAAUAAAAAAAAAAQAAAG4AAQAAAwAAAAAAAADAAAAAAAAAAAMAAAAAAAAAAQAAAHgDAgAAB"
      "AAAAAAAAAAAAQAAAAAAAAIAAAAAAAAAAgAAAAAAAAABAAAAef" + "/" * 78 + "AACAPwAAAEAAAEBA" + "/" * 69
      + "wEAAAACAAAAAwAAAPz" + "/" * 67 + "8=", {"x": ("float32", (3,), "0000803f0000004000004040"),
-     "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
+     "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}, None),
     ("mag", "m012_dtypes.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAACzNxIpBAAAAAAAAAAAAAAAAQI"
      "AAAYAAAAAAAAAwAAAAAAAAAACAAAAAAAAAAMAAAAAAAAAAwAAAGYxNgIBAAAFAAAAAAAAAAABAAAAAAAABQAAAAAAAAAE"
      "AAAAYm9vbAABAAAEAAAAAAAAAEABAAAAAAAABAAAAAAAAAADAAAAZjMyAwMAAAQAAAAAAAAAgAEAAAAAAAACAAAAAAAAA"
@@ -313,13 +502,13 @@ GOLDENS = (
      + "8AAAAAAADAvwAAgH8BAAAA" + "/" * 64 + "AAAAAP////////9/AAAAgP" + "/" * 63 + "w" + "A" * 170,
      {"f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "bool": ("bool", (5,), "0100010100"),
      "f32": ("float32", (4,), "000000000000c0bf0000807f01000000"), "i32": ("int32", (2, 1, 2),
-     "00000000ffffffffffffff7f00000080")}),
+     "00000000ffffffffffffff7f00000080")}, None),
     ("mag", "m012_meta_only.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAABPUJ9YAAAAAA4AAAAAAAAA"
      "AgAAAAAAAAAAAPB/AwAAAGluZgIAAAD////////vfwQAAABodWdlAgAAABgtRFT7IQlAAgAAAHBpAQAAAP////////9/B"
      "wAAAGk2NF9tYXgCAAAAAQAAAAAAAAAEAAAAdGlueQEAAAAqAAAAAAAAAAYAAADlkI3liY0CAAAAAAAAAAAA+H8DAAAAbm"
      "FuAgAAAAAAAAAAAPD/BwAAAG5lZ19pbmYBAAAAAQAAAAAAAAAQAAAAYm9vbF9hc19pbnRfdHJ1ZQEAAAAAAAAAAAAAAAQ"
      "AAAB6ZXJvAQAAAAAAAAAAAACABwAAAGk2NF9taW4BAAAAAQAAAAAAAAADAAAAb25lAQAAAP//////////CQAAAG1pbnVz"
-     "X29uZQIAAAAAAAAAAAAAgAgAAABuZWdfemVybw" + "A" * 149 + "=", {}),
+     "X29uZQIAAAAAAAAAAAAAgAgAAABuZWdfemVybw" + "A" * 149 + "=", {}, None),
     ("ztensor", "py_0.1.0_scalar.zt", "ztensor 0.1.0 (PyPI wheel)", "WlRFTjAwMDE" + "A" * 77
      + "wD+Bv2RuYW1lYXNmb2Zmc2V0GEBkc2l6ZQRlZHR5cGVnZmxvYXQzMmZsYXlvdXRlZGVuc2Vlc2hhcGWBAWhlbmNvZGl"
      "uZ2NyYXdvZGF0YV9lbmRpYW5uZXNzZmxpdHRsZf9gAAAAAAAAAA==", {"s": ("float32", (1,), "0000c03f")}),
@@ -360,11 +549,11 @@ GOLDENS = (
      "dce4655960a5b8f13d354ec719d38d65"), "z": ("int64", (5,), "1adb609f65f198c9de1aeae29d577320320"
      "2a53e6d9147ace63dd728859817f2c8d509404d3bee3b"), "c": ("uint16", (7,),
      "b3180bac9dcc6e40070fe64d3185"), "e": ("float64", (2, 0, 3), ""),
-     "last": ("bool", (9,), "010101010101010100")}),
+     "last": ("bool", (9,), "010101010101010100")}, None),
     ("ztensor", "zstd_64k_zeros.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
      + "A" * 74 + "Ci1L/0AWFUAABAAAAEA+38dYAGBv2RuYW1lZXplcm9zZm9mZnNldBhAZHNpemUTZWR0eXBlZ2Zsb2F0M"
      "zJmbGF5b3V0ZWRlbnNlZXNoYXBlgRlAAGhlbmNvZGluZ2R6c3RkaGNoZWNrc3VtcWNyYzMyYzoweEM0MTNDNzc0/2sAAA"
-     "AAAAAA", {"zeros": ("float32", (16384,), None)}),
+     "AAAAAA", {"zeros": ("float32", (16384,), None)}, None),
     ("primitiv", "shape_batch5.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAADOAAA"
      "AAc4AAAAAks4AAAACzgAAAAPOAAAABQ==", {}),
     ("primitiv", "tensor_2x3_batch2.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAA"
@@ -407,12 +596,12 @@ GOLDENS = (
      "MS5iaWFzpGVkdHlwZWNGMzJlc2hhcGWBA2xkYXRhX29mZnNldHOCGBgYJGhwYXJhbV9pZBgqdWVuY29kZXIubGF5ZXIxL"
      "ndlaWdodKRlZHR5cGVjRjMyZXNoYXBlggIDbGRhdGFfb2Zmc2V0c4IAGBhocGFyYW1faWQbywYLQw2IEv9obWV0YWRhdG"
      "GjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4xOS4xAAAAPwAAgL8AABBAAABAQHfMKzIA4H/"
-     "HzczMPc3MTD6amZk+ADwAwFU1/3v//////////w==", BASIC),
+     "HzczMPc3MTD6amZk+ADwAwFU1/3v//////////w==", BASIC, None),
     ("burnpack", "v020_bool.bpk", "burn-store 0.20.1", "TlJVQgEApwAAAKJndGVuc29yc6JkbWFza6RlZHR5cGV"
      "kQm9vbGVzaGFwZYEFbGRhdGFfb2Zmc2V0c4IABWhwYXJhbV9pZANhd6RlZHR5cGVjRjMyZXNoYXBlgQFsZGF0YV9vZmZz"
      "ZXRzghkBABkBBGhwYXJhbV9pZARobWV0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mM"
      "C4yMC4x" + "A" * 106 + "EAAQE" + "A" * 338 + "IA/", {"mask": ("bool", (5,), "0100010100"),
-     "w": ("float32", (1,), "0000803f")}),
+     "w": ("float32", (1,), "0000803f")}, None),
     ("burnpack", "v021_tiny.bpk", "burn-store 0.21.0", "TlJVQgEARwAAAKJndGVuc29yc6Fhd6RlZHR5cGVjRjM"
      "yZXNoYXBlgQJsZGF0YV9vZmZzZXRzggAIaHBhcmFtX2lkB2htZXRhZGF0YaFha2F2" + "A" * 236 + "gD8AAABA",
      {"w": ("float32", (2,), "0000803f00000040")}),
@@ -461,7 +650,7 @@ GOLDENS = (
      "AAAcYAAAAHAAAAAsAAAANiji1B8mNCAAAAAABAAAAZQAAAAIAAAAAAAAABAAAAND///8AAAAHHAAAACAAAAAKAAAAAQAA"
      "AIcoerUHydkIAAAAAAEAAABzAAAAAAAAABAAJAAYAAgADAAHABAAFAAQAAAAAAAABxwAAAAgAAAABAAAAAYAAADFBFG1B"
      "8mpCAAAAAABAAAAbQAAAAIAAAACAAAAAwAAAPgAAABUQlMx", {"m": ("uint8", (2, 3), "0001027f80ff"),
-     "s": ("uint8", (), "07"), "e": ("uint8", (0, 4), "")}),
+     "s": ("uint8", (), "07"), "e": ("uint8", (0, 4), "")}, {"sort": False}),
     ("tensorbuffers", "up_head_mixed.tbs", "tensorbuffers 2422de1", "VEJTMf8AAAAAAAD4PwAAAAAAAATA//"
      "8CAf//////////AACAPoAAAACAAAAAAAAAAID///////8UAAAAAAAAAAwAEAAEAAAACAAMAAwAAAA8AAAADAAAAAQAAAA"
      "AAAAACgAAABwCAADQAQAAlAEAAEgBAAAUAQAA4AAAAKwAAAB4AAAARAAAABAAAAAFAAAAMS4wLjAAAAAo/v//AAAACRgA"
@@ -477,24 +666,25 @@ GOLDENS = (
      "i16": ("int16", (2, 1), "ffff0201"), "u64": ("uint64", (1, 1, 1), "ffffffffffffffff"),
      "f32": ("float32", (), "0000803e"), "i8": ("int8", (1,), "80"),
      "i32": ("int32", (1,), "00000080"), "i64": ("int64", (1,), "0000000000000080"),
-     "u16": ("uint16", (1,), "ffff"), "u32": ("uint32", (1,), "ffffffff")}),
+     "u16": ("uint16", (1,), "ffff"), "u32": ("uint32", (1,), "ffffffff")}, {"sort": False}),
     ("tensorbuffers", "up_head_ops.tbs", "tensorbuffers 2422de1", "VEJTMQAAgD8AAABAAABAQBAAAAAMABAA"
      "BAAAAAgADAAMAAAAIAAAABQAAAAEAAAAAgAAAGQAAAAkAAAAAQAAAIgAAAAFAAAAMS4wLjAAAAAMACAADAAHABQACAAMA"
      "AAAAAAAARgAAAACAAAAAAAAAJ5txLQHyQMIAAAAAAEAAAABAAAAAAAAAAAAAAAMABwACAAAABAABAAMAAAAGAAAAAEAAA"
      "AAAAAAGbO4tAfJ9wcAAAAAAAAAABAAIAAYAAgADAAHABAAFAAQAAAAAAAAARgAAAAcAAAABAAAAAwAAAAZs7i0B8n3BwE"
-     "AAAAxAAAAAQAAAAMAAADoAAAAVEJTMQ==", {"1": ("float32", (3,), "0000803f0000004000004040")}),
+     "AAAAxAAAAAQAAAAMAAADoAAAAVEJTMQ==", {"1": ("float32", (3,), "0000803f0000004000004040")},
+     {"sort": False}),
     ("tensorbuffers", "up_7190fc4_f32.tbs", "tensorbuffers 7190fc4", "VEJTMQAAgD8AAABAAABAQAAAgEAAA"
      "KBAAADAQBQAAAAAAAAAAAAKAAwABAAAAAgACgAAABQAAAAEAAAAAgAAAFQAAAAQAAAABQAAADEuMC4wAAAA0P///wAAAA"
      "EYAAAAHAAAABAAAAAMAAAAnm3EtAfJAwgBAAAAMgAAAAEAAAADAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAABGAAAABw"
      "AAAAEAAAADAAAABmzuLQHyfcHAQAAADEAAAABAAAAAwAAAKgAAABUQlMx",
      {"1": ("float32", (3,), "0000803f0000004000004040"),
-     "2": ("float32", (3,), "000080400000a0400000c040")}),
+     "2": ("float32", (3,), "000080400000a0400000c040")}, {"sort": False, "operations": False}),
     ("tensorbuffers", "cpp_future_fields.tbs", "flatbuffers 25.2.10 (C++)", "VEJTMQAAgD8AAABAAABAQA"
      "AAgEAAAKBAAADAQP//AgAAAAAAAADgPxQAAAAQABgABAAIAAwAAAAQABQAEAAAADAAAAAkAAAANAAAABQAAAAEAAAABQA"
      "AAGhlbGxvAAAAAwAAAAECAwABAAAAbQAAAAUAAAAxLjEuMAAAAAEAAAAcAAAAAAAWADgAHAAIAAwABwAQABQAGAAkACwA"
      "FgAAAAAAAAFIAAAAOAAAAAQAAAAYAAAAIAAAANITi/Bux0mxiHdmVUQzIhEAAAAAAADgPwAAAAAEAAAAenN0ZAAAAAACA"
      "AAAAgAAAAMAAAAGAAAAd2VpZ2h0AADQAAAAVEJTMQ==", {"weight": ("float32", (2, 3), "0000803f0000004"
-     "000004040000080400000a0400000c040")}),
+     "000004040000080400000a0400000c040")}, None),
     ("burnrecord", "v013_kinds.mpk", "Burn 0.13.2 (its record structures, rmp-serde 1.1.1)", "g6htZ"
      "XRhZGF0YYWlZmxvYXSjZjMyo2ludKNpMzKmZm9ybWF02WFidXJuX2NvcmU6OnJlY29yZDo6ZmlsZTo6TmFtZWRNcGtGa"
      "WxlUmVjb3JkZXI8YnVybl9jb3JlOjpyZWNvcmQ6OnNldHRpbmdzOjpGdWxsUHJlY2lzaW9uU2V0dGluZ3M+p3ZlcnNpb"
@@ -532,7 +722,7 @@ GOLDENS = (
      "b": ("int64", (3,), "010000000000000002000000000000000300000000000000"),
      "layer.w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
      "zero": ("float32", (0, 3), ""),
-     "\xe9": ("uint8", (1,), "07")}),
+     "\xe9": ("uint8", (1,), "07")}, None),
     ("ztensor", "v123_basic.zt", "ztensor 1.2.3", "WlRFTjEwMD" + "A" * 83 + "IA/AAAAQAAAQEAAAIBAA"
      "ACgQ" + "A" * 54 + "BAAAAAAAAAAIAAAAAAAAAAw" + "A" * 62 + "Bw" + "A" * 83 + "KJndmVyc2lvbmU"
      "xLjIuMGdvYmplY3RzpGFio2VzaGFwZYEDZmZvcm1hdGVkZW5zZWpjb21wb25lbnRzoWRkYXRho2VkdHlwZWNpNjRmb2"
@@ -543,7 +733,7 @@ GOLDENS = (
      "b": ("int64", (3,), "010000000000000002000000000000000300000000000000"),
      "layer.w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
      "zero": ("float32", (0, 3), ""),
-     "\xe9": ("uint8", (1,), "07")}),
+     "\xe9": ("uint8", (1,), "07")}, None),
     ("ztensor", "v212_attributes.zt", "ztensor 2.1.2", "iVpUMg0KGgo" + "A" * 5458 + "IA/AAAAQAAAQ"
      "EAAAIBAAACgQ" + "A" * 5430 + "H" + "A" * 5460 + "omdvYmplY3RzomFzo2VwYXJ0c6FkZGF0YaNkYmxvYo"
      "IZIAABZWR0eXBlYnU4ZmRpZ2VzdHV4eGgzOjRjNWNjYTQ1ZDBmNDgxMWZlc2hhcGWAZmxheW91dGVkZW5zZWF3pGVwY"
@@ -552,20 +742,21 @@ GOLDENS = (
      "ZmZmZmZphbgNhdPVjYmlnG4AAAAAAAAAAY21hcKNhYaBhYgFiYWECY25hbvl+AGNuZWckZGxpc3SDAWFhgGRub25l9m"
      "dtYWRlIGJ5ZXRlc3RzADAAAAAAAAA+AQAAAAAAAPsZSLHqqCR+AgAAAAAAAACJWlQyDQoaCg==", {
      "s": ("uint8", (), "07"),
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}),
+     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}, None),
     ("mag", "s100_basic.mag", "magnetron 0.1.6", "TUFHIWQAAAAX+gFrAAAAAOyb3q0AAAAAAAAAAAMAAABTUl"
      "AhAwAAAAAAAAABAAAACAAAAAoAAAB3bGF5ZXIuYsOpTURUIURTQyEBAAAAAgAAAAEAAAAAAAAAAAAAAAAAAAABAAAA"
      "AAAAAAEAAAABAAAAAgAAAAAAAAAEAAAAAAAAAAIAAAAAAAAAAgAAAAAAAAAGAAAAAAAAAAwAAAAAAAAAAgAAAAAAAA"
      "ADAAAAAAAAAEJVRiEAAMA/AACAPwAAAEAAAAAAAACAPwAAAEAAAEBAAACAQAAAoEA=", {
      "\u00e9": ("float32", (1,), "0000c03f"), "layer.b": ("float32", (2,), "0000803f00000040"),
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}),
+     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}, None),
     ("mag", "s200_019_basic.mag", "magnetron 0.1.9", "TUFHIcgAAAAX+gFrAAAAAHRLSOAAAAAAAAAAAAMAAA"
      "BTUlAhAwAAAAAAAAABAAAACAAAAAoAAAB3bGF5ZXIuYsOpTURUIURTQyECAAAAAAAAAAYAAAAAAAAAAAAAAAAAAAAC"
      "AAAAAAAAAAMAAAAAAAAAAQAAAAEAAAACAAAAAAAAACAAAAAAAAAAAgAAAAAAAAABAAAAAgAAAAEAAAAAAAAAMAAAAA"
      "AAAAABAAAAAAAAAEJVRiEAAAAAAAAAAAAAAAAAAAAAgD8AAABAAABAQAAAgEAAAKBAAAAAAAAAAAAAAIA/AAAAQAAA"
      "AAAAAAAAAADAPw==", {
      "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
-     "layer.b": ("float32", (2,), "0000803f00000040"), "\u00e9": ("float32", (1,), "0000c03f")}),
+     "layer.b": ("float32", (2,), "0000803f00000040"), "\u00e9": ("float32", (1,), "0000c03f")},
+     None),
     ("mag", "m300_mixed.mag", "magnetron 0.2.2", "TUFHISwBAAAAAAAALAAAAAAAAADvAQAAAAAAAAAQAAAAAA"
      "AACCAAAAAAAAB7Im1hbmlmZXN0X3ZlciI6MSwidGltZXN0YW1wIjoiMjAyNi0xMS0yMVQyMDowOToyMC43NDcyMTcr"
      "MDA6MDAiLCJtYWduZXRyb25fdmVyIjoiMC4yLjIiLCJzbmFwc2hvdF92ZXIiOiIwLjMuMCIsInVzcl9tZXRhZGF0YS"
@@ -584,7 +775,7 @@ BRIDGE = (
     ("safetensors", "v028_plain.safetensors", "safetensors 0.2.8 (numpy)",
      "agAAAAAAAAB7ImEiOnsiZHR5cGUiOiJVOCIsInNoYXBlIjpbMV0sImRhdGFfb2Zmc2V0cyI6WzAsMV19LCJiIjp7ImR0"
      "eXBlIjoiSTE2Iiwic2hhcGUiOlsyXSwiZGF0YV9vZmZzZXRzIjpbMSw1XX19BwEAAgA=",
-     {"a": ("uint8", (1,), "07"), "b": ("int16", (2,), "01000200")}),
+     {"a": ("uint8", (1,), "07"), "b": ("int16", (2,), "01000200")}, None),
     ("safetensors", "v080_meta_empty.safetensors", "safetensors 0.8.0 (numpy)",
      "SAAAAAAAAAB7Il9fbWV0YWRhdGFfXyI6e30sInciOnsiZHR5cGUiOiJGMzIiLCJzaGFwZSI6WzJdLCJkYXRhX29mZnNl"
      "dHMiOlswLDhdfX0AAIA/AAAAQA==",
@@ -623,17 +814,9 @@ def golden(name):
     return [data for _, title, data, _ in FILES if title == name][0]
 
 
-# Options with which saving a golden that was loaded gives its bytes again; the others are written
-# in another form than they have: 0.1.2 layout, zstd, packed, the old name of bool, foreign builder.
-AGAIN = dict([(row[1], {}) for row in WRITTEN if row[1] not in """
-    seed_order_unaligned.mag m012_mixed.mag m012_dtypes.mag m012_meta_only.mag mixed.zt
-    s100_basic.mag s200_019_basic.mag v100_basic.zt v123_basic.zt
-    v212_attributes.zt
-    zstd_64k_zeros.zt v019_basic.bpk v020_bool.bpk cpp_future_fields.tbs v028_plain.safetensors
-    """.split()])
-AGAIN.update([(title, {"sort": False}) for title in (
-    "up_head_uint8.tbs", "up_head_mixed.tbs", "up_head_ops.tbs")])
-AGAIN["up_7190fc4_f32.tbs"] = {"sort": False, "operations": False}
+# Options with which saving a golden that was loaded gives its bytes again.
+AGAIN = dict([(row[1], row[5] if len(row) > 5 else {}) for row in GOLDENS
+              if row[0] in FORMATS and row[5:] != (None,)])
 ODD = ("seed_order_unaligned.mag", "cpp_future_fields.tbs")  # hold bytes that no field names
 
 
@@ -686,14 +869,6 @@ CBOR_BAD = """
 SMALL = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2_stat.primitiv
     model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk head_quant.bpk head_scalars.bpk
     sorted_model.tbs up_head_ops.tbs"""
-HEADS = """
-    dF3Rxg xPW1PQ IO6zUg 03EhEg p0BYiQ KQTguw DgjViQ 41b5Xw FIOO1g A35rEg b8VYew 4Mu4rQ 0p9qyw
-    IYdSpw yizhmw PWRuEw RsLXhg OpT/Cw dC8V4g hndErg E0mFBQ JlMjxQ 0OLsuw 5hdV/w dT08Hw 5tLoVA
-    1F8g7A N1CrUg 7aplHA Zb32wA Ruok/w xgRIQg YuaPUQ MCYmig FG0kyg 06BubA TBzLtg rukYhg vPigWA
-    Fe4PaA OxglNg BFw6QA cJu8Vw 9zcOSg 7MDQvQ qPkawA vJBXsg zZe3Rw sLKqmA 8LwsFA //M6UA aKSkcQ
-    yiPd/g T9zaug ZfdnXg O+dkWg MsxSYg wkUJGQ htMzmw ro3vGQ gXiZMQ WIqUUA 05Yl6g HheZEw pqYowg
-    3D884w XA+VSQ mqCPLA 6D/mdw PaKXXg SmnM1g 4+dqPw XAZ5cQ uOYuUQ cuK10A RFxs9A Vke9BA uXQ86A
-    9iJ/hQ Kplx6g aO4DOQ"""  # digests, by assertSeen()
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -773,51 +948,70 @@ NAME_IDS = (  # TensorBuffers: FNV-1a over the UTF-8 bytes and ff
     ("a\0b", 0xAB4072820D3FD4D7), ("x" * 300, 0x1E68A55BFF098FDE))
 
 
-def look_at(title, call, inputs):
-    """Return what a call makes of each input, or why it cannot."""
-    lines = [call.__name__ + ": " + title]
-    for i, data in enumerate(inputs):
+def look_at(title, call, inputs, good=None):
+    """Return a title, and what a call makes of each input, or why it cannot.
+
+    Inputs with one outcome share a line. A line shows what differs from the first, which is that
+    of a good input, if there is one.
+    """
+    found = Map()
+    for i, data in enumerate(([] if good is None else [good]) + list(inputs)):
         try:
             value = call(data)
             value = ascii(bytes(value) if isinstance(value, memoryview) else value)
         except FormatError as error:
             value = str(error)
-        lines.append("%02x: %s" % (i, value))
-    return "\n".join(lines)
+        number = i if good is None else i - 1
+        found.setdefault(value, []).append("%02x" % number if number >= 0 else "good")
+    lines, first = [], list(found)[0]
+    for value, numbers in found.items():
+        number = " ".join(numbers) if len(numbers) < 9 else "%s and %d more up to %s, %s" % (
+            " ".join(numbers[:5]), len(numbers) - 6, numbers[-1], crc_of(" ".join(numbers)))
+        lines.append("%s: %s" % (number, value if value is first else difference(first, value)))
+    return "%s: %s" % (call.__name__, title), "\n".join(lines)
 
 
-def traced(read):
-    """Return what read() of a token consumer returns, or its error; and the fields of it."""
-    trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+def difference(first, other, around=16):
+    """Return the part of a text that is not as in the first; all of it if that is short."""
+    start = len(os.path.commonprefix([first, other]))
+    end = len(other) - len(os.path.commonprefix([first[start:][::-1], other[start:][::-1]]))
+    start, end = max(0, start - around), min(len(other), end + around)
+    if end - start > len(other) - 2 * around:
+        return other
+    return (".." if start else "") + other[start:end] + (".." if end < len(other) else "")
+
+
+def fields_of(data, start, wire=False):
+    """Return what explain says from an offset on, and the error where it ends."""
+    fields = []
     try:
-        value = read(trace.cbor(b"", 0, "x", ("doc", {"a": ("a's", {"*": ("its", None)})}), 1))
+        for field in tensorfmt.explain(data, wire=wire):
+            if field.offset >= start:
+                fields.append((field[:], field.depth, field.lead, field.tensor))
     except FormatError as error:
-        value = str(error)
-    return value, [(field[:], field.depth, field.lead, field.tensor) for field in trace.fields]
+        fields.append(str(error))
+    return fields
 
 
 def cbor_fields(data):
-    return traced(lambda token: tensorfmt.cbor_read(data, token=token))
+    return fields_of(burnpack(b"\xa2\x67tensors\xa0\x61x" + data), 20)
 
 
 def cbor_strict(data):
-    return traced(lambda token: tensorfmt.cbor_read(
-        data, token=tensorfmt.StrictCbor(data, 2, token)))
+    good = zt2()[8192:-40]  # where CBOR must be deterministic
+    return fields_of(zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data), 8300)
 
 
-def cbor_watched(data):
-    tensorfmt.cbor_read(data)  # only what is well-formed is watched
-    return tensorfmt.watch_cbor(data, lambda *row: ascii(row).replace(
-        repr(tensorfmt.MISSING), "-"))
+def cbor_wire(data):
+    return fields_of(burnpack(b"\xa2\x67tensors\xa0\x61x" + data), 20, True)
 
 
 def msgpack_fields(data):
-    reader = tensorfmt.MsgpackTree(tensorfmt.Memory(data))
+    return fields_of(record(tohex(data)), 180)
 
-    def read(token):
-        reader.token = token
-        return reader.tree("most", 2)
-    return traced(read)
+
+def msgpack_wire(data):
+    return fields_of(record(tohex(data)), 180, True)
 
 
 def check_frames(data):
@@ -866,9 +1060,10 @@ def flat_built(data):
     return data
 
 
-LISTS = [(call, row) for call in (cbor_fields, cbor_strict, cbor_watched) for row in (
+LISTS = [(call, row) for call in (cbor_fields, cbor_strict, cbor_wire) for row in (
     "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
-    (msgpack_fields, row) for row in ("%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
+    (call, row) for call in (msgpack_fields, msgpack_wire) for row in (
+        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
 
 
 class CodecTest(TestCase):
@@ -910,6 +1105,7 @@ class CodecTest(TestCase):
             self.assertEqual(len(loads(unhex(text))), 2)  # NaN is a key beside another
 
     @full
+    @accepts
     def test_every_first_byte_and_every_byte_of_small_files(self):
         def look(data):
             file = load(data)
@@ -959,13 +1155,13 @@ class CodecTest(TestCase):
         rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
         rows += [(title, look, [
             make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
-            for step in (1, 255)]) for title, make in [
+            for step in (1, 255)], golden(title)) for title, make in [
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
                 for title in SMALL.split()]]
         rows += [(title, look, [
             remade(data, (at, "%02x" % (data[at] + 1 & 255)))
-            for at in range(start, len(data) - end)])
+            for at in range(start, len(data) - end)], data)
             for title, data, start, end in (
                 ("mag 100", snapshot(), 20, 36), ("mag 200", golden("s200_019_basic.mag"), 20, 36),
                 ("mag 300", mag300(), 12, len(mag300()) - 541), ("zt 1", zt1(), 72, 0),
@@ -978,7 +1174,7 @@ class CodecTest(TestCase):
             "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1 ,%s\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
             with Changed(tensorfmt, "LIST_ITEMS", 2):
-                self.assertSeen([look_at(*row) for row in rows], "HEADS", HEADS)
+                self.assertAccepted([look_at(*row) for row in rows], "changed-bytes")
 
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
@@ -1225,7 +1421,7 @@ def ordered(value):
     if isinstance(value, dict) or (isinstance(value, list) and value and not [
             1 for pair in value if not isinstance(pair, tuple)]):
         pairs = sorted(value.items()) if isinstance(value, dict) else value
-        return tensorfmt.Map([(key, ordered(item)) for key, item in pairs])
+        return Map([(key, ordered(item)) for key, item in pairs])
     return [ordered(item) for item in value] if isinstance(value, list) else value
 
 
@@ -1472,6 +1668,41 @@ class GoldenTest(FolderCase):
             aligned = spans([(0, first), (first, 260)], b"")
             packed = aligned[:10 + struct.unpack("<I", aligned[6:10])[0]] + bytes(260)
             self.assertEqual("ambiguous" in str(tensorfmt.verify(packed)), text)
+
+
+@full
+class TinyTest(TestCase):
+    """A second opinion: .ci/tiny.py, which has nothing of tensorfmt, reads the same values."""
+    OTHER = set("""m012_mixed.mag m012_dtypes.mag s100_basic.mag s200_019_basic.mag v100_basic.zt
+        v019_basic.bpk v013_kinds.mpk""".split())  # older layouts, which it does not read
+
+    def test_values(self):
+        tiny, read = script(self, "tiny.py"), set()
+        for kind, title, data, _ in [row for row in FILES if row[1] not in self.OTHER]:
+            read.add(kind)
+            file, rows = load(data), tiny["load"](data)
+            coded = [name for name, item in file.items() if item.attrs.get("encoding") == "zstd"]
+            with self.subTest(file=title):
+                self.assertEqual(list(rows), [name for name in file if name not in coded])
+                for name, row in rows.items():
+                    self.compare(file[name], *row)
+        self.assertEqual(read, set(READ))
+        for row in WRITES:
+            data = dumps(every_tensor(row.name), format=row.name)
+            file, rows = load(data), tiny["load"](data)
+            self.assertEqual(list(rows), list(file))
+            for name, item in file.items():
+                self.compare(item, *rows[name])
+
+    def compare(self, item, dtype, shape, strides, data):
+        self.assertEqual((item.dtype, item.shape), (dtype or "qfloat", tuple(shape)))
+        if strides is None:
+            self.assertEqual(item.raw if dtype is None else item.tobytes(), bytes(data))
+        else:
+            places = [0]
+            for n, step in zip(shape, strides):
+                places = [place + i * step for place in places for i in range(n)]
+            self.assertEqual(item.tobytes(), b"".join([data[at:at + 4] for at in places]))
 
 
 @full
@@ -1751,21 +1982,6 @@ SHAPES = {  # by rank; what a format cannot hold is left out below
     3: ((2, 3, 4), (3, 1, 2), (2, 0, 2)), 4: ((2, 1, 3, 2),), 5: ((1, 2, 1, 2, 3),),
     6: ((2, 1, 2, 1, 2, 2), (0, 1, 1, 1, 1, 0)), 8: ((2, 1, 2, 1, 2, 1, 2, 2),),
     64: ((2,) + (1,) * 62 + (3,),), 70: ((1,) * 69 + (2,),)}
-MAX_RANK = {"mag": 6, "ztensor": 70, "primitiv": 8, "burnpack": 70, "tensorbuffers": 64,
-            "safetensors": 70}
-HELD = {  # dtypes, as the format documents list them
-    "mag": ("bool", "float16", "float32", "int32"), "ztensor": DTYPES, "primitiv": ("float32",),
-    "burnpack": DTYPES, "safetensors": DTYPES,
-    "tensorbuffers": ("float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
-                      "uint64", "uint8")}
-STORED = [("mag", {}), ("primitiv", {}), ("burnpack", {}), ("tensorbuffers", {}),
-          ("tensorbuffers", {"sort": False, "operations": False}),
-          ("ztensor", {}), ("ztensor", {"data_endianness": "big", "checksum": "crc32c"}),
-          ("ztensor", {"checksum": "sha256"})]
-if ZSTD:
-    STORED += [("ztensor", {"encoding": "zstd"}),
-               ("ztensor", {"encoding": "zstd", "level": 19, "checksum": "crc32c"})]
-STORED += [("safetensors", {})] if CPYTHON else []
 SPECIAL = {  # bit patterns that a careless copy through numbers would change
     "float16": "0000 0080 007c 00fc 007e 017c ff7f 0100 ff03 ff7b",
     "bfloat16": "0000 0080 807f 80ff c07f 817f ffff 0100 7f00 7f7f",
@@ -1777,15 +1993,13 @@ SPECIAL = {  # bit patterns that a careless copy through numbers would change
 
 def every_tensor(kind):
     """Return {name: Tensor} over each dtype and shape that a format holds."""
-    made = tensorfmt.Map()
-    for dtype in HELD[kind]:
-        itemsize = tensorfmt.ITEMSIZE[dtype]
+    made, row = Map(), row_of(kind)
+    for dtype in row.dtypes:
         for rank in SHAPES:
-            for shape in SHAPES[rank]:
-                if rank <= MAX_RANK[kind] and not (kind == "primitiv" and 0 in shape):
-                    count = tensorfmt.count_elements(shape)
-                    data = make_bytes(count * itemsize, rank * 100 + len(made))
-                    made["%s%s" % (dtype, len(made))] = tensor(data, dtype, shape)
+            for shape in [shape for shape in SHAPES[rank] if row.holds(dtype, shape)]:
+                nbytes = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
+                made["%s%s" % (dtype, len(made))] = tensor(
+                    make_bytes(nbytes, rank * 100 + len(made)), dtype, shape)
         if dtype in SPECIAL:
             made[dtype + " special"] = tensor(unhex(SPECIAL[dtype]), dtype)
     return made
@@ -1793,8 +2007,8 @@ def every_tensor(kind):
 
 class RoundTripTest(TestCase):
     def test_every_dtype_and_shape(self):
-        for kind in tensorfmt.FORMATS[:5]:  # the tables above are those of the documents
-            self.assertEqual(tuple(sorted(kind.DTYPES)), HELD[kind.NAME])
+        for row in WRITES:  # the rows are those of the documents
+            self.assertEqual(tuple(sorted(tensorfmt.find_format(row.name).DTYPES)), row.dtypes)
         for kind, options in STORED:
             with self.subTest(format=kind, **options):
                 wanted = every_tensor(kind)
@@ -1806,7 +2020,7 @@ class RoundTripTest(TestCase):
                     self.assertSame(list(item.flat), list(wanted[name].flat))
                 self.assertTiles(tensorfmt.explain(data), len(data), True)
                 self.assertEqual(dumps(wanted, format=kind, **options), data)
-                if kind != "tensorbuffers":  # there, the order of empty tensors may be lost
+                if row_of(kind).sorted_index is not None:  # else that of empty ones may be lost
                     self.assertEqual(dumps(load(io.BytesIO(data)), format=kind), data)
 
     def test_big_endian_files_hold_swapped_bytes(self):
@@ -1843,7 +2057,7 @@ class RoundTripTest(TestCase):
         for shape, digest in (
                 ((16383,), "7bce25a1c37a25bac3da8275213400531cad1c35570126c79b8126c4ace08107"),
                 ((128, 128), "29f202848a7836391bd65ae8076cac65a837802b5a00c4a6c559b990fed43c69")):
-            ones = tensor(b"\0\0\x80\x3f" * tensorfmt.count_elements(shape), "float32", shape)
+            ones = tensor(b"\0\0\x80\x3f" * count_of(shape), "float32", shape)
             data = dumps({"tensor": ones}, format="primitiv", kind="tensor")
             self.assertEqual(tohex(sha256(data).digest()), digest)
             self.assertEqual(load(data)["tensor"].tobytes(), ones.tobytes())
@@ -1869,7 +2083,7 @@ class RoundTripTest(TestCase):
             raise ImportError
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
-            size = tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape)
+            size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for turned in (item.transpose(), item[::-1].transpose()):
                 with Changed(tensorfmt, "_turn_block", fail):
@@ -1892,15 +2106,14 @@ class RoundTripTest(TestCase):
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
-        made = tensorfmt.Map([(name, F32) for name in names])
-        for kind in FORMATS:
-            file = load(dumps(made, format=kind))
-            kept = sorted(names) if kind in ("primitiv", "burnpack", "safetensors") else names
-            with self.subTest(format=kind):
-                if kind != "tensorbuffers":
-                    self.assertEqual(list(file), kept)
+        made = Map([(name, F32) for name in names])
+        for row in WRITES:
+            file = load(dumps(made, format=row.name))
+            with self.subTest(format=row.name):
+                if row.sorted_index is not None:
+                    self.assertEqual(list(file), sorted(names) if row.sorted_index else names)
                 self.assertEqual(sorted(names, key=lambda name: file[name].offset),
-                                 sorted(names) if kind in ("primitiv", "safetensors") else names)
+                                 sorted(names) if row.sorted_data else names)
         for size, start in ((30, 128), (31, 128), (32, 192)):  # the index ends at 97 + size
             self.assertEqual(load(dumps({"x" * size: F32}, format="mag"))["x" * size].offset, start)
         file = load(dumps(made, format="tensorbuffers"))
@@ -1912,16 +2125,14 @@ class RoundTripTest(TestCase):
 
     def test_names_of_all_kinds(self):
         odd = ["a/b", "../up", " blank ", "\u00e9", "\U0001f642", "x" * 300, "new\nline", "'\""]
-        for kind, options in [(kind, {}) for kind in FORMATS] + [("primitiv", {"flat": True})]:
-            names = [name for name in odd + (["", "a\0b"] if kind != "mag" else [])
-                     if kind != "primitiv" or options or "." not in name]
-            with self.subTest(format=kind, **options):
-                back = load(dumps(dict([(name, F32) for name in names]), format=kind, **options))
-                if options:
-                    self.assertIn("\\.\\./up", back)
-                else:
-                    self.assertEqual(sorted(back), sorted(names))
-                self.assertEqual(len(back), len(names))
+        for row in WRITES:
+            names = [name for name in odd + ["", "a\0b"] if row.holds_name(name)]
+            with self.subTest(format=row.name):
+                back = load(dumps(dict([(name, F32) for name in names]), format=row.name))
+                self.assertEqual(sorted(back), sorted(names))
+        back = load(dumps(dict([(name, F32) for name in odd]), format="primitiv", flat=True))
+        self.assertIn("\\.\\./up", back)
+        self.assertEqual(len(back), len(odd))
 
 
 # -- [6] Tensor ----------------------------------------------------------------------------------
@@ -2013,7 +2224,7 @@ class TensorTest(TestCase):
         draw = Random(5)
         for _ in range(60):
             shape = tuple([draw.choice([0, 1, 2, 3, 4, 5]) for _ in range(draw.randrange(1, 5))])
-            count = tensorfmt.count_elements(shape)
+            count = count_of(shape)
             data = struct.pack("<%df" % count, *range(count))
             for item in self.kinds_of_storage(data, shape) * 4:
                 key, keys = random_keys(draw, shape)
@@ -2511,7 +2722,7 @@ class SparseTest(TestCase):
             self.refuses(["needs shape= and comp"], tensor, shape=shape, components=dict(
                 [(key, [0]) for key in keys]))
         for shape, coords in (((), []), ((1, 2), [[0, 0], [1, 0]])):  # no element is left out
-            size = tensorfmt.count_elements(shape)
+            size = count_of(shape)
             made = self.make({"values": [2.5] * size, "coords": coords}, shape=shape)
             self.assertEqual(list(made.flat), [2.5] * size)
         for name, shape, parts, words in SPARSE_ERRORS:
@@ -2664,7 +2875,7 @@ def make_burnpack(*rows):
 
 def dequantize_alone(code, shape, raw):
     """Return the float32 values of a scheme, written anew from its description."""
-    facts, size = code["QFloat"], tensorfmt.count_elements(shape)
+    facts, size = code["QFloat"], count_of(shape)
     bits = int(facts["value"][1])
     stored = int.from_bytes(bytes(raw), "little")
     found = []
@@ -2724,7 +2935,7 @@ class QuantizedTest(TestCase):
         for value in ("Q8S", "Q8F", "Q4S", "Q4F", "Q2S", "Q2F"):
             for shape, level in (([16], ()), ([3, 8], (8,)), ([2, 2, 16], (4,)), ([5], ())):
                 seed += 1
-                size = tensorfmt.count_elements(shape)
+                size = count_of(shape)
                 raw = make_bytes(-(-size * int(value[1]) // 32) * 4, seed) + b"".join(
                     [struct.pack("<f", 0.3 * (i + seed))
                      for i in range(size // (level[0] if level else size))])
@@ -2870,17 +3081,10 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
      {}, ("'s'", "sparse", "dense=True")))
 
-REFUSALS = """
-    KzP+8Q pHKvag k8gbkQ mRx1uA jb0V3Q C9CPxw 56At4g zUAfLQ KXyRBA ucxNng aA5vSA 7MuVoA wr06MQ
-    EonEEw KGq4HQ ezq/Zg ewBUZw HjsVpA DtI5Tg 4LIszA mte5sA 30AeiQ adVrOA MGJzyg idQ3pQ sIEthA
-    odnoLA 39TaVg v+hO5w vnaQ+g 45rjOw ItlO8g mBIC5Q vcifwg i1l0wA X2NUmg bEAePw nlyOVw Pf7c8A
-    2NRj2w T7z9lw xRQrIQ rjkN2A LI6rtg uR7zgQ 0NVCVw p996iw k5JGPQ Mg7GIA NHCI7A p996iw aYVMeA
-    2ndZJw +rON6Q RCFSkg bQCfRw eP3yBQ S9qajQ 3/sNdw KGQHVg p996iw 0KYMfQ hgkfOw 6Bcm4g Nen9Og
-    EPyhhg GCbmAg pmZfyw sKHz0w 41Kl+A TCqARQ XIPMwA pmZfyw GCbmAg QDCpyw jWJ3Mg V04OeA VzEndQ
-    bGAoFg 7WHF2A 7WHF2A kJ+dbQ YtC1FA"""
 
 
 class SaveTest(TestCase):
+    @accepts
     def test_refusals(self):
         texts = []
         for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
@@ -2890,9 +3094,10 @@ class SaveTest(TestCase):
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
-                texts.append(text)
+                texts.append((" ".join(["%s:" % kind] + [repr(name) for name in tensors] + [
+                    "%s=%r" % (key, options[key]) for key in sorted(options)]), text))
         if CPYTHON:
-            self.assertSeen(texts, "REFUSALS", REFUSALS)
+            self.assertAccepted(texts, "refusals")
         for count, words in ((100, "100 things"), (101, "101 things|1 more"), (1, "t0")):
             text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
                 count)], format="mag")
@@ -2901,7 +3106,7 @@ class SaveTest(TestCase):
             with self.subTest(format=kind):
                 self.refuses(["'w'"], dumps, [("w", F32), ("w", F32)], format=kind)
                 self.refuses(["surrogate"], dumps, {"\ud8ff": F32}, format=kind)
-                if kind != "ztensor":  # there it is a custom field
+                if not row_of(kind).any_attr:
                     self.refuses(["'w'", "'colour'"], dumps,
                                  {"w": tensor([1.0], "float32", colour=3)}, format=kind)
                 text = str(error_of(TypeError, dumps, {}, format=kind, colour=3))
@@ -2925,20 +3130,12 @@ class SaveTest(TestCase):
     def test_limits_of_numbers(self):
         def huge(*rows):  # tensors without their bytes
             return [("t%d" % i, tensorfmt.Tensor("", dtype, shape, tensorfmt.Storage(
-                tensorfmt.Memory(b""), tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape)
+                tensorfmt.Memory(b""), tensorfmt.ITEMSIZE[dtype] * count_of(shape)
                 ))) for i, (dtype, shape) in enumerate(rows)]
-        for kind, fine, wrong in (  # the last that can be written, the first that cannot
-                ("mag", [("bool", ((1 << 63) - 1, 0))], [("bool", (1 << 63, 0))]),
-                ("ztensor", [("int8", ((1 << 64) - 1, 0))], [("int8", (1 << 64, 0))]),
-                ("burnpack", [("int8", ((1 << 64) - 1, 0))], [("int8", (1 << 64, 0))]),
-                ("safetensors", [("int8", ((1 << 64) - 1, 0))], [("int8", (1 << 64, 0))]),
-                ("tensorbuffers", [("int8", ((1 << 32) - 1, 0))], [("int8", (1 << 32, 0))]),
-                ("tensorbuffers", [("int16", ((1 << 31) - 1,))], [("int16", (1 << 31,))]),
+        rows = [(row.name, [fine], [wrong]) for row in WRITES for fine, wrong in row.limits]
+        for kind, fine, wrong in rows + [  # the last that can be written, the first that cannot
                 ("tensorbuffers", [("int8", ((1 << 32) - 5,)), ("int8", (1,))], [
-                    ("int8", ((1 << 32) - 4,)), ("int8", (1,))]),
-                ("primitiv", [("float32", ((1 << 30) - 1,))], [("float32", (1 << 30,))])):
-            if kind not in FORMATS:
-                continue
+                    ("int8", ((1 << 32) - 4,)), ("int8", (1,))])]:
             write = tensorfmt.find_format(kind).write
             write(huge(*fine), {}, {}, {})
             self.refuses(["t%d" % (len(wrong) - 1)], write, huge(*wrong), {}, {}, {})
@@ -3036,16 +3233,10 @@ class SaveTest(TestCase):
         self.assertEqual(dict(load(stats)["a:b"].attrs.items()), {"batch": 2})
 
     def test_metadata(self):
-        for kind, metadata, options in (
-                ("mag", {"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
-                         "f" * 65535: 1}, {}),
-                ("burnpack", {"a": "", "\u00e9": "x\0y"}, {}), ("ztensor", {}, {}),
-                ("safetensors", {"a": "", "\u00e9": "x\0\u2028\"\\\n"}, {}),
-                ("tensorbuffers", {"model": ""}, {}), ("tensorbuffers", {"model": "m"}, {}),
-                ("primitiv", {"n": (1 << 32) - 1, "x": 0.25, "y": -INF}, {"kind": "optimizer"})):
-            if kind not in FORMATS:
-                continue
-            pairs = tensorfmt.Map(sorted(metadata.items()))
+        for kind, metadata, options in [
+                (row.name, metadata, {}) for row in WRITES for metadata in row.metadata] + [
+                ("primitiv", {"n": (1 << 32) - 1, "x": 0.25, "y": -INF}, {"kind": "optimizer"})]:
+            pairs = Map(sorted(metadata.items()))
             file = load(dumps({}, format=kind, metadata=pairs, **options))
             self.assertSame(file.metadata, metadata, kind)
             self.assertSame(load(dumps(file, format=kind)).metadata, metadata)  # None: its own
@@ -3104,85 +3295,6 @@ class SaveTest(TestCase):
             sys.modules.pop("hashlib")
             sys.modules.update({} if usual is None else {"hashlib": usual})
         self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
-
-
-@full
-class RecordTest(TestCase):
-    """Burn's records (.mpk): read, never written."""
-
-    def test_ids(self):
-        for text, key, value in (
-                ("d5m78v4vc0ahe", "param_id", 1663341875487337577), ("an id", "id", "an id"),
-                ("D5M78V4VC0AHE", "param_id", 1663341875487337577),
-                ("0000000004", "param_id", 1 << 40),
-                ("d5m78v4vc0ahf", "id", "d5m78v4vc0ahf"), ("0000000001", "id", "0000000001"),
-                ("d5m78v4vc0ah_", "id", "d5m78v4vc0ah_"), ("", "id", "")):
-            data = golden("v021_one_tensor.mpk").replace(
-                tensorfmt.msgpack_dumps("d5m78v4vc0ahe"), tensorfmt.msgpack_dumps(text))
-            self.assertSame(load(data)["item"].attrs, {key: value})
-
-    def test_what_is_not_of_a_tensor(self):
-        file = load(dict(odd_files())["odd.mpk"])
-        self.assertEqual(sorted(file), ["i", "j"])
-        self.assertSame(file.attrs["scalars"], {
-            "a.value.0": 1, "a.value.1": True, "a.value.2": "", "b.value.0": 1, "c.shape.0": 1,
-            "c.b": True, "f": 1.5, "h.1.1": False, "h.1.2": "", "k.value.0": 0.0, "k.value.1": 1.0,
-            "k.a": 1})
-        self.assertEqual((file["i"].dtype, file["i"].tobytes()), ("float16", b"\x80\0\xff\xff"))
-        rows = str(tensorfmt.verify(dict(odd_files())["odd.mpk"]))
-        for word in ("0.22", "has no _b", "ignored", "'i' may be integers"):
-            self.assertIn(word, rows)
-        self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
-
-    def test_lists_of_numbers(self):
-        item = load(golden("v013_kinds.mpk"))["floats"]
-        self.assertEqual((item.stored.encoding, item.offset, item.nbytes, len(item.raw)),
-                         ("[float32]", 283, 16, 20))
-        self.assertEqual(item[0, 1], INF)
-        self.assertEqual(tohex(item[:, 1].tobytes()), "0000807fc2160100")
-        self.assertEqual(tohex(item[::-1].tobytes()), "00000080c21601000000c07f0000807f")
-        self.assertEqual(tohex(item.transpose().tobytes()), "0000c07f000000800000807fc2160100")
-        shape = Map([("value", [1.5, -2.0] * 500), ("shape", [10, 100])])
-        item = load(record(shape))["item"]
-        self.assertEqual(item.dtype, "float64")
-        self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
-
-    @full
-    def test_lists_in_blocks_of_any_size(self):
-        ints = [i << n for i in range(-3, 4) for n in (0, 7, 8, 16, 32, 40)]
-        lists = [(ints, "i64"), ([0.5 * i for i in range(40)], "f64"), ([1, 0] * 30, "i64")]
-        lists += [(values[:30] + ["a"], kind) for values, kind in lists]
-        for values, kind in lists:
-            data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
-                b"\xa3i32", b"\xa3i64")
-            for block in range(9, 40):
-                with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
-                    if values[-1] == "a":
-                        self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
-                    else:
-                        self.assertEqual(load(data)["item"].tolist(), values)
-
-    @full
-    def test_it_becomes_a_burnpack_and_is_never_written(self):
-        import gzip
-        for title in ("v021_quant.mpk", "v021_one_tensor.mpk", "v013_kinds.mpk"):
-            file = load(golden(title))
-            data = dumps(file, format="burnpack")
-            there, summary = converted(file, "burnpack")
-            self.assertEqual((content(there), there.nbytes), (content(load(data)), len(data)))
-            for name, item in file.items():
-                self.assertSame(there[name].attrs, item.attrs_without(["id"]))
-                self.assertEqual(there[name].tobytes(), item.tobytes())
-            self.assertEqual("id" in summary.left_behind, title == "v013_kinds.mpk")
-            for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
-                               (tensorfmt.convert, (there, "x.mpk"))):
-                self.refuses([".bpk"], call, *args)
-            self.refuses([".bpk"], dumps, {"w": F32}, format="burnrecord")
-        for call in (converted, lambda *args: converted(*args, cast="float64")):
-            self.refuses(["scalars", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
-        packed = io.BytesIO(gzip.compress(golden("v021_quant.mpk")))
-        self.assertIn("gzip.open", error_of(Unsupported, load, packed).what)
-        self.assertEqual(list(load(gzip.open(packed))), ["w"])
 
 
 @full
@@ -3399,14 +3511,371 @@ class SavePathTest(FolderCase):
                     self.assertEqual(tensorfmt.detect("copy.dat"), "ztensor")
 
 
+# -- [8b] single formats -------------------------------------------------------------------------
+
+@full
+class Mag300Test(TestCase):
+    def test_versions(self):
+        old, new = load(golden("s100_basic.mag")), load(golden("m300_mixed.mag"))
+        made = dumps({"w": F32}, format="mag", version=300)
+        self.assertEqual((load(made).format, load(made).attrs["timestamp"]),
+                         ("mag", "1970-01-01T00:00:00+00:00"))
+        for given, options, version in (
+                ({"w": F32}, {}, 1), (old, {}, 300), (new, {}, 300), (new, {"version": "300"}, 300),
+                (dict(old.items()), {}, 300), ({"w": new["w"]}, {}, 300),
+                (old, {"version": 1}, 1), (load(dumps({"w": F32}, format="mag")), {}, 1)):
+            file = load(dumps(given, format="mag", **options))
+            self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
+        self.refuses(["200", "1, 300"], dumps, {}, format="mag", version=200)
+        error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
+        self.assertEqual(load(dumps(new, format="mag", timestamp="now")).attrs["timestamp"], "now")
+        for options, version in (({}, 300), ({"version": 1, "drop": True, "only": "w"}, 1)):
+            there, summary = converted(new, "mag", **options)
+            self.assertEqual((there.attrs["version"], there["w"].tolist()),
+                             (version, new["w"].tolist()))
+        self.assertIn("timestamp", summary.left_behind)
+        for name in ("mag", "mag300"):
+            self.assertEqual(list(load(made, format=name)), ["w"])
+
+    def test_what_is_refused(self):
+        one, deep = {"w": F32}, []
+        for _ in range(125):
+            deep = [deep]
+        for tensors, options, words in (
+                ({}, {}, ("0 bytes", "version=1")), ({"e": tensor([], "int8")}, {}, ("0 bytes",)),
+                ({"a": tensor([1.0])}, {}, ("mag 300", "'a'", "float64", "float32")),
+                ({"r": tensor([1], "int8", (1,) * 17)}, {}, ("'r'", "16 is the limit")),
+                (one, {"metadata": {"a": [{"b": b""}], "c": {1: 2}, "d": "\ud800", "e": [deep]}},
+                 ("'a'", "bytes", "'c'", "not text", "'d'", "surrogate", "'e'", "deeper")),
+                (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),
+                (one, {"timestamp": 5}, ("timestamp", "text"))):
+            self.refuses(words, dumps, tensors, format="mag", version=300, **options)
+        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": deep}
+        again = load(dumps(one, format="mag", version=300, metadata=fine)).metadata
+        self.assertSame(again, dict(fine, x=[NAN, INF, [1, None]]))
+
+    def test_odd_files(self):
+        for data, words in (
+                (mag300(aux=1), "big-endian"), (mag300((b'_id":2', b'_id":13')), "unknown dtypes"),
+                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), "16 dimensions"),
+                (mag300((b'"w"', b'"k":1,"w"')), "")):
+            data = data if words else mag300((b'"usr', b'"k":1,"usr'))
+            report, file = tensorfmt.verify(data), load(data)
+            self.assertTrue(report, str(report))
+            self.assertIn(words, str(report))
+            self.assertTiles(tensorfmt.explain(data), len(data))
+            self.assertEqual(load(dumps({"w": file["n"]}, format="mag"))["w"].item(),
+                             file["n"].item())
+        big = load(mag300(aux=1))
+        self.assertEqual((big.attrs["byte_order"], big["w"].tobytes()[:4]),
+                         ("big", bytes(reversed(big["w"].raw[:4]))))
+        unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
+        self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
+        error_of(Unsupported, unknown["b"].tobytes)
+        self.assertEqual(dumps(unknown, format="mag"), mag300(
+            (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
+        named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
+        self.assertSame((named.dtype, named.attrs), ("bfloat16", {"dtype": "bf16"}))
+        data = patched(golden("s200_019_basic.mag"), (147, "03"))
+        data = patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
+        item = load(data)["\u00e9"]
+        self.assertSame((item.dtype, item.attrs, len(item.raw)), (None, {"dtype_id": 3}, 1))
+        self.assertIn("bytes behind the data", str(tensorfmt.verify(data)))
+
+
+V111_SPARSE = (  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
+    "WlRFTjEwMD" + "A" * 78 + "gD8AAAB" + "A" * 87 + "I" + "A"
+    "" * 84 + "BAAAAAAAAAAI" + "A" * 65 + "wD8AAADAAABAQ" + "A" * 81 + "EAAAAAAAAAAQAAAAAAAAACA"
+    "AAAAAAAAAAAAAAAAAAAAQAAAAAAAACiZ3ZlcnNpb25lMS4xLjBnb2JqZWN0c6JjY29vo2VzaGFwZYICA2Zmb3JtYXR"
+    "qc3BhcnNlX2Nvb2pjb21wb25lbnRzomZjb29yZHOjZWR0eXBlY3U2NGZvZmZzZXQZAUBmbGVuZ3RoGDBmdmFsdWVzo"
+    "2VkdHlwZWNmMzJmb2Zmc2V0GQEAZmxlbmd0aAxjY3Nyo2VzaGFwZYICA2Zmb3JtYXRqc3BhcnNlX2Nzcmpjb21wb25"
+    "lbnRzo2dpbmRpY2Vzo2VkdHlwZWN1NjRmb2Zmc2V0GIBmbGVuZ3RoEGZpbmRwdHKjZWR0eXBlY3U2NGZvZmZzZXQYw"
+    "GZsZW5ndGgYGGZ2YWx1ZXOjZWR0eXBlY2YzMmZvZmZzZXQYQGZsZW5ndGgIJAEAAAAAAABaVEVOMTAwMA==")
+V212_CANONICAL = (  # ztensor 2.1.2: ztensor.numpy.save_file; compressed
+    "eNrt0D1uE0EYBuD1mgZLKUJDZA5Ah5yN5R8acohU6WZ3xk6QxVrxWiRdSJdbEJmDcBKOQc0qdhCWuIGfRzs7mub99L2P"
+    "lxfFUa/fywAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "ADhond2d7+6uSgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAA5SRwUAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAD8df+p/Z23X3vu2/P9XCcAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAACH5Wlel59T1aw2odykZbhpVk8xhiZsYrmoy4d+1smyk5MUm7tlqq5Hw1m8nqdVs769vTr7OK5Gk3I4"
+    "HYzSOIXxZJBWV2GZvnVni3BXr5sU05dViu1rvpf94yU7z7L8OTmWdb3YDinXk70ZoZwOQzUIVRoX41H1MiPfmzFvH+nm"
+    "w9f/r9D9Z4XZWbEXH6tYnFbDoqpCmMYibOMf8v0dsuzVc13vO9vajl+/+fX257vf+a7Gx8uL4qjX7/0B6Pt1tQ==")
+
+
+@full
+class ZTensor2Test(TestCase):
+    def test_xxh3(self):
+        def data(n):
+            return bytes([(7 * i + 3) % 256 for i in range(n)])
+        for given, digest in (
+                (b"", "2d06800538d394c2"), (b"a", "e6c632b61e964e1f"), (b"abc", "78af5f94892f3950"),
+                (b"123456789", "72dcb18b67a17dff"), (bytes(16), "d0a66a65c7528968"),
+                (data(4), "6d9253b16c8b1ed3"), (data(8), "60539db630471163"),
+                (data(9), "feff668361d723a8"), (data(16), "b8c859b0f030b585"),
+                (data(17), "714a04408e79b80f"), (data(32), "19ff4ee1d6ba1a55"),
+                (data(33), "3e44983ad21679c8"), (data(128), "67425a03650261bf"),
+                (data(129), "c664bf3311c6abc4"), (data(240), "64556dc6b462a6cf"),
+                (data(241), "8beadd3a8874fe17"), (data(1024), "9b81661c641c72b1"),
+                (data(1025), "806c2072ed713576"), (data(65537), "f7460af97425b2c4")):
+            for step in (7, 1000, len(given) or 1):
+                blocks = [given[i:i + step] for i in range(0, len(given), step)]
+                self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
+        short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
+        self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
+
+    def test_canonical_form(self):
+        import zlib
+        data = zlib.decompress(binascii.a2b_base64(V212_CANONICAL))
+        file = load(data, verify=True)
+        self.assertEqual(dumps(file, format="ztensor"), data)
+        values = dict([(name, tensor(item.tolist(), item.dtype).copy(shape=item.shape))
+                       for name, item in file.items()])
+        self.assertEqual(dumps(values, format="ztensor", version="2"), data)
+        self.assertIn(("ok", "canonical", None), [row[:3] for row in tensorfmt.verify(data).rows])
+        empty = dumps({}, format="ztensor", version=2)
+        self.assertEqual((len(empty), dumps({}, format="ztensor", attrs=load(empty).attrs)),
+                         (65586, empty))
+        two = dumps({"b": tensor([2.0]), "a": tensor([1.0])}, format="ztensor", version="2")
+        swapped = two.replace(b"\0\1\0\0", b"    ").replace(b"\0\2\0\0", b"\0\1\0\0")
+        swapped = swapped.replace(b"    ", b"\0\2\0\0")
+        manifest = swapped[196608:-40]
+        swapped = (swapped[:196608] + manifest + two[-40:-24]
+                   + struct.pack("<Q", tensorfmt.xxh3_64([manifest])) + two[-16:])
+        for given, rules in (
+                (data, ""), (empty, ""), (two, ""), (swapped, "1"), (zt2(), "1"),
+                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1g", SHARD)), "16")):
+            rows = [row[3].split("by rule")[1] for row in tensorfmt.verify(given).rows
+                    if "by rule" in row[3]]
+            self.assertEqual("".join([text.strip("s ")[0] for text in rows]), rules, rows)
+
+    def test_versions(self):
+        one, old = load(golden("v100_basic.zt")), load(golden("custom_fields.zt"))
+        for given, options, version in (
+                ({"w": F32}, {}, "0.1.0"), (one, {}, "2"), (load(zt1()), {}, "2"),
+                (old, {}, "0.1.0"),
+                (one, {"version": "0.1"}, "0.1.0"), (load(zt2()), {}, "2"),
+                ({"w": load(zt2())["w"]}, {}, "2"), (load(zt2()), {"version": 0.1}, "0.1.0")):
+            file = load(dumps(given, format="ztensor", **options))
+            self.assertEqual((file.format, file.attrs["version"]), ("ztensor", version))
+        self.refuses(["1.2", "0.1, 2"], dumps, {}, format="ztensor", version="1.2")
+        error_of(TypeError, dumps, {"w": F32}, format="ztensor", version="2", checksum="crc32c")
+        there, summary = converted(old, "ztensor", version="2")
+        custom = tensorfmt.ZTensor().content_of
+        for name, item in old.items():
+            self.assertSame(dict(there[name].attrs.get("attributes", {})), dict(custom(item)))
+        back, _ = converted(there, "ztensor", version="0.1")
+        for name, item in old.items():
+            self.assertSame(dict(custom(back[name])), dict(custom(item)))
+
+    def test_what_is_refused(self):
+        def write(value, **options):
+            return dumps({"w": value}, format="ztensor", version="2", **options)
+        deep = []
+        for _ in range(31):
+            deep = [deep]
+        sparse = load(binascii.a2b_base64(V111_SPARSE))
+        for value, options, words in (
+                (tensor(b"\1\2", "bool", (2,)), {}, ("bool", "byte 1")),
+                (tensor(b"", "int8", (1 << 63, 4, 0)), {}, ("elements",)),
+                (sparse["csr"], {}, ("sparse", "todense")),
+                (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
+                 ("'a\\x00'", "'b'", "'c'", "1024"))):
+            self.refuses(words, write, value, **options)
+        for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
+                28, lambda nested: dict(value=tensor([1.0], attributes={"c": nested}))):
+            nested = []
+            for _ in range(most):
+                nested = [nested]
+            load(write(**dict({"value": F32}, **make(nested))))
+            self.refuses(["32 levels"], write, **dict({"value": F32}, **make([nested])))
+        self.refuses(["the name"], dumps, {"": F32}, format="ztensor", version="2")
+        fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
+        self.assertSame(dict(load(write(F32, metadata=fine)).metadata)["x"][4],
+                        {5: True, "z": 1, "aa": -2})
+
+    def test_verify(self):
+        import hashlib
+        self.assertTrue(tensorfmt.verify(zt2()))
+        bad = zt2((b"xxh3:4d", b"xxh3:5d"))
+        self.assertEqual(tensorfmt.verify(bad).errors[0].check, "checksums")
+        error_of(FormatError, load, bad, verify=True)
+        error_of(FormatError, dumps, load(bad), format="mag")
+        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
+            struct.pack("<2f", 1, 2)).hexdigest().encode()))
+        self.assertTrue(tensorfmt.verify(sha))
+        with Changed(tensorfmt, "MAX_SLOW_HASH", 7):
+            self.assertIn("MAX_SLOW_HASH", str(tensorfmt.verify(bad)))
+            self.assertTrue(tensorfmt.verify(bad))
+            self.assertFalse(tensorfmt.verify(bad, deep=True))
+            error_of(FormatError, load, bad, verify=True)
+        bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
+            b"edtypecf32", b"dtypedbooledtypebu8"))
+        self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
+
+    def test_sparse_layouts(self):
+        def make(parts):
+            found, blobs = {}, ()
+            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
+                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
+                if role in parts:
+                    flat = sum(parts[role], []) if role == "coords" else parts[role]
+                    blobs += struct.pack("<%d%s" % (len(flat), letter), *flat),
+                    found[role] = {"dtype": code, "blob": [4096 * len(blobs), len(blobs[-1])]}
+            return zt2_objects({"w": {"layout": "zt.sparse_%s/1" % (
+                "coo" if "coords" in parts else "csr"), "shape": [3, 5], "parts": found}}, blobs)
+        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
+            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
+        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
+        self.assertIn("do not rise in row 2", str(error_of(FormatError, load(falling)["w"].tolist)))
+
+    def test_equal_contents_once(self):
+        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8"), "c": [1.0], "d": [2.0],
+                      "e": tensor([], "int8"), "f": [1.0]}, format="ztensor", version=2)
+        file = load(data)
+        self.assertEqual([(name, file[name].offset >> 16) for name in sorted(file)], [
+            ("a", 1), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 2)])
+        rows = [[i & 255 for i in range(3000)] for _ in range(3000 // 100)]
+        for change, same in ((None, True), (0, False), (89999, False), (65536, False)):
+            flat = bytearray(bytes(rows[0]) * 30)
+            if change is not None:
+                flat[change] ^= 1
+            turned = tensor(bytes(flat), "uint8", (30, 3000)).transpose().contiguous().transpose()
+            self.assertEqual(tensorfmt.same_bytes(tensor(rows, "uint8"), turned), same)
+
+    def test_seekable_zstd(self):
+        def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
+                 tail=b"\x92"):
+            table = b"".join([struct.pack("<II", 9 + n + more, n if size is None else size)
+                              + bytes(flags >> 5) for n in sizes])
+            return b"".join([b"\x28\xb5\x2f\xfd\x20" + bytes([n, n << 3 | 1, n >> 5, 0])
+                             + bytes(range(n)) for n in sizes]) + struct.pack(
+                "<II", head, len(table) + 9 + room) + table + struct.pack(
+                "<IB", len(sizes) + frames, flags) + b"\xb1\xea" + tail + b"\x8f"
+
+        def decode(data, need, cut=0):
+            source = tensorfmt.Memory(b"xx" + data + b"y", True)
+            return b"".join(tensorfmt.SeekableZstd.decode(source, 2, len(data) - cut, need))
+        for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
+            data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
+            for flags in (0, 128) if ZSTD or not sizes else ():
+                self.assertEqual(decode(blob(sizes, flags), sum(sizes)), values)
+            for need, cut in ((sum(sizes) + 1, 0), (sum(sizes), 1), (sum(sizes), len(data) - 16)):
+                self.assertIn("no seek table", error_of(FormatError, decode, data, need, cut).what)
+        for data, need in ((blob([8, 3, 8]), 19), (blob([3, 8]), 11), (blob([8], 1), 8),
+                           (blob([8, 8], frames=1), 16), (blob([8, 8], frames=-1), 16),
+                           (blob([8, 8], frames=-1), 8), (blob([8], more=1), 8),
+                           (blob([8], more=-1), 8), (blob([8], room=1), 8),
+                           (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
+                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
+            self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
+        self.assertNotIn("seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
+            [8], size=16 << 20), 16 << 20).what)
+        data = blob([8, 3])
+        for digest, status in (("4de8d78f7134f4b7", "FAIL"), (
+                "%016x" % tensorfmt.xxh3_64([bytes(range(8)) + bytes(range(3))]), "ok")):
+            file = zt2_objects({"w": one2("u8", 1, len(data), 11, digest="xxh3:" + digest,
+                encoding="zt.zstd-seekable/1", decoded_length=11)}, (data,))
+            rows = [row[:2] for row in tensorfmt.verify(file).rows]
+            self.assertIn((status if ZSTD else "-", "checksums"), rows)
+
+    def test_what_is_only_listed(self):
+        file = load(zt1((b"cf32", b"cf33")))
+        self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
+        error_of(Unsupported, file["w"].tobytes)
+        file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
+        self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
+        self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
+            (b"edense", b"ex.y/1"), (b"ddata", b"dscal")))])
+        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
+
+
+@full
+class RecordTest(TestCase):
+    """Burn's records (.mpk): read, never written."""
+
+    def test_ids(self):
+        for text, key, value in (
+                ("d5m78v4vc0ahe", "param_id", 1663341875487337577), ("an id", "id", "an id"),
+                ("D5M78V4VC0AHE", "param_id", 1663341875487337577),
+                ("0000000004", "param_id", 1 << 40),
+                ("d5m78v4vc0ahf", "id", "d5m78v4vc0ahf"), ("0000000001", "id", "0000000001"),
+                ("d5m78v4vc0ah_", "id", "d5m78v4vc0ah_"), ("", "id", "")):
+            data = golden("v021_one_tensor.mpk").replace(
+                tensorfmt.msgpack_dumps("d5m78v4vc0ahe"), tensorfmt.msgpack_dumps(text))
+            self.assertSame(load(data)["item"].attrs, {key: value})
+
+    def test_what_is_not_of_a_tensor(self):
+        file = load(dict(odd_files())["odd.mpk"])
+        self.assertEqual(sorted(file), ["i", "j"])
+        self.assertSame(file.attrs["scalars"], {
+            "a.value.0": 1, "a.value.1": True, "a.value.2": "", "b.value.0": 1, "c.shape.0": 1,
+            "c.b": True, "f": 1.5, "h.1.1": False, "h.1.2": "", "k.value.0": 0.0, "k.value.1": 1.0,
+            "k.a": 1})
+        self.assertEqual((file["i"].dtype, file["i"].tobytes()), ("float16", b"\x80\0\xff\xff"))
+        rows = str(tensorfmt.verify(dict(odd_files())["odd.mpk"]))
+        for word in ("0.22", "has no _b", "ignored", "'i' may be integers"):
+            self.assertIn(word, rows)
+        self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
+
+    def test_lists_of_numbers(self):
+        item = load(golden("v013_kinds.mpk"))["floats"]
+        self.assertEqual((item.stored.encoding, item.offset, item.nbytes, len(item.raw)),
+                         ("[float32]", 283, 16, 20))
+        self.assertEqual(item[0, 1], INF)
+        self.assertEqual(tohex(item[:, 1].tobytes()), "0000807fc2160100")
+        self.assertEqual(tohex(item[::-1].tobytes()), "00000080c21601000000c07f0000807f")
+        self.assertEqual(tohex(item.transpose().tobytes()), "0000c07f000000800000807fc2160100")
+        shape = Map([("value", [1.5, -2.0] * 500), ("shape", [10, 100])])
+        item = load(record(shape))["item"]
+        self.assertEqual(item.dtype, "float64")
+        self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
+
+    @full
+    def test_lists_in_blocks_of_any_size(self):
+        ints = [i << n for i in range(-3, 4) for n in (0, 7, 8, 16, 32, 40)]
+        lists = [(ints, "i64"), ([0.5 * i for i in range(40)], "f64"), ([1, 0] * 30, "i64")]
+        lists += [(values[:30] + ["a"], kind) for values, kind in lists]
+        for values, kind in lists:
+            data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
+                b"\xa3i32", b"\xa3i64")
+            for block in range(9, 40):
+                with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
+                    if values[-1] == "a":
+                        self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
+                    else:
+                        self.assertEqual(load(data)["item"].tolist(), values)
+
+    @full
+    def test_it_becomes_a_burnpack_and_is_never_written(self):
+        import gzip
+        for title in ("v021_quant.mpk", "v021_one_tensor.mpk", "v013_kinds.mpk"):
+            file = load(golden(title))
+            data = dumps(file, format="burnpack")
+            there, summary = converted(file, "burnpack")
+            self.assertEqual((content(there), there.nbytes), (content(load(data)), len(data)))
+            for name, item in file.items():
+                self.assertSame(there[name].attrs, item.attrs_without(["id"]))
+                self.assertEqual(there[name].tobytes(), item.tobytes())
+            self.assertEqual("id" in summary.left_behind, title == "v013_kinds.mpk")
+            for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
+                               (tensorfmt.convert, (there, "x.mpk"))):
+                self.refuses([".bpk"], call, *args)
+            self.refuses([".bpk"], dumps, {"w": F32}, format="burnrecord")
+        for call in (converted, lambda *args: converted(*args, cast="float64")):
+            self.refuses(["scalars", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
+        packed = io.BytesIO(gzip.compress(golden("v021_quant.mpk")))
+        self.assertIn("gzip.open", error_of(Unsupported, load, packed).what)
+        self.assertEqual(list(load(gzip.open(packed))), ["w"])
+
+
 # -- [9] convert ---------------------------------------------------------------------------------
 
 
 def fits(kind, item):
-    """Return whether a format can hold a tensor as it is, by the tables above."""
-    dtypes = HELD[kind] + (("qfloat",) * (kind == "burnpack" and item.format[:4] == "burn"))
-    return item.dtype in dtypes and item.ndim <= MAX_RANK[kind] and not (
-        kind == "primitiv" and 0 in item.shape) and not zstd_missing(item)
+    """Return whether a format can hold a tensor as it is, by its row."""
+    row, family = row_of(kind), [row for row in ROWS if row.name == item.format]
+    return not zstd_missing(item) and (row.holds(item.dtype, item.shape) or (
+        item.dtype in row.more_dtypes and item.dtype in family[0].more_dtypes))
 
 
 def converted(source, kind, **options):
@@ -3419,11 +3888,11 @@ def converted(source, kind, **options):
 @full
 class ConvertTest(TestCase):
     def test_every_golden_to_every_format_and_back(self):
-        for old, title, _, _, _ in GOLDENS:
+        for old, title, _, _ in FILES:
             for new in FORMATS:
                 file = load(golden(title))
                 names = [name for name, item in file.items() if fits(new, item)]
-                flat = {"flat": True} if new == "primitiv" and old != new else {}
+                flat = dict(row_of(new).flat if old != new else ())
                 with self.subTest(file=title, to=new):
                     there, summary = converted(file, new, only=names, drop=True, **flat)
                     renamed = dict(summary.renamed)
@@ -3434,7 +3903,7 @@ class ConvertTest(TestCase):
                     self.assertEqual(summary.nbytes, there.nbytes)
                     if "primitiv" not in (old, new) and old in FORMATS:
                         options = {} if file.kind.NAME == old else {
-                            "version": {"mag": 300, "ztensor": 2}[old]}
+                            "version": row_of(old).newest}
                         back, _ = converted(there, old, drop=True, **options)
                         self.assertEqual(content(back), wanted)
 
@@ -3544,7 +4013,7 @@ class ConvertTest(TestCase):
         self.assertIn("'F4'", error_of(Unsupported, item.tolist).what)
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for kind in FORMATS[:5]:
+        for kind in BOARDS:
             self.refuses(["'w'", "F4"], tensorfmt.convert, data, stream, format=kind,
                          cast="float32")
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
@@ -3629,7 +4098,12 @@ def zt2(*changes, **footer):
     text = unhex("a1 676f626a65637473 a16177a3 657061727473 a1 6464617461a3 64626c6f62 8219100008"
                  "656474797065 63663332 66646967657374 75") + b"xxh3:4de8d78f7134f4b7" + unhex(
                      "657368617065 8102 666c61796f7574 6564656e7365")
-    text, magic = changed(text, changes), b"\x89ZT2\r\n\x1a\n"
+    return zt2_file(changed(text, changes), **footer)
+
+
+def zt2_file(text, **footer):
+    """Return a file of zTensor 2 of this manifest, with a blob float32 [2] at 4096."""
+    magic = b"\x89ZT2\r\n\x1a\n"
     fields = [("start", 8192), ("nbytes", len(text)), ("hash", tensorfmt.xxh3_64([text])),
               ("version", 2), ("reserved", 0), ("magic", magic)]
     return (magic + bytes(4088) + struct.pack("<2f", 1, 2) + bytes(4088) + text
@@ -4521,16 +4995,6 @@ class BadFileTest(TestCase):
                 self.assertIn(word, str(error_of(kind, load, data)))
                 if word:
                     self.assertFalse(tensorfmt.verify(data))
-        with Changed(tensorfmt, "LATER", []):  # as in a copy without them
-            for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
-                    (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
-                    (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
-                    (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
-                    (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
-                    (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
-                    (b"ZTEN0002" + bytes(20), "another version of zTensor; only zTensor 0.1")
-                    ) if CPYTHON else ():
-                self.assertTrue(str(error_of(Unsupported, load, data)).startswith(word), word)
         count = 6000 if CPYTHON else 600  # in linear time, but for the ordered dict of boards
         many = many_statistics(b"\x91\xa1k", count)
         self.assertEqual(len(load(many)), count + 1)
@@ -4597,27 +5061,26 @@ def many_tensors(count):
 def described(attrs, metadata, tensors):
     """Return all that an index says, in its order."""
     return [list(attrs.items()), list(metadata.items())] + [
-        (name, item.name, item.dtype, item.shape, item.start, item.stored.nbytes,
-         item.stored.strides, item.stored.order, item.stored.encoding, item.stored.why,
-         list(item.attrs.items()), item.format, type(item)) for name, item in tensors.items()]
+        (name, item.name, item.dtype, item.shape, item.offset, item.nbytes, item.strides,
+         list(item.attrs.items()), item.format) for name, item in tensors.items()]
 
 
 def read_both(data):
     """Compare an index read with and without shortcuts; return whether it can be read."""
     both = []
-    for trace in (None, tensorfmt.Trace()):
-        source = tensorfmt.Memory(data, True)
-        try:
-            kind = tensorfmt.kind_of(source, None)
-            both.append(described(*kind.read(kind.READER(source, trace))))
-        except FormatError:
-            both.append(None)
+    for fast in (True, False):
+        with Changed(tensorfmt, "FAST", fast):
+            try:
+                file = load(data)
+                both.append(described(file.attrs, file.metadata, file))
+            except FormatError:
+                both.append(None)
     TestCase().assertSame(*both)
     return both[0] is not None
 
 
 def rich_files(count):
-    """Return files of many alike tensors, and with what real writers add to them."""
+    """Return rows (file of many alike tensors, most calls to load each); richer ones behind."""
     items = many_tensors(count)
     alike = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
     steps, params, means = {}, {}, {}
@@ -4627,18 +5090,14 @@ def rich_files(count):
         if i % 3:
             means[name + ":m" * (i % 3 == 1)] = item
     means.update(items)
-    return [dumps(items, format=kind) for kind in FORMATS] + [
-        dumps(items, format="ztensor", checksum=checksum, data_endianness="big")
-        for checksum in ("crc32c", "sha256")] + [
-        dumps(steps, format="ztensor"), dumps(alike, format="ztensor"),
-        dumps(params, format="burnpack", metadata={"a": "b"}, scalars={"n": {"Int": 1}}),
-        dumps(params, format="burnpack", metadata={"edtype": "eshape"}),
-        dumps(means, format="primitiv")]
-
-
-REQUESTS = """
-    VcedUA oN2D4Q cuV8wQ 4tgsDQ J7ZB3g WBNwHg FsJgAQ uGdeEQ blpudQ 9ro2gg I5lRaA BCl6/g AQYnvg
-    p3sElQ Eh76dQ 3SqrQw qi59CQ 1rHj4w"""  # digests, by assertSeen()
+    plain = [(dumps(items, format=row.name), row.calls[0] + 6) for row in WRITES]
+    return plain + [(dumps(made, format=kind, **options), limit) for kind, made, options, limit in (
+        ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}, 18),
+        ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}, 18),
+        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 120),
+        ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}, 17),
+        ("burnpack", params, {"metadata": {"edtype": "eshape"}}, 48),
+        ("primitiv", means, {}, 52))]
 
 
 class ShortcutTest(TestCase):
@@ -4648,7 +5107,7 @@ class ShortcutTest(TestCase):
     def test_what_is_copied_is_not_looked_at_twice(self):
         """A stored checksum that goes with its bytes; bytes that verify knows to be the same."""
         never = staticmethod(lambda *args: False)
-        for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
+        for data in [data for _, _, data, _ in WRITTEN] + [row[0] for row in rich_files(40)]:
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
             if ("ok", "canonical") in [row[:2] for row in usual[0]]:
                 self.assertEqual(usual[1], data)
@@ -4669,84 +5128,47 @@ class ShortcutTest(TestCase):
             self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
 
     @full
-    def test_usual_items_call_nothing(self):
-        texts = b"".join([bytes([0x60 + n]) + b"a" * n for n in range(24)])
-        with Changed(tensorfmt, "cbor_leaf", None), Changed(tensorfmt, "cbor_argument", None):
-            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x80\x97" + texts[1:])[1][-1], "a" * 23)
-            self.assertEqual(tensorfmt.cbor_loads(b"\x82\x17\x60"), [23, ""])
-        with Changed(tensorfmt, "cbor_leaf", None):  # nor is a longer text looked up
-            error_of(TypeError, tensorfmt.cbor_loads, b"\x78\x18" + b"a" * 24)
-        texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
-        texts = tensorfmt.cbor_loads(tensorfmt.cbor_head(4, 4099) + b"".join(texts))
-        self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
-        number = b"\xcf" + bytes(8)
-        reader = tensorfmt.MsgpackReader(tensorfmt.Memory(number))
-        reader.data = number
-        with Changed(tensorfmt.Cursor, "peek", None):
-            self.assertEqual(tensorfmt.msgpack_loads(number), 0)
-            with Changed(tensorfmt, "msgpack_head", None):
-                self.assertEqual(reader.value("int", "x", ""), 0)
-        with Changed(tensorfmt, "_fold_crc32c", None):
-            error_of(TypeError, tensorfmt.crc32c, b"a")
-        with Changed(tensorfmt.Cursor, "add", None):
-            record = tensorfmt.Record(("x", "Q", ""))
-            self.assertEqual(tensorfmt.Cursor(tensorfmt.Memory(bytes(8))).record(record), (0,))
-        with Changed(tensorfmt.FlatReader, "inline", None):
-            flat = tensorfmt.FlatReader(struct.pack("<III", 1, 4, 0))
-            self.assertEqual(flat.vector(["place"], 0, "x", ""), [8])
-
-    @full
     def test_number_of_calls(self):
-        most = {"mag": (12, 30), "ztensor": (11, 40), "primitiv": (13, 75), "burnpack": (13, 45),
-                "tensorbuffers": (16, 80), "safetensors": (16, 30)}  # of each: to open, write
         items = many_tensors(1000)
-        for kind in tensorfmt.FORMATS[:5]:
-            data = dumps(items, format=kind.NAME)
-            calls = count_calls(load, data), count_calls(dumps, items, format=kind.NAME)
-            with self.subTest(format=kind.NAME, calls=calls):
-                for count, limit in zip(calls, most[kind.NAME]):
+        for row in WRITES:
+            data = dumps(items, format=row.name)
+            calls = count_calls(load, data), count_calls(dumps, items, format=row.name)
+            with self.subTest(format=row.name, calls=calls):
+                for count, limit in zip(calls, row.calls):
                     self.assertTrue(count < 1000 * limit)
-        limits = 13, 15, 18, 15, 24, 21, 18, 18, 23, 120, 17, 48, 52
-        for data, limit in zip(rich_files(40), limits):
+        for data, limit in rich_files(40):
             count = count_calls(load, data) / len(load(data))
             self.assertTrue(count < limit, (data[:4], count, limit))
 
     @full
-    def test_when_they_are_taken(self):
-        """How often what reads every file is called, over windows of these sizes."""
-        four, whole = many_tensors(4), [1 << 18]
-        kinds = dict([("t%03d" % i, tensor(bytes(4 * i), "float32")) for i in range(1, 201)])
-        twins = dict([("a.b%d.%d" % (n, i), tensor(bytes(4 * n), "float32"))
-                      for n in (1, 64, 20000) for i in range(3)])
-        for kind, owner, name, made, windows, wanted in (
-                ("mag", tensorfmt.Mag, "_next_row", four, range(1, 500), 1003),
-                ("primitiv", tensorfmt.Primitiv, "_tensor", four, range(1, 600), 1617),
-                ("primitiv", tensorfmt.Primitiv, "_tensor", twins, whole, 3),
-                ("ztensor", tensorfmt.ZTensor, "read_entry", four, whole, 2),
-                ("ztensor", tensorfmt.ZTensor, "read_entry", kinds, whole, 315),
-                ("burnpack", tensorfmt.Burnpack, "_row", four, whole, 2),
-                ("tensorbuffers", tensorfmt.FlatReader, "table", four, whole, 3)):
-            data, count = dumps(made, format=kind), 0
-            for window in windows:
-                with Changed(tensorfmt, "WINDOW", window):
-                    count += calls_of(owner, name, load, data)
-            with self.subTest(format=kind, tensors=len(made)):
-                self.assertEqual(count, wanted)
-        for kind, owner, name, wanted in (
-                ("mag", tensorfmt.Record, "pack", 4), ("ztensor", tensorfmt, "cbor_dumps", 24),
-                ("ztensor", tensorfmt.ZTensor, "own_attrs", 1),
-                ("ztensor", tensorfmt, "is_sparse", 2), ("burnpack", tensorfmt, "cbor_dumps", 3),
-                ("primitiv", tensorfmt, "msgpack_dumps", 9)):
-            with self.subTest(format=kind, name=name):
-                self.assertEqual(calls_of(owner, name, dumps, four, format=kind), wanted)
+    @accepts
+    def test_calls_by_name(self):
+        """Which functions are called how often, where that is more often with more tensors."""
+        texts, many = [], many_tensors(2000)
+        for row in WRITES:
+            data = dumps(many, format=row.name)
+            for title, found in (("load", calls_by_name(load, data)),
+                                 ("save", calls_by_name(dumps, many, format=row.name))):
+                rows = sorted([(name, count / 2000) for name, count in found.items()
+                               if count >= 1000])
+                texts.append(("%s: %s, calls for each tensor" % (row.name, title), "\n".join([
+                    "%s %.1f" % pair for pair in rows])))
+        self.assertAccepted(texts, "calls")
+
+    @full
+    def test_what_is_not_done_for_usual_keys(self):
         for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
             item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
             self.assertEqual(calls_of(tensorfmt.Tensor, "transpose", item.column_blocks), wanted)
         cube = tensor(list(range(27)), "int8", (3, 3, 3))
         for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
             self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
+        texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
+        texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
+        self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
 
     @full
+    @accepts
     def test_number_of_requests(self):
         """What load() reads of a stream, where each read may be a request: (number, bytes)."""
         texts = []
@@ -4772,20 +5194,20 @@ class ShortcutTest(TestCase):
                 texts[-1] += "\n%d, %d: %s" % (count, values, stream.asked)
                 asked = len(stream.asked), sum([row[1] for row in stream.asked])
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
-                    if kind == "primitiv":  # no index: it skips from tensor to tensor
+                    if not row_of(kind).index:  # it skips from tensor to tensor
                         requests = 41 if values == 50000 else 2 + len(data) / 65536.0
                         nbytes = max(nbytes, 41 * 5000, len(data))
                     self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
                     self.assertEqual([row[1] for row in stream.asked], [4 * values])
-        self.assertSeen(texts, "REQUESTS", REQUESTS)
+        self.assertAccepted([text.partition("\n")[::2] for text in texts], "requests")
 
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
         folder = folder_for(self)
-        for kind in tensorfmt.FORMATS[:5]:
+        for kind in [tensorfmt.find_format(name) for name in FORMATS]:
             many, big = [folder + name + kind.SUFFIXES[0] for name in ("/many", "/big")]
             tensorfmt.save(many, many_tensors(2000))
             tensorfmt.save(big, {"w": tensor(bytes(16 << 20), "float32", (1 << 10, 1 << 12))})
@@ -4815,6 +5237,22 @@ def count_calls(call, *args, **options):
     finally:
         sys.setprofile(None)
     return len(seen)
+
+
+def calls_by_name(call, *args, **options):
+    """Return {name: how often a call calls this function of tensorfmt}; not what has no name."""
+    seen = {}
+
+    def count(frame, event, arg):
+        name = frame.f_code.co_name
+        if event == "call" and name[0] != "<" and "tensorfmt" in frame.f_code.co_filename:
+            seen[name] = seen.get(name, 0) + 1
+    sys.setprofile(count)
+    try:
+        call(*args, **options)
+    finally:
+        sys.setprofile(None)
+    return seen
 
 
 # -- [10c] hostile bytes -------------------------------------------------------------------------
@@ -4900,7 +5338,7 @@ class HostileTest(TestCase):
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
                         self.assertTrue(peak < nbytes * len(data) + (1 << 18))
-        for name, data in bombs(300):
+        for name, data in bombs(200):
             for i, (call, _) in enumerate(rows):
                 count = count_calls(attempt, call, data)
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
@@ -5012,7 +5450,7 @@ def fuzz_files():
         for i, name in enumerate("abcdefgh")])})
     options = [{}, {"checksum": "sha256", "data_endianness": "big"}]
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
-    return [data for _, _, data, _ in FILES] + rich_files(12) + [
+    return [data for _, _, data, _ in FILES] + [row[0] for row in rich_files(12)] + [
         make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
     ] + [dumps(mixed, format="ztensor", **some) for some in options] + later_goods()
 
@@ -5082,11 +5520,12 @@ def check_copies(test, file, facts, crc):
             same = 5 if copy.kind is file.kind else 4  # zTensor 1 becomes 2, with other attrs
             test.assertSame([row[:same] for row in held(copy)], [row[:same] for row in facts])
             test.assertTrue(crc % 4 or tensorfmt.verify(again))
+    row = row_of(kind)
     names = [name for name, item in file.items() if fits(kind, item) and (
-        kind == "ztensor" or not tensorfmt.is_sparse(item))]
-    stream, options = io.BytesIO(), {"flat": True} if kind == "primitiv" != file.format else {}
-    if kind in ("mag", "ztensor") and crc & 1 << 12:
-        options["version"] = "300" if kind == "mag" else "2"
+        row.any_attr or not tensorfmt.is_sparse(item))]
+    stream, options = io.BytesIO(), dict(row.flat if kind != file.format else ())
+    if row.newest and crc & 1 << 12:
+        options["version"] = row.newest
     try:
         summary = tensorfmt.convert(file, stream, format=kind, only=names, drop=True, **options)
     except ValueError:
@@ -5233,11 +5672,6 @@ def upstream_files():
         ("68636865636b73756d c0f6", "null with a tag"))]
 
 
-SAID = """
-    8om+sQ fPL5sw ooO1JQ CF6zNw bBUBlA XIT1Pw /xN+GQ EjM6oA b6CzUA HKOnDQ P1KxaQ tsG8nA GBA3+w
-    DNSKow /vK5Gw uEg0HA bTdocw FtVj1Q QdMsug 3Trb9A eZXqww GLnYBw mTPG8A 310E9w kYdXiA 5d1WyA
-    RWYFzg yC708g oErpMg h8lroQ vZCJrA KOPbGg Suujfg GMXIMg 7qBFVA k5YqHA eDcwhw HB+5wg HTirbw
-    BHT5tQ +GB7Fg lD2pwQ qkvb9w /ys28g hgz4sw"""
 
 
 class VerifyTest(TestCase):
@@ -5329,27 +5763,30 @@ class VerifyTest(TestCase):
                 self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
 
     @full
+    @accepts
     def test_all_that_is_said_of_later_generations(self):
-        texts = Map()
-        for name, data in later_files():
-            text = "%s\n%s\n" % (name, tensorfmt.verify(data))
+        texts, absent = [], []
+        for number, (name, data) in enumerate(later_files()):
+            text = "%s\n" % tensorfmt.verify(data)
             try:
                 file = load(data)
-                text += ascii(described(file.attrs, file.metadata, file))
-                text += "".join([ascii(list(item.tobytes())) for item in file.values()
-                                 if item.stored.why is None and item.size < 1000
-                                 and not zstd_missing(item)])
-                text += "".join([repr(tuple(field)) for field in tensorfmt.explain(data)])
+                text += "\n".join([ascii(row) for row in described(
+                    file.attrs, file.metadata, file)] + [
+                    tohex(item.tobytes()) for item in file.values() if item.stored.why is None
+                    and item.size < 1000 and not zstd_missing(item)] + [
+                    "".join([repr(tuple(field)) for field in tensorfmt.explain(data)])])
             except FormatError as error:
                 text += str(error)
+            title = "%03d %s" % (number, name)
             if ZSTD or "zstd" not in name:
-                texts[name] = texts.get(name, "") + text
-        for kind in tensorfmt.FORMATS + tuple(tensorfmt.LATER):
+                texts.append((title, text))
+            else:
+                absent.append(title)
+        for kind in list(READ) + LATER:
             for data in (b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]):
-                report = tensorfmt.verify(data, format=kind.NAME)
-                texts[kind.NAME] = texts.get(kind.NAME, "") + str(report)
+                texts.append((kind, str(tensorfmt.verify(data, format=kind))))
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
-            self.assertSeen(texts.values(), "SAID", SAID)
+            self.assertAccepted(texts, "generations", absent)
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
@@ -5398,6 +5835,26 @@ def text_of(name):
         return stream.read()
 
 
+ABSENT = """if 1:
+    import ast, os, sys, unittest
+    here, folder, cases = sys.argv[1:]
+    sys.path.insert(0, here)
+    import test_tensorfmt
+    test_tensorfmt.folder_for = lambda test: folder
+    usual, functions = dict(sys.modules), dict(vars(os))
+    for absent, lost in ast.literal_eval(cases):
+        print(absent, lost, file=sys.stderr)
+        sys.modules.clear()
+        sys.modules.update(usual, **dict.fromkeys(absent))
+        vars(os).update(functions)
+        for name in lost:
+            vars(os).pop(name, None)
+        unittest.main("test_tensorfmt", exit=False, verbosity=2, argv=["",
+            "GoldenTest.test_saved_to_a_path", "GoldenTest.test_from_bytes_paths_and_streams",
+            "RoundTripTest.test_big_endian_files_hold_swapped_bytes"])
+"""
+
+
 @full
 class ModuleTest(TestCase):
     def test_public_names(self):
@@ -5438,8 +5895,8 @@ class ModuleTest(TestCase):
         lines = text.split("\n")
         banners = [i for i, line in enumerate(lines, 1) if line.startswith("# -- [")]
         skip = [(start, end) for start, end in zip(banners, banners[1:])
-                if re.match(r"# -- \[7[a-g]\d*\]", lines[start - 1])]
-        self.assertEqual(len(skip), len(READ) + len(tensorfmt.LATER))
+                if re.match(r"# -- \[7[a-z]\d*\]", lines[start - 1])]
+        self.assertEqual(len(skip), len(READ) + len(LATER))
         start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
         skip.append((start, start + lines[start - 1:].index(")")))
         word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
@@ -5479,37 +5936,23 @@ class ModuleTest(TestCase):
         for kind in tensorfmt.FORMATS:
             rest, gone = text, [one for one in tensorfmt.FORMATS if kind.NAME in one.NEEDS]
             for one in gone + [kind]:
-                letter = "abcdefg"[READ.index(one.NAME)]
-                room = rest.index("# -- [7%s]" % letter)
-                end = rest.index("\n# -- [", rest.rindex("\n# -- [7%s" % letter) + 1) + 1
+                room = rest.index("] %s --" % one.NAME)
+                room = rest.rindex("# -- [", 0, room)
+                label = rest[room:rest.index("]", room)]  # later generations have it and a digit
+                end = rest.index("\n# -- [", rest.rindex("\n" + label) + 1) + 1
                 rest = (rest[:room] + rest[end:]).replace("    %s(),\n" % type(one).__name__, "", 1)
             with self.subTest(without=kind.NAME):
                 self.works_with(module_of(rest), [x for x in READ if x not in [
                     one.NAME for one in gone + [kind]]])
 
     def test_what_a_platform_may_lack(self):
-        absent = """if 1:
-            import os, sys, unittest
-            sys.path.insert(0, %r)
-            import test_tensorfmt
-            test_tensorfmt.folder_for = lambda test: %r
-            for name in %r:
-                sys.modules[name] = None
-            for name in %r:
-                if hasattr(os, name):
-                    delattr(os, name)
-            unittest.main("test_tensorfmt", argv=["", "GoldenTest.test_saved_to_a_path",
-                "GoldenTest.test_from_bytes_paths_and_streams",
-                "RoundTripTest.test_big_endian_files_hold_swapped_bytes"])"""
         cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
                                             "tempfile")]
         cases += [((), (name,)) for name in ("replace", "fsync", "pread", "fstat", "chmod")]
-        for modules, functions in cases + [
-                (("mmap", "array", "zlib", "hashlib"), ("replace", "pread"))]:
-            with self.subTest(modules=modules, functions=functions):
-                code, out, err = run("python3", "-c", absent % (
-                    HERE, folder_for(self), modules, functions))
-                self.assertEqual((code, out, err[:3]), (0, "", "..."), err)
+        cases += [(("mmap", "array", "zlib", "hashlib"), ("replace", "pread"))]
+        code, out, err = run("python3", "-c", ABSENT, HERE, folder_for(self), repr(cases))
+        self.assertEqual((code, out), (0, ""), err)
+        self.assertEqual(err.count("... ok"), 3 * len(cases), err)
 
     def works_with(self, module, formats):
         """Read, explain, write and convert every golden with what is left of a module."""
@@ -5534,49 +5977,54 @@ class ModuleTest(TestCase):
 
 
 def in_copy(copy, data):
-    """Return whether a copy has the room of the format, and generation, of a file."""
-    kinds = list(copy.FORMATS) + list(getattr(copy, "LATER", ()))
-    return tensorfmt.kind_of(tensorfmt.Memory(data), None).NAME in [kind.NAME for kind in kinds]
+    """Return whether a copy has the room of the format, or later generation, of a file."""
+    kinds = [name for row in ROWS for name, head in row.later if data[:len(head)] == head]
+    try:
+        copy.load(b"", format=(kinds or [tensorfmt.detect(data)])[0])
+    except ValueError as error:
+        return isinstance(error, copy.FormatError)  # else there is no such format
+
+
+def answer_of(module, source):
+    """Return all that a module, whole or a copy, says of a file, or why it refuses it."""
+    try:
+        file = module.load(source)
+    except module.FormatError as error:
+        return type(error).__name__, error.field, error.offset, error.tensor, error.what
+    rows = [file.format, list(file.attrs.items()), list(file.metadata.items())]
+    for name, item in file.items():
+        plain = item.dtype not in (None, "qfloat") and item.attrs.get("encoding") != "zstd" and (
+            item.attrs.get("layout") != "sparse")
+        rows.append((name, item.dtype, item.shape, item.offset, list(item.attrs.items()), tohex(
+            item.raw), item.tobytes() if plain else "", list(item.flat) if plain else ""))
+    return rows
 
 
 def check_copy(test, copy):
-    """Compare a copy made by `vendor` with the whole module, as far as it goes; portable."""
+    """Compare a copy made by `vendor` with the whole module: the same bytes, the same answer."""
     formats, saves = [kind.NAME for kind in copy.FORMATS], hasattr(copy, "dumps")
-    for kind, title, _, _, wanted in GOLDENS:
-        data = golden(title)
+    good = [(title, data) for _, title, data, _ in FILES]
+    for title, data in good + [row[:2] for row in bad_files()]:
+        kind = tensorfmt.detect(data)
         with test.subTest(file=title):
-            if kind in formats and not in_copy(copy, data):
-                error_of(copy.Unsupported, copy.load, data)
-                continue
-            if kind not in formats:
-                if kind == "safetensors":  # it has no magic
-                    error_of(copy.FormatError, copy.load, data)
-                else:
-                    test.assertIn(kind, error_of(copy.Unsupported, copy.load, data).what)
-                continue
-            for source in (data, Short(data)):
-                file, whole = copy.load(source), load(data)
-                test.assertEqual(sorted(file), sorted(wanted))
-                test.assertSame((file.attrs, file.metadata), (whole.attrs, whole.metadata))
-                for name, item in file.items():
-                    test.assertEqual((item.dtype, item.shape), wanted[name][:2])
-                    test.assertSame(item.attrs, whole[name].attrs)
-                    test.assertEqual(bytes(item.raw), bytes(whole[name].raw))
-                    if item.stored.encoding == "raw" and item.dtype != "qfloat":
-                        test.assertEqual(tohex(item.tobytes()), wanted[name][2])
-                        test.assertSame(list(item.flat), list(whole[name].flat))
-            if saves and title in AGAIN:
-                test.assertEqual(copy.dumps(file, format=kind, **AGAIN[title]), data)
-    for name, data, kind, field, offset in bad_files():
-        known = "zstd" not in name or "zstd" in copy.ENCODINGS
-        if known and tensorfmt.detect(data) in formats and in_copy(copy, data):
-            with test.subTest(file=name):
-                error = error_of(getattr(copy, kind.__name__), copy.load, data)
-                test.assertEqual((error.field, error.offset), (field, offset), str(error))
+            if kind in formats and in_copy(copy, data):
+                if "zstd" in title and "zstd" not in copy.ENCODINGS and (title, data) not in good:
+                    continue
+                wanted = answer_of(tensorfmt, data)
+                test.assertSame(answer_of(copy, data), wanted)
+                if (title, data) in good:
+                    test.assertSame(answer_of(copy, Short(data)), wanted)
+                if saves and title in AGAIN:
+                    test.assertEqual(copy.dumps(copy.load(data), format=kind, **AGAIN[title]), data)
+            elif kind == "safetensors" and kind not in formats:  # it has no magic
+                error_of(copy.FormatError, copy.load, data)
+            elif (title, data) in good:
+                what = error_of(copy.Unsupported, copy.load, data).what
+                test.assertTrue(kind in formats or kind in what, what)
     for kind in set(formats).intersection(FORMATS) if saves else ():
         made = every_tensor(kind)
-        again = tensorfmt.Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
-                               for name, item in made.items()])
+        again = Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
+                     for name, item in made.items()])
         with test.subTest(format=kind):
             test.assertEqual(copy.dumps(again, format=kind), dumps(made, format=kind))
 
@@ -5696,8 +6144,33 @@ if not BOARD:
     import os
     FORMATS += os
 '''  # @@: the banner of a room; QQQ: three quotes
-COPIED = """
-    QBmD9w cjy61Q qzRwrQ J/mfqw ZS7FBw PX8VWw U+ySNA rr2XvA Eh7Q/w Aa3VRQ Se2+Lg dQgpww"""
+
+
+def attributes_of(tree):
+    """Return (names defined in classes, names stored, attributes used) of a syntax tree."""
+    import ast
+    defined, stored, used, todo = set(), set(), set(), [tree]
+    while todo:
+        node = todo.pop()
+        kind = type(node)
+        if kind is ast.ClassDef:
+            defined.update([one.name for one in node.body if hasattr(one, "name")])
+        elif kind is ast.Attribute:
+            used.add(node.attr)
+            if type(node.ctx) is ast.Store:
+                stored.add(node.attr)
+        elif kind is ast.Name and type(node.ctx) is ast.Store:
+            stored.add(node.id)
+        for value in vars(node).values():
+            if type(value) is list:
+                todo += [one for one in value if isinstance(one, ast.AST)]
+            elif isinstance(value, ast.AST):
+                todo.append(value)
+    return defined, stored, used
+
+
+def copy_title(version, kinds, names, *more):
+    return " ".join([version] + [kind.NAME for kind in kinds] + names + list(more))
 
 
 @full
@@ -5725,7 +6198,7 @@ class CopyTest(TestCase):
             with self.subTest(formats=formats, flags=flags):
                 text = self.make(formats, flags)[1]
                 copy = module_of(text)
-                wanted = formats or list(FORMATS[:5] if "board" in flags else READ)
+                wanted = formats or list(BOARDS if "board" in flags else READ)
                 wanted = ["burnpack"] * (wanted == ["burnrecord"]) + wanted  # which it needs
                 self.assertEqual([kind.NAME for kind in copy.FORMATS], wanted)
                 self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
@@ -5736,8 +6209,10 @@ class CopyTest(TestCase):
                 check_copy(self, copy)
 
     def test_every_name_is_defined(self):
+        import ast
         import builtins
-        symtable = PeerTest.peer(self, "symtable")  # PyPy has none
+        whole = attributes_of(ast.parse(text_of("tensorfmt.py")))[0]
+        symtable = PeerCase.peer(self, "symtable")  # PyPy has none
         for formats, flags in COPIES:
             text = self.make(formats, flags)[1]
             top = symtable.symtable(text, "copied.py", "exec")
@@ -5752,36 +6227,28 @@ class CopyTest(TestCase):
                             if symbol.is_global() and symbol.get_name() not in known}
             with self.subTest(formats=formats, flags=flags):
                 self.assertEqual(sorted(missing), [])
-                self.assertEqual(sorted(self.lost_attributes(text)), [])
+                self.assertEqual(sorted(self.lost_attributes(ast.parse(text), whole)), [])
 
-    def lost_attributes(self, text):
+    def lost_attributes(self, tree, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
-        import ast
-
-        def parts(source):
-            nodes = list(ast.walk(ast.parse(source)))
-            bodies = [node.body for node in nodes if isinstance(node, ast.ClassDef)]
-            defined = {one.name for body in bodies for one in body if hasattr(one, "name")}
-            stored = {node.id if isinstance(node, ast.Name) else node.attr for node in nodes
-                      if isinstance(getattr(node, "ctx", None), ast.Store) and not isinstance(
-                          node, (ast.Subscript, ast.Tuple, ast.List, ast.Starred))}
-            return defined, stored, {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        defined, stored, used = parts(text)
+        defined, stored, used = attributes_of(tree)
         others = set("make with_values dequantize".split())  # behind feature() and is_sparse()
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
-        return used & parts(text_of("tensorfmt.py"))[0] - defined - stored - others
+        return used & whole - defined - stored - others
 
+    @accepts
     def test_small_copies_have_been_looked_at(self):
         source, texts = SMALL_SOURCE[1:].replace("@@", "# --").replace("QQQ", '"' * 3), []
         kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
         for version in ("1", "1+a"):
             with Changed(tensorfmt, "__version__", version):
-                texts += [tensorfmt.make_copy(source, *args) for args in (
+                texts += [(copy_title(version, *args), tensorfmt.make_copy(source, *args))
+                          for args in (
                     (kinds, ["save", "tools", "full", "fast"], "b.c"), (kinds[:1], ["fast"], ""),
                     ([], [], "x"), ([], ["save", "tools"], ""), (kinds, ["full"], ""),
                     ([], ["full", "fast"], ""))]
-        self.assertSeen(texts, "COPIED", COPIED)
+        self.assertAccepted(texts, "copies")
         text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
         error = error_of(ValueError, tensorfmt.decide, text, {"c": False})
         self.assertEqual(tensorfmt.drop_unnamed("a()\n\n\ndef f():\n    pass\n", set()), "a()\n\n")
@@ -5821,6 +6288,18 @@ class CopyTest(TestCase):
                          module_of(text).__version__ + ".load-only")
         for args in (("--formats", "onnx"), ("--colour",)):
             self.assertEqual(run("vendor", out, *args)[0], 2)
+
+    def test_later_generations_that_a_copy_lacks_are_named(self):
+        copy = module_of(self.make(["mag", "ztensor"], "no-tools")[1])
+        for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
+                (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
+                (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
+                (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
+                (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
+                (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
+                (b"ZTEN0002" + bytes(20), "another version of zTensor; only zTensor 0.1")):
+            error = error_of(copy.Unsupported, copy.load, data)
+            self.assertTrue(str(error).startswith(word), word)
 
     def test_what_a_copy_lacks_is_named(self):
         copy = module_of(self.make(["ztensor"], "no-tools board")[1])
@@ -5908,45 +6387,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
     get seed_basic.mag x --rows 1:9:2 --stats
     ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt"""
-OUTPUTS = """
-    rSIXGA O6R3CQ dlf8Rw 4KDemA 8lc1aw VoRdyg GIm8Qw VewK6A 0xlHsQ Tezz1g M105ww x7itTw 0Nw6Ow
-    O7yVdA wBrNbA TQPkdw TgWujw gG0QYw cCAAIg kfHzRQ jMKAOA iRspGQ ALXoZg bt4sHQ NhOsxg DqPH+g
-    7SCtBQ veJN3A umZIXw /fFc3w LftaxA ZZZMUA yphUhg LJRPWQ HbJWBA 8yF7/A nghhmw VZQl5A ISYX8w
-    AjxC2g zkBWow HqEbEw kL+exA V2AgFw P5PMbQ Ht7F8Q QiWrUQ DIAwGg UNdfNw OiQWQw QJshsQ 4xKF4w
-    Jg1KWg 7TyySw C1pvpw VWWcPQ 6Tc5Mw RK74og EfOVGQ eiJkjw MRW4Bg cAicsg PgufQQ 5SY/PQ wvWb/A
-    4Hojfw Hsc7/Q eHFPOw gw41bw 0Li+4g fURkIQ Bm2N+g 5IjQhw Q+sddg gVmV9g 0MAucg ReMEIw PpfiHg
-    w2V9Bw JhPBZw zg1YWg 1wtDyA gjSe2g mI7EsQ GCu1fw sprUjQ Den33A WQ2neg Ve7Xug rPIz4g vfukVA
-    2VHIQw oQmo1Q rCfmKw ynYX+g 98UacQ 03FsLA zvmjtw uDf77Q gfiD+A ZEwIDw XRHGTw 0FlKUQ pVngVg
-    D9u9Bg Sd1jbw vpfP4w acN+og fMyFRQ +cCLKg E6FXcQ iFZoGA A44zrg NFh7bA ORAy7Q 44+U0A B7ioOg
-    C6TAMA m42geQ s7zG/A vSTEKQ oQe1SQ 7mFmDQ 5v2ryA d94o8w mUKzaQ rpD23Q iHSxIg YXg9vg u+bfKA
-    WN4rew fP0bQQ g99XTQ aOjNRw xYpAlA i8b0Ww hIWu0A 7fstuw uuMldw 0gZ75Q 5jWwRg jqOHxw 7ZcyrQ
-    u7BilQ LbrJkg C4McpA XqwE2g cLyUAA wc+rpA Iviv4A SUJt5A vR8dJA QZ+SoQ KKHyeA arvUVQ KPOZsg
-    F62nLg whZOSA HhcMsw /kAYng PfVD0w ALTIDw vJ3J1A LpQhwQ LycDTg vXXQnw qexddg bzSAeQ LoxWZA
-    6b+GBg I4exdg vqzZDQ QwJWuw t27eSg l2fQrg 4f9U9A /kw1fg jPERUQ LEKhSg 31/sCw alzxyA PiRosg
-    d1weGQ x+ArPQ 90tbiQ Y891Sw mi2xgg OxLslg NB068A GNJveA NS6t7w SYS4Fg VLjn5g Jo2jnQ VRQBcA
-    rYRSkg 93hjaw COEe5g z583hg xG4KyQ zaezGA DD1VFg A1ossw po8HBQ 4Q8lwQ WxPeQg LxDpfg HypK3A
-    akHP8g kJ38+A AufrCA 57DNNA A0spyg 3P9Fsw JonxMA 79wFHA SpaR6Q onXU2g G/W5zw ncPTfQ s/0Fcw
-    Z9ZmQQ tsgbBA ivqZmA W9Dbmg mDbrbg qG91kA 2gOmjw Z3+Dew yraQew DY7YQA 17JOzQ uwz+Xg bt0qJg
-    VSvWKA v7kplA aXHNZw DzTnng USoUGA +xy4Tg dmfI9A WkDZdQ AMhOdQ jFBRow LHxo5g Raf/Ag Z6XkQw
-    D5+IOw 74nqdQ cxiFLw GScoqA VSJerA otUEWw SDw2sw ACGtYw skwm7A 6pQb0A htfmRg TfdVcg ruCfcg
-    wvuChg bXQg0g qvRvHQ M/6AjA Ndx7Aw 5etH/g tdPYiA MOKL0w 0pkMIQ a9FwZA uuCT2g fX4Flg nsletg
-    uDl72Q S8s/sQ LuWDWg z6eeUg gY7Tag rqnC6g aCp0ug pQYd1w 4i6n2w DheEuw 3INgeA Ys3CYg rLzwjQ
-    Ye4FKQ zIl77Q 0ZT9wg 8W2OqQ /yfI1Q yRwcEw 8+NcxQ cLLlEg SwTt5g PJ+aHg 0OPoSg gNQJRQ IaIu0w
-    COvbAQ 9ggAKg z27f+Q kqnE0w 1S7ilQ rxespg 1ask9g A2RovA swlnvQ OBMaEw mEsCgg pOlgTQ nqjBtw
-    81VhaQ JEjjaw TxQ6Pw iaDJDA sP3EhQ erxGxg xQFDiw fm7ZGA 6cildw sUgdiQ 2vnEbw eTEm/g fuwM8Q
-    NGOCJA /zQE5w Zf5mSQ EgfACg jq0/sg G95yVg UhKsTQ 7MiApA 4zerIw Y7/jGA xrHzKA EkEHRg CLBCyw
-    trgIzw xLT59w qv3f5w GLgg3Q GW8Nnw IZl1XQ wifu0A yfnbUg 6U0piw CPqKuw OwtpBw /s5nWQ k7oEQA
-    +fMjXg MfCniA EjqL8Q 7ZZDcg ic9n/A LpzJzA gXho3w uQejCQ ltiSMQ 5j2n+Q 9BtGLw imryHA mK9xEg
-    jknAiA wFZm4A 1MpB1Q BsJBcA XwJIyg bRIEGw KcjlLA 0Yj40A UIJfRA IXx0+g Fbe0ng jE9ong vzSicg
-    YtG7nA eTVa8A YaOl9w yDHoKw qR8TDg zbXWJw sje8rQ bgJPBQ TqSpPw 1t2gyg zPmfDQ M7hthQ PelKOA
-    yHA3Tg I6PLhg r08LHQ aE4W1g 8vqkNQ CAE/lg wciy8A 80MhyA h2j48w itW1HA 1Z/jPQ MygfmQ 0eVXcQ
-    B7edLw L7+f5A Il8Nyg pqpy4g GY2omA MTxVzQ Jhh/Dw Bw80sg 72FgXg FYcg9A 0SGtnA uFcigA GHFUSw
-    jqBD6g 3Zd5Qw 8AdqWA 9Ig5bA LPFk+g pNFjBA gjkEkg tsEnqA 1xIZ4Q V27SKw L6F3GA jhUyrQ ggzBZA
-    C1l1pg HbrENA KmuhoA 15+5/A 7makIA tom/MQ 7LbEpQ Km9PCg 2mn9AA assttw jocbnA 7Ngm6g OXsP9A
-    GFDgxA I0HWvQ BOeS3g AUAqgg IcaF5w 5I0Nsw Ab9TLw"""
 
-HELPS = """
-    H6qDVg rHgFXQ NfWyLQ SZKt2A jIFaLQ /BvL4Q 6dt96A yxgRcA n7/tfg"""
 
 
 @full
@@ -5976,7 +6417,8 @@ class CommandTest(TestCase):
         self.assertIn(", sha256 ", self.prints("--version"))
         code, out, err = run("python3", "-I", "-S", script, "demo")
         self.assertEqual((code, err), (0, ""))
-        self.assertIn("all 6 formats written, listed, verified, explained and read back", out)
+        self.assertIn("all %d formats written, listed, verified, explained and read back" % len(
+            FORMATS), out)
 
     def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
         from subprocess import PIPE, Popen
@@ -6135,7 +6577,7 @@ class CommandTest(TestCase):
 
     def test_every_help_has_examples_that_are_right(self):
         for command in tensorfmt.USAGE.split("\n  ")[1:]:
-            lines = run("python3", os.path.join(HERE, "tensorfmt.py"), command.split()[0], "-h")[1]
+            lines = run(command.split()[0], "-h")[1]
             lines = lines.partition("examples:")[2].split("\n  ")[1:]
             self.assertTrue(lines, command)
             for line in lines:
@@ -6144,15 +6586,16 @@ class CommandTest(TestCase):
                 with Changed(sys, "argv", ["tensorfmt.py"]):
                     tensorfmt.make_parser(words[2]).parse_args(words[3:])
 
+    @accepts
     def test_words_of_every_help_and_numbers_in_json(self):
         texts = []
         for command in tensorfmt.USAGE.split("\n  ")[1:10]:
             with Changed(sys, "argv", ["tensorfmt.py"]):
                 parser = tensorfmt.make_parser(command.split()[0])
-            texts.append("\n".join([parser.prog, parser.description, parser.epilog] + [repr((
+            texts.append((parser.prog, "\n".join([parser.description, parser.epilog] + [repr((
                 one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
-                one.metavar)) for one in parser._actions if one.dest != "help"]))
-        self.assertSeen(texts, "HELPS", HELPS)
+                one.metavar)) for one in parser._actions if one.dest != "help"])))
+        self.assertAccepted(texts, "helps")
         most = (1 << 128) - 1
         self.assertEqual(tensorfmt.to_json({5: [most, -most, most + 1, -most - 1, b"a"], "b": (1, {
             1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
@@ -6171,6 +6614,7 @@ class CommandTest(TestCase):
             self.assertTrue(self.prints("--version").endswith(", frozen\n"))
             self.assertTrue(run("vendor", "x.py")[0])
 
+    @accepts
     def test_all_outputs_have_been_looked_at(self):
         write_file("cut.zt", golden("mixed.zt")[:-1])
         write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
@@ -6189,30 +6633,33 @@ class CommandTest(TestCase):
                 ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
                 ("new.bpk", dict(many_tensors(11), more=[True]))):
             tensorfmt.save(path, rows)
-        groups = []
+        groups, absent = [], []
         for _, title, _, _ in FILES:
-            if ZSTD or "zstd" not in [item.stored.encoding for item in load(title).values()]:
-                groups.append([line + title for line in (
+            if [item for item in load(title).values() if zstd_missing(item)]:
+                absent.append(title)
+            else:
+                groups.append((title, [line + title for line in (
                     "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
-                    "explain --html page.html ", "verify ")])
+                    "explain --html page.html ", "verify ")]))
         rows = [("upstream%d" % i, row[0]) for i, row in enumerate(upstream_files())]
         for name, data in [row[:2] for row in bad_files()] + odd_files() + rows:
             if "zstd" not in name:
                 write_file(name, data)
-                groups.append([line + name for line in (
+                groups.append((name, [line + name for line in (
                     "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
-                    "explain|--html|page.html|")])
-        groups += [[line.strip()] for line in COMMANDS.replace("\n", "|").split("|")]
+                    "explain|--html|page.html|")]))
+        groups += [(line.strip(), [line.strip()]) for line in COMMANDS.replace(
+            "\n", "|").split("|")]
         texts = []
-        for lines in groups:
+        for title, lines in groups:
             text = ""
             for line in lines:
                 code, out, err = run(*line.split("|" if "|" in line else " "))
                 page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
                 page = page[page.find("<h1>"):page.find("<script>")]
                 text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
-            texts.append(text)
-        self.assertSeen(texts, "OUTPUTS", OUTPUTS)
+            texts.append((title, text))
+        self.assertAccepted(texts, "outputs", absent)
 
 
 # -- [15] README ---------------------------------------------------------------------------------
@@ -6225,6 +6672,8 @@ class ReadmeTest(TestCase):
         from contextlib import redirect_stdout
         from importlib.util import find_spec
         from shutil import copy
+        if not os.path.exists(os.path.join(HERE, "README.md")):
+            self.skipTest("no README.md")
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
             fenced = ("\n" + stream.read()).split("\n```")[1::2]
         self.addCleanup(os.chdir, os.getcwd())
@@ -6248,1089 +6697,345 @@ class ReadmeTest(TestCase):
         self.assertTrue(min(ran.values()) > 0, ran)
 
 
-@full
-class Mag300Test(TestCase):
-    def test_versions(self):
-        old, new = load(golden("s100_basic.mag")), load(golden("m300_mixed.mag"))
-        made = dumps({"w": F32}, format="mag", version=300)
-        self.assertEqual((load(made).format, load(made).attrs["timestamp"]),
-                         ("mag", "1970-01-01T00:00:00+00:00"))
-        for given, options, version in (
-                ({"w": F32}, {}, 1), (old, {}, 300), (new, {}, 300), (new, {"version": "300"}, 300),
-                (dict(old.items()), {}, 300), ({"w": new["w"]}, {}, 300),
-                (old, {"version": 1}, 1), (load(dumps({"w": F32}, format="mag")), {}, 1)):
-            file = load(dumps(given, format="mag", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
-        self.refuses(["200", "1, 300"], dumps, {}, format="mag", version=200)
-        error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
-        self.assertEqual(load(dumps(new, format="mag", timestamp="now")).attrs["timestamp"], "now")
-        for options, version in (({}, 300), ({"version": 1, "drop": True, "only": "w"}, 1)):
-            there, summary = converted(new, "mag", **options)
-            self.assertEqual((there.attrs["version"], there["w"].tolist()),
-                             (version, new["w"].tolist()))
-        self.assertIn("timestamp", summary.left_behind)
-        for name in ("mag", "mag300"):
-            self.assertEqual(list(load(made, format=name)), ["w"])
+class FlatBuffersTest(TestCase):
+    def shared(self, steps, inputs):
+        """Return a TensorBuffers file of so many operations that share one vector."""
+        usual, kept = tensorfmt.FlatBuilder.scalars, []
 
-    def test_what_is_refused(self):
-        one, deep = {"w": F32}, []
-        for _ in range(125):
-            deep = [deep]
-        for tensors, options, words in (
-                ({}, {}, ("0 bytes", "version=1")), ({"e": tensor([], "int8")}, {}, ("0 bytes",)),
-                ({"a": tensor([1.0])}, {}, ("mag 300", "'a'", "float64", "float32")),
-                ({"r": tensor([1], "int8", (1,) * 17)}, {}, ("'r'", "16 is the limit")),
-                (one, {"metadata": {"a": [{"b": b""}], "c": {1: 2}, "d": "\ud800", "e": [deep]}},
-                 ("'a'", "bytes", "'c'", "not text", "'d'", "surrogate", "'e'", "deeper")),
-                (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),
-                (one, {"timestamp": 5}, ("timestamp", "text"))):
-            self.refuses(words, dumps, tensors, format="mag", version=300, **options)
-        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": deep}
-        again = load(dumps(one, format="mag", version=300, metadata=fine)).metadata
-        self.assertSame(again, dict(fine, x=[NAN, INF, [1, None]]))
+        def once(flat, code, values):
+            if code != "Q":
+                return usual(flat, code, values)
+            if not kept:
+                kept.append(usual(flat, code, values))
+            return kept[0]
+        with Changed(tensorfmt.FlatBuilder, "scalars", once):
+            return dumps({}, format="tensorbuffers", operations=[
+                dict([("id", i + 1), ("input_operations", [1 << 60] * inputs)])
+                for i in range(steps)])
 
-    def test_odd_files(self):
-        for data, words in (
-                (mag300(aux=1), "big-endian"), (mag300((b'_id":2', b'_id":13')), "unknown dtypes"),
-                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), "16 dimensions"),
-                (mag300((b'"w"', b'"k":1,"w"')), "")):
-            data = data if words else mag300((b'"usr', b'"k":1,"usr'))
-            report, file = tensorfmt.verify(data), load(data)
-            self.assertTrue(report, str(report))
-            self.assertIn(words, str(report))
-            self.assertTiles(tensorfmt.explain(data), len(data))
-            self.assertEqual(load(dumps({"w": file["n"]}, format="mag"))["w"].item(),
-                             file["n"].item())
-        big = load(mag300(aux=1))
-        self.assertEqual((big.attrs["byte_order"], big["w"].tobytes()[:4]),
-                         ("big", bytes(reversed(big["w"].raw[:4]))))
-        unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
-        self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
-        error_of(Unsupported, unknown["b"].tobytes)
-        self.assertEqual(dumps(unknown, format="mag"), mag300(
-            (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
-        named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
-        self.assertSame((named.dtype, named.attrs), ("bfloat16", {"dtype": "bf16"}))
-        data = patched(golden("s200_019_basic.mag"), (147, "03"))
-        data = patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
-        item = load(data)["\u00e9"]
-        self.assertSame((item.dtype, item.attrs, len(item.raw)), (None, {"dtype_id": 3}, 1))
-        self.assertIn("bytes behind the data", str(tensorfmt.verify(data)))
-
-
-# -- [16] peers ----------------------------------------------------------------------------------
-
-
-class PeerCase(TestCase):
-    def peer(self, name):
-        """Return another library; without it skip, or fail where peers are promised."""
-        from importlib import import_module
-        try:
-            return import_module(name)
-        except ImportError:
-            if os.environ.get("TENSORFMT_PEERS"):
-                raise
-        return self.skipTest("no " + name)
-
-
-@full
-class PeerTest(PeerCase):
-    def test_cbor2_and_msgpack(self):
-        cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
-        for text, value in CBOR:
-            self.assertEqual(tohex(cbor2.dumps(value, canonical=isinstance(value, float))), text)
-        for text, value in MSGPACK:
-            self.assertEqual(tohex(msgpack.packb(value)), text)
-
-    def test_flatbuffers(self):
-        self.peer("flatbuffers")
-        from flatbuffers.builder import Builder
-        from flatbuffers.number_types import Uint64Flags
-        from flatbuffers.table import Table
-        data = golden("sorted_model.tbs")  # what FlatBuilder writes, too: see AGAIN
-        buf = bytearray(data[len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]:-8])
-        root = Table(buf, struct.unpack_from("<I", buf)[0])
-        self.assertEqual([root.String(root.Pos + root.Offset(slot)).decode() for slot in (4, 6)],
-                         ["1.0.0", "r\u00e9sum\u00e9-1"])
-        found = {}
-        for i in range(root.VectorLen(root.Offset(8))):
-            entry = Table(buf, root.Indirect(root.Vector(root.Offset(8)) + 4 * i))
-            name = entry.String(entry.Pos + entry.Offset(6)).decode()
-            found[name] = entry.Get(Uint64Flags, entry.Pos + entry.Offset(4))
-        self.assertEqual(list(found.items()),
-                         [(name, item.attrs["id"]) for name, item in load(data).items()])
-        builder = Builder(0)
-        text = builder.CreateString("h\u00e9llo")
-        builder.StartVector(8, 3, 8)
-        for value in (3, 2, 1):
-            builder.PrependUint64(value)
-        vector = builder.EndVector()
-        builder.StartObject(4)
-        builder.PrependUOffsetTRelativeSlot(0, text, 0)
-        builder.PrependUOffsetTRelativeSlot(1, vector, 0)
-        builder.PrependFloat64Slot(3, 2.5, 0.0)
-        builder.Finish(builder.EndObject())
-        data = bytes(builder.Output())
-        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 1, 3])
-        self.assertEqual(tensorfmt.flat_loads(data, (
-            ("a", "string", None, ""), ("b", ["Q"], [], ""), ("c", "I", 7, ""),
-            ("d", "d", 0.0, ""))), {"a": "h\u00e9llo", "b": [1, 2, 3], "c": 7, "d": 2.5})
-
-    def test_zstandard(self):
-        zstandard = self.peer("zstandard")
-        values, sized = bytes(range(64)) * 50, zstandard.ZstdCompressor()
-        data, stream = sized.compress(values), sized.compressobj()
-        packed = load(dumps({"w": tensor(values)}, format="ztensor", encoding="zstd"))["w"].raw
-        self.assertEqual(zstandard.get_frame_parameters(bytes(packed)).content_size, len(values))
-        skippable = unhex("502a4d1803000000616263")
-        checked = zstandard.ZstdCompressor(write_checksum=True).compress(values)
-        for name, blob, fine in (("sized", data, True), ("skippable last", data + skippable, True),
-                ("unsized", stream.compress(values) + stream.flush(), True),
-                ("two frames", sized.compress(values[:9]) + sized.compress(values[9:]), True),
-                ("skippable first", skippable + data, True), ("checked", checked, True),
-                ("cut", data[:-3], False), ("rubbish", b"rubbish", False),
-                ("rubbish behind", data + b"rubbish", False), ("longer", data + data, False),
-                ("shorter", sized.compress(values[:-4]), False),
-                ("bomb", sized.compress(bytes(1 << 24)), False),
-                ("changed", checked[:-9] + b"\0" + checked[-8:], False)):
-            file = make_entry(blob, dtype="uint8", shape=[len(values)], encoding="zstd")
-            with self.subTest(blob=name):
-                self.assertEqual(bool(tensorfmt.verify(file)), fine)
-                item = load(file)["s"]
-                if fine:
-                    self.assertEqual((item.tobytes(), item[5:7].tolist()), (values, [5, 6]))
+    @full
+    def test_operations_may_share_their_inputs(self):
+        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (20, 1000, True),
+                                    (30, 1000, False), (1000, 10, True), (1000, 100, False)):
+            data = self.shared(steps, inputs)
+            with self.subTest(steps=steps, inputs=inputs):
+                if fits:
+                    found = load(data).attrs["operations"]
+                    self.assertEqual([step["id"] for step in found], list(range(1, steps + 1)))
+                    self.assertEqual([step["input_operations"] for step in found],
+                                     [[1 << 60] * inputs] * steps)
+                    found[0]["input_operations"].append(1)
+                    self.assertEqual(len(found[1]["input_operations"]), inputs)
+                    self.assertTrue(tensorfmt.verify(data))
                 else:
-                    self.assertEqual(error_of(FormatError, item.tobytes).tensor, "s")
+                    error = error_of(Unsupported, load, data)
+                    self.assertIn("overlap", error.what)
+                    self.assertIn("operations[", error.field)
 
-    def test_zstd_modules_of_another_kind(self):
-        from types import ModuleType
-        zstd, made = self.peer("zstandard"), ModuleType("made")
-        made.compress, made.ZstdCompressor = zstd.compress, lambda level: object()
-        made.ZstdFile = lambda stream: zstd.ZstdDecompressor().stream_reader(stream)
-        sys.modules["made"] = made
-        with Changed(tensorfmt, "ZSTD_MODULES", ("made",)), Changed(tensorfmt, "BLOCK", 16):
-            data = dumps({"w": tensor(make_bytes(100))}, format="ztensor", encoding="zstd")
-            self.assertEqual(load(data)["w"].tobytes(), make_bytes(100))
-        del sys.modules["made"]
+    @full
+    def test_fields_are_as_deep_as_their_tables(self):
+        data = dumps({"a.b": tensor([1.0], "float32")}, format="tensorbuffers",
+                     operations=[{"id": 5, "input_operations": [1, 2]}])
+        depths = {}
+        for field in tensorfmt.explain(data):
+            if field.kind == "structure":
+                depths.setdefault(field.name, set()).add((field.depth, field.tensor))
+        for name, depth, owner in (
+                ("magic", 0, None), ("root", 0, None), ("table", 1, None), ("tensors", 1, None),
+                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 3, "a.b"),
+                ("tensors[0].name", 3, "a.b"), ("operations[0]", 2, None),
+                ("operations[0].input_operations", 3, None), ("end_magic", 0, None)):
+            self.assertEqual(depths[name], {(depth, owner)}, name)
 
-    def test_numpy_sees_every_tensor(self):
-        numpy = self.peer("numpy")
-        for kind, options in STORED:
-            for dtype in HELD[kind]:
-                for shape in ((), (3,), (2, 3), (4, 1, 2), (0, 3))[:4 if kind == "primitiv" else 5]:
-                    data = make_bytes(tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape))
-                    item = load(dumps({"w": tensor(data, dtype, shape)}, format=kind,
-                                      **options))["w"]
-                    with self.subTest(format=kind, dtype=dtype, shape=shape, **options):
-                        self.check_array(numpy, numpy.asarray(item), item, data)
-        data = dumps({"w": tensor([[1, 2, 3], [4, 5, 6]], "bfloat16")}, format="ztensor",
-                     data_endianness="big")  # swapped halves: seen backwards
-        for item in (load(data)["w"], load(data)["w"][::-1], load(data)["w"][:, ::-2]):
-            bits = numpy.asarray(item).view("u2")
-            self.assertEqual([x << 16 for x in bits.ravel().tolist()], [
-                struct.unpack("<I", struct.pack("<f", x))[0] for x in item.flat])
+    @full
+    def test_tables_read_at_once_and_field_by_field_agree(self):
+        """Files of few and many vtables, with fields that are absent; and all their mutants."""
+        items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
+            bytes((i % 4) * (i % 3 + 1)), "int8" if i % 7 else "uint8", shape))
+            for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
+        data = dumps(items, format="tensorbuffers")
+        start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
 
-    def check_array(self, numpy, array, item, data):
-        self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
-        if item.dtype != "bfloat16":
-            self.assertEqual(item.__array_interface__["version"], 3)
-        little = array
-        if item.dtype == "bfloat16":
-            self.assertIn(array.dtype.str[1:], "V2")  # ml_dtypes' if that is loaded
-            little = array.view("u%d" % item.itemsize)
-        else:
-            self.assertEqual(array.dtype.newbyteorder("=").name, item.dtype)
-        order = array.dtype.byteorder
-        if order == ">" or (sys.byteorder == "big" and item.itemsize > 1 and order != "<"):
-            little = little.byteswap()
-        self.assertEqual(numpy.ascontiguousarray(little).tobytes(), data)
-        if item.stored.encoding == "raw" and item.size and item.dtype != "bfloat16":
-            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
-
-    def test_numpy_indexing(self):
-        from random import Random
-        numpy, draw = self.peer("numpy"), Random(6)
-        for _ in range(40):
-            shape = tuple([draw.choice([1, 2, 3, 5, 7]) for _ in range(draw.randrange(1, 5))])
-            array = numpy.arange(tensorfmt.count_elements(shape), dtype="f4").reshape(shape)
-            for item in TensorTest.kinds_of_storage(self, array.astype("<f4").tobytes(), shape) * 5:
-                key, _ = random_keys(draw, shape)
-                part, stored = item[key], item.stored
-                seen = numpy.asarray(part)
-                with self.subTest(shape=shape, key=str(key), of=item.format):
-                    self.assertEqual(seen.tolist(), array[key].tolist())
-                    if isinstance(part, tensorfmt.Tensor):
-                        self.assertEqual(seen.shape, array[key].shape)
-                        if stored.source.zero_copy and stored.encoding == "raw" and part.size:
-                            self.assertTrue(numpy.shares_memory(
-                                seen, numpy.frombuffer(item.raw, "u1")))
-
-    def test_numpy_arrays_become_tensors(self):
-        numpy = self.peer("numpy")
-        for code in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"):
-            for order in "<>":
-                base = numpy.arange(24).reshape(2, 3, 4).astype(code)
-                for array in (base, base.T, base[:, ::-1, ::2], base[0, 0, 0:1], base[1, 2, 3],
-                              numpy.asfortranarray(base), base[:0], numpy.array(base[1, 1, 1])):
-                    given = numpy.asarray(array).astype(numpy.dtype(code).newbyteorder(order))
-                    item = tensor(given)
-                    with self.subTest(code=order + code, shape=array.shape):
-                        self.assertEqual((item.dtype, item.shape), (array.dtype.name, array.shape))
-                        self.assertEqual(item.tobytes(), numpy.ascontiguousarray(array).astype(
-                            numpy.dtype(code).newbyteorder("<")).tobytes())
-                        self.assertEqual(item.tolist(), array.tolist())
-        wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
-        self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
-        error_of(TypeError, tensor, numpy.array(["text"]))
-        error_of(TypeError, tensor, numpy.array([1j]))
-        file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
-        self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
-        self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
-
-    def test_numpy_rounds_the_same(self):
-        numpy = self.peer("numpy")
-        doubles = numpy.frombuffer(make_bytes(8 * 4000, 9), "<f8")
-        doubles = doubles[numpy.isfinite(doubles)]
-        whole = numpy.frombuffer(make_bytes(8 * 4000, 10), "<i8")
-        with numpy.errstate(all="ignore"):
-            for values, old, codes in (
-                    (doubles, "float64", ("<f4", "<f2")), (whole, "int64", ("<f8", "<f4")),
-                    (numpy.array([float(x) for x in HARD], "<f8"), "float64", ("<f4", "<f2")),
-                    (doubles * 0 + 1.5, "float64", ("<f4", "<f2"))):
-                for code in codes:
-                    got = tensor(values.tobytes(), old).astype("float%d" % (8 * int(code[2])))
-                    self.assertEqual(got.tobytes(), values.astype(code).tobytes())
-
-    def test_scipy_agrees_on_sparse_tensors(self):
-        numpy, sparse = self.peer("numpy"), self.peer("scipy.sparse")
-        random = numpy.random.RandomState(5)
-        for _ in range(20):
-            shape = tuple([int(n) for n in random.randint(1, 30, 2)])
-            matrix = sparse.random(shape[0], shape[1], 0.2, "csr", "float32", random)
-            pairs = matrix.tocoo()
-            csr = tensor(shape=shape, components={
-                "values": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices})
-            coo = tensor(shape=shape, components={
-                "values": pairs.data, "coords": numpy.stack([pairs.row, pairs.col])})
-            item = load(dumps({"m": csr}, format="ztensor"))["m"]
-            self.assertEqual([item.tobytes(), coo.tobytes()], [matrix.toarray().tobytes()] * 2)
-            parts = [numpy.asarray(item.components[key]) for key in ("values", "indices", "indptr")]
-            again = sparse.csr_matrix((parts[0], parts[1].astype("int64"),
-                                       parts[2].astype("int64")), shape=item.shape)
-            self.assertEqual((again != matrix).nnz, 0)
-
-    def test_ml_dtypes(self):
-        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
-        for kind, dtype, count in (("E4M3", "float8_e4m3fn", 256), ("E5M2", "float8_e5m2", 256),
-                                   ("E8M0", "float8_e8m0fnu", 256), ("E2M1", "float4_e2m1fn", 16)):
-            bits = numpy.arange(count, dtype="u1").view(getattr(ml_dtypes, dtype))
-            wanted = [float(x) for x in bits.astype("f8")]
-            self.assertSame([tensorfmt.minifloat(kind, i) for i in range(count)], wanted, kind)
-        bits = numpy.arange(1 << 16, dtype="<u2")
-        known = bits.view(ml_dtypes.bfloat16)
-        item, wide = tensor(bits.tobytes(), "bfloat16"), known.astype("<f4")
-        self.assertEqual(item.astype("float32").tobytes(), (bits.astype("<u4") << 16).tobytes())
-        with numpy.errstate(all="ignore"):
-            floats = numpy.concatenate([wide[~numpy.isnan(wide)],
-                                        numpy.array(HARD, "f8").astype("<f4")])
-            floats = numpy.concatenate([floats, (floats.view("<u4") + 0x8000).view("<f4")])
-            floats = floats[~numpy.isnan(floats)]
-            self.assertEqual(tensor(floats.tobytes(), "float32").astype("bfloat16").tobytes(),
-                             floats.astype(ml_dtypes.bfloat16).tobytes())
-        made = tensor(known.reshape(256, 256)[:, ::2])
-        self.assertEqual((made.dtype, made.shape), ("bfloat16", (256, 128)))
-        self.assertEqual(made.tobytes(), bits.reshape(256, 256)[:, ::2].tobytes())
-        back = numpy.asarray(load(dumps({"w": known}, format="burnpack"))["w"])
-        self.assertTrue((back.view(ml_dtypes.bfloat16).view("<u2") == bits).all())
-
-    def test_safetensors(self):
-        """Both ways byte-identical; layouts and bfloat16 arrive as what they are."""
-        from random import Random
-        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
-        draw, dtypes = Random(5), [dtype for dtype in DTYPES if dtype != "bfloat16"]
-        for i in range(60):
-            model, meta = {}, [None, {}, {"\u20ac\n\"": "\\\0\x7f\u2028"}][i % 3]
-            for n in range(draw.randrange(1, 9)):
-                name = [draw.choice("ab./\"\\\n\1\x7f\u00e9\u2028\U0001f642") for _ in range(n)]
-                item = tensor(make_bytes(48, i + n), draw.choice(dtypes))
-                shapes = (item.size,), (2, item.size // 2), (1, item.size, 1)
-                model["".join(name)] = numpy.asarray(tensor(item, shape=draw.choice(shapes)))
-            data = library.save(model, metadata=meta)
-            with self.subTest(names=list(model), metadata=meta):
-                self.assertEqual(dumps(load(data), format="safetensors"), data)
-                self.assertEqual(dumps(model, format="safetensors", metadata=meta or {},
-                                       empty_metadata=meta == {}), data)
-                self.assertIn(("ok", "canonical"), [x[:2] for x in tensorfmt.verify(data).rows])
-                self.assertEqual(dict([(k, v.tobytes()) for k, v in library.load(data).items()]),
-                                 dict([(k, v.tobytes()) for k, v in model.items()]))
-        square = numpy.arange(6, dtype="<f4").reshape(2, 3)
-        turned = converted(dumps({"w": square}, format="primitiv"), "safetensors")[0]
-        big = load(dumps({"w": square}, format="ztensor", data_endianness="big"))
-        for one in (turned, big, {"w": square.T.copy().T}, {"w": numpy.asarray(turned["w"])}):
-            again = library.load(dumps(one, format="safetensors"))["w"]
-            self.assertEqual(again.tolist(), square.tolist())
-        ml_dtypes, path = self.peer("ml_dtypes"), folder_for(self) + "/b.safetensors"
-        tensorfmt.save(path, {"w": square.astype(ml_dtypes.bfloat16)})
-        with self.peer("safetensors").safe_open(path, "numpy") as file:
-            self.assertEqual(file.get_tensor("w").astype("f4").tolist(), square.tolist())
-        with load(path) as file:  # the recipe of README
-            arrays = io.BytesIO()
-            numpy.savez(arrays, **{n: numpy.asarray(t) for n, t in turned.items()})
-        self.assertEqual(numpy.load(io.BytesIO(arrays.getvalue()))["w"].tolist(), square.tolist())
-
-    def test_random_tensors_by_hypothesis(self):
-        hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
-
-        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
-        @hypothesis.given(some.data())
-        def check(draw):
-            kind, options = draw.draw(some.sampled_from(STORED))
-            letters = some.characters(exclude_categories=["Cs"], exclude_characters="\0.:\\")
-            names = some.text(letters, min_size=1, max_size=20)
-            wanted = {}
-            for name in draw.draw(some.lists(names, unique=True, max_size=5)):
-                dtype = draw.draw(some.sampled_from(HELD[kind]))
-                least = 1 if kind == "primitiv" else 0
-                shape = tuple(draw.draw(some.lists(some.integers(least, 4), max_size=5)))
-                nbytes = tensorfmt.ITEMSIZE[dtype] * tensorfmt.count_elements(shape)
-                wanted[name] = tensor(draw.draw(some.binary(min_size=nbytes, max_size=nbytes)),
-                                      dtype, shape)
-            data = dumps(wanted, format=kind, **options)
-            file = load(io.BytesIO(data), verify=True)
-            self.assertEqual(content(file), content(wanted))
-            self.assertTiles(tensorfmt.explain(data), len(data), True)
-        check()
-
-    def test_random_values_by_hypothesis(self):
-        hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
-        cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
-        leaves = (some.none() | some.booleans() | some.floats() | some.binary() | some.text()
-                  | some.integers(-(1 << 63), (1 << 64) - 1))
-        values = some.recursive(leaves, lambda inner: some.lists(inner) | some.dictionaries(
-            some.text(), inner))
-
-        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=200)
-        @hypothesis.given(values)
-        def check(value):
-            for options in ({}, {"indefinite": True}):
-                cbor = tensorfmt.cbor_dumps(value, **options)
-                self.assertSame(tensorfmt.cbor_loads(cbor), value)
-                self.assertSame(cbor2.loads(cbor), value)
-            self.assertSame(tensorfmt.cbor_loads(cbor2.dumps(value)), value)
-            packed = tensorfmt.msgpack_dumps(value)
-            self.assertSame(tensorfmt.msgpack_loads(packed), value)
-            self.assertSame(msgpack.unpackb(packed), value)
-            self.assertEqual(packed, msgpack.packb(value))
-        check()
-
-
-# -- [17] workers, remote ------------------------------------------------------------------------
-
-
-class Holes(io.FileIO if CPYTHON else object):
-    """A file where zeros that are written become holes."""
-
-    def write(self, data):
-        if bytes(data).count(0) < len(data):
-            return super().write(data)
-        self.seek(len(data), 1)
-        return len(data)
-
-
-@full
-class WorkersTest(FolderCase):
-    """2,000 tensors of a file of 1 GB, sent to workers one by one."""
-
-    def peer(self, name):
-        """Return another library, as in PeerTest, and make the file."""
-        import pickle
-        found, part = PeerTest.peer(self, name), tensor(bytes(1 << 19), "float32")
-        with Holes(self.path, "w") as stream:
-            tensorfmt.save(stream, [("t%d" % i, part) for i in range(2000)], format="ztensor")
-        with load(self.path) as file, open(self.path, "r+b") as stream:
-            for i, item in enumerate(file.values()):
-                stream.seek(item.offset)
-                stream.write(struct.pack("<f", i))
-        file = load(self.path)
-        self.addCleanup(file.close)
-        self.assertTrue(file.nbytes > 1000 << 20)
-        self.items = list(file.values())
-        self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
-        return found
-
-    def test_joblib_and_multiprocessing(self):
-        from multiprocessing import get_context
-        joblib = self.peer("joblib")
-        task = joblib.delayed(keep_in_worker)
-        found = joblib.Parallel(2, batch_size=1)([task(item) for item in self.items])
-        check_workers(self, 2000, found)
-        with get_context("spawn").Pool(2) as pool:
-            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
-
-    def test_dask(self):
-        distributed = self.peer("distributed")
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0",
-                                      local_directory=self.folder) as cluster, \
-                distributed.Client(cluster) as client:
-            tasks = client.map(keep_in_worker, self.items, pure=False)
-            check_workers(self, 2000, client.gather(tasks))
-
-    def test_ray(self):
-        from importlib.util import find_spec
-        if find_spec("ray") is None:  # few Pythons can have it
-            self.skipTest("no ray")
-        ray = self.peer("ray")
-        for key, value in (("RAY_USAGE_STATS_ENABLED", "0"),  # and write no token into ~/.ray
-                           ("RAY_AUTH_TOKEN", tohex(os.urandom(32)))):
-            os.environ[key] = value
-            self.addCleanup(os.environ.pop, key)
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
-                 runtime_env={"env_vars": {"PYTHONPATH": HERE}})
-        self.addCleanup(ray.shutdown)
-        task = ray.remote(keep_in_worker)
-        check_workers(self, 2000, ray.get([task.remote(item) for item in self.items]))
-
-
-SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
-http {
-    log_format short "$request_method $status $body_bytes_sent $uri"; access_log log short;
-    client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
-    scgi_temp_path .; server {
-        listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
-"""
-
-
-@full
-class RemoteTest(TestCase):
-    """Files behind a real web server, through fsspec."""
-
-    def setUp(self):
-        import socket
-        from shutil import which
-        from subprocess import Popen
-        self.fsspec = PeerTest.peer(self, "fsspec")
-        PeerTest.peer(self, "aiohttp")  # its HTTP
-        nginx = which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
-        if nginx is None:
-            self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
-            self.skipTest("no nginx")
-        self.folder = folder_for(self)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        write_file(os.path.join(self.folder, "conf"), (SERVER % (
-            "user root;" if os.geteuid() == 0 else "", port)).encode())
-        server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
-        self.url = "http://127.0.0.1:%d/" % port
-        for kind in FORMATS:
-            tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
-        for _ in range(100):
+        def result(data):
             try:
-                self.fetch("conf")
-                break
-            except OSError:  # not up yet
-                from time import sleep
-                sleep(0.1)
+                file = load(data)
+            except FormatError as error:
+                return type(error), error.what, error.field, error.offset, error.tensor
+            return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
+                                for name, item in file.items()]
+        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
+                         for at in range(start, len(data))]
+        for one in made:
+            usual = result(one)
+            with Changed(tensorfmt, "FAST", False):
+                self.assertEqual(result(one), usual)
+        called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
+            many_tensors(100), format="tensorbuffers"))
+        self.assertTrue(called < 8, called)
 
-    def fetch(self, name):
-        from urllib.request import urlopen
-        with urlopen(self.url + name) as answer:
-            return answer.read()
-
-    def requests(self):
-        """Return (method, status, bytes) of the requests since the last call."""
-        log, rows = os.path.join(self.folder, "log"), [""]
-        self.fetch("conf?")  # a line that ends what is new; the server writes it a bit later
-        while not rows[-1].endswith("/conf"):
-            rows = read_file(log).decode().splitlines()
-        write_file(log, b"")
-        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows[:-1]
-                if not row.endswith("/conf")]
-
-    def open(self, name):
-        return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="none")
-
-    def test_requests(self):
-        for kind in FORMATS:
-            self.requests()
-            with self.subTest(format=kind), self.open(kind) as stream:
-                file = load(stream)
-                asked = [row for row in self.requests() if row[0] == "GET"]
-                self.assertEqual(set([row[1] for row in asked]), {206})
-                self.assertTrue(len(asked) <= 3, asked)
-                self.assertTrue(sum([row[2] for row in asked]) < 100000, asked)
-                self.assertEqual((len(file), file.path), (500, self.url + kind))
-                self.assertEqual(file["model.layers.7.2"].tolist(), [[0.0] * 4] * 4)
-                self.assertEqual(self.requests(), [("GET", 206, 64)])
-                self.assertTrue(tensorfmt.verify(stream))
-
-    def test_errors(self):
-        with self.open("whole/burnpack") as stream:  # fsspec says that the server has no ranges
-            self.assertIn("range", str(error_of(ValueError, load, stream)))
-        with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
-            self.assertIn("no seeking", str(error_of(ValueError, load, stream)))
-        from urllib.request import urlopen
-        with urlopen(self.url + "burnpack") as answer:
-            self.assertIn("load(stream.read())", str(error_of(ValueError, load, answer)))
-            self.assertEqual(len(load(answer.read())), 500)
-        with self.open("conf") as stream:
-            self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
-
-    def test_readme(self):
-        """The recipe of README, with the address of our server."""
-        import re
-        from zipfile import ZipFile
-        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
-            text, = re.findall("```py\n(.*?)```", stream.read(), re.S)
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
-        tensorfmt.save("model.bpk", {"layer.weight": tensor([[1.0, 2.0]], "float32")})
-        with ZipFile("models.zip", "w") as made:
-            made.write("model.bpk")
-        names = {"load": load, "data": read_file("model.bpk")}
-        exec(text.replace("https://example.org/", self.url), names)
-        self.assertEqual(names["values"], [[1.0, 2.0]])
-        self.assertEqual([file["layer.weight"].tolist() for file in names["files"]],
-                         [[[1.0, 2.0]]] * 2)
-# -- [18] at home --------------------------------------------------------------------------------
-#
-# Beside the libraries of its users; `.ci/run home` installs what can be had of them.
+    @full
+    def test_builders_need_no_order_of_fields(self):
+        """The fields of a table in any order, some far away, as other builders may write them."""
+        data = struct.pack("<I6H4xiIqiII3s", 20, 12, 24, 20, 4, 8, 16, 16, 20, -5, 7, 8, 2, b"ok\0")
+        rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
+        found = tensorfmt.flat_loads(data, rows)
+        self.assertEqual((found["c"], found["d"]), (-5, 7))
+        self.assertEqual((found["a"], found["b"]), (8, "ok"))
 
 
-@full
-class AtHomeTest(PeerCase):
-    dirty_bytes = getattr(FileTest, "dirty_bytes", None)  # boards have no FileTest
+@unittest.skipUnless(CPYTHON, "JSON is not read on boards")
+class UsualJsonTest(TestCase):
+    """Usual entries of an index in JSON are read by their kind, others one by one."""
 
-    def setUp(self):
-        self.path = os.path.join(folder_for(self), "m.zt")
+    ENTRY = '{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}'
 
-    def test_torch_writes_into_memory_only(self):
-        import warnings
-        torch, numpy = self.peer("torch"), self.peer("numpy")
-        names = {"weight": tensor([[1.0] * 1024] * 1024, "float32"),
-                 "bias": tensor([0.0] * 1024, "bfloat16")}
-        tensorfmt.save(self.path, names)
-        data = read_file(self.path)
-        model = torch.nn.Linear(1024, 1024)
-        with load(self.path) as file:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "not writable, and PyTorch does not support"
-                arrays = [torch.from_numpy(numpy.asarray(file["weight"]))]
-            arrays += [torch.from_dlpack(file["weight"]), torch.as_tensor(file["bias"])]
-            self.assertEqual([float(array.sum()) for array in arrays], [1 << 20, 1 << 20, 0.0])
-            self.assertEqual(self.dirty_bytes(), 0)
-            arrays[0][0].add_(1)
-            self.assertTrue(0 < self.dirty_bytes() <= 1 << 14)
-            arrays[2].add_(2)
-            self.assertEqual((file["weight"][0, 5], float(arrays[1][0, 5])), (2.0, 2.0))
-            state = {name: torch.from_dlpack(item).float() if name == "bias"
-                     else torch.from_dlpack(item) for name, item in file.items()}
-            model.load_state_dict(state, assign=True)
-            self.assertEqual(model.weight.data_ptr(), arrays[0].data_ptr())
-            model(torch.ones(1024)).sum().backward()
-            torch.optim.SGD(model.parameters(), 0.5).step()
-            self.assertEqual((file["weight"][1, 1], read_file(self.path)), (0.5, data))
-        model.load_state_dict({name: torch.from_dlpack(item)
-                               for name, item in load(self.path).items()})
-        self.assertEqual((model.weight[1, 1].item(), model.bias[0].item()), (1.0, 0.0))
+    def header(self, changes=()):
+        """Return the members of a header, ten tensors of two kinds; `changes`: number -> text."""
+        members = []
+        for i in range(10):
+            at, size = 3 * (i // 2) + 2 * (i % 2), 2 - i % 2
+            members.append('"t%d":%s' % (i, self.ENTRY % (size, at, at + size)))
+        for i, text in changes:
+            members[i] = text.replace("ENTRY", members[i][5:])
+        return members
 
-    def test_arrays_out(self):
-        import warnings
-        numpy, torch, jax = self.peer("numpy"), self.peer("torch"), self.peer("jax")
-        jax.config.update("jax_enable_x64", True)
-        calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
-                 jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
-        for kind, options in STORED:
-            made = {}
-            for dtype in HELD[kind]:
-                made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
-                made[dtype + "0"] = tensor(1, dtype)
-            for name, whole in load(dumps(made, format=kind, **options)).items():
-                parts = [whole] if not zstd_missing(whole) else []
-                parts += [whole[::-1, ::2], whole[1:], whole[:0]] if parts and whole.ndim else []
-                for item in parts:
-                    for call in calls:
-                        if item.dtype == "bfloat16" and call == numpy.from_dlpack:
-                            continue  # it knows none
-                        with self.subTest(format=kind, name=name, call=str(call), **options):
-                            with warnings.catch_warnings():
-                                warnings.simplefilter("error")
-                                got = call(item)
-                            self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
-                                             (item.dtype, item.shape))
-                            self.assertEqual(got.tolist(), item.tolist())
-                    bits = item.copy(dtype="int16") if item.dtype == "bfloat16" else item
-                    if item.zero_copy and item is whole and item.size:
-                        for call in calls[:3]:
-                            self.assertEqual(call(item).data_ptr(),
-                                             numpy.asarray(bits).ctypes.data)
+    def both(self, text):
+        """Return what load makes of a header, and assert that the plain reader does the same."""
+        data, results = safetensors(text, bytes(range(15))), []
+        for fast in (True, False):
+            with Changed(tensorfmt, "FAST", fast):
+                try:
+                    file = load(data)
+                    results.append([file.metadata, [
+                        (name, item.dtype, item.shape, item.offset, item.tobytes())
+                        for name, item in file.items()]])
+                except FormatError as error:
+                    results.append((type(error), error.offset, error.field, error.tensor))
+        self.assertEqual(results[0], results[1])
+        return results[0]
 
-    def test_bfloat16_in_numpy(self):
-        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
-        item = tensor([[1.0, -2.5]], "bfloat16")
-        for known in (None, ml_dtypes):
-            with Changed(sys, "modules", dict(sys.modules, ml_dtypes=known)):
-                array = numpy.asarray(item)
-                self.assertEqual(array.dtype, known.bfloat16 if known else numpy.dtype("V2"))
-                self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
-                for dtype in ("float32", numpy.float64, "float16"):
-                    for array in (numpy.asarray(item, dtype), numpy.array(item, dtype=dtype)):
-                        self.assertEqual((array.dtype, array.tolist()), (dtype, [[1.0, -2.5]]))
-                self.assertTrue(numpy.array(item, copy=True).flags.writeable)
+    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
+        names = ["t%d" % i for i in range(10)]
+        for i, text, name in (
+                (0, '"\\u0074":ENTRY', "t"), (3, '"a\\"b":ENTRY', 'a"b'), (4, '"t4": ENTRY', "t4"),
+                (9, '"\u20ac\\n":ENTRY', "\u20ac\n"), (5, '"":{"x":{},%s' % self.ENTRY[1:] % (
+                    1, 8, 9), "")):
+            text = "{%s}" % ",".join(self.header([(i, text)]))
+            with self.subTest(text=text):
+                _, found = self.both(text)
+                self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
+                for row in found:
+                    self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
+                data = safetensors(text, bytes(15))  # two kinds and the odd one
+                self.assertEqual(calls_of(tensorfmt.Safetensors, "_row", load, data), 3)
+        metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
+        for i in (0, 5, 9):
+            found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
+                i])])))
+            self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
 
-    def test_torch_tensors_come_in(self):
-        torch = self.peer("torch")
-        for dtype in DTYPES:
-            base = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype))
-            for given in (base, base.transpose(0, 2), base[:, 1:, ::2], base[1, 2, 3], base[:0]):
-                item = tensor(given)
-                self.assertEqual((item.dtype, item.shape), (dtype, tuple(given.shape)))
-                self.assertEqual(item.tolist(), given.tolist())
-                self.assertEqual(torch.from_dlpack(item).tolist(), given.tolist())
-                self.assertEqual(tensor([1], base.dtype).dtype, dtype)
-        weight = torch.nn.Parameter(torch.ones(2, 2, dtype=torch.bfloat16))
-        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-        model[1].weight = model[0].weight  # tied
-        for given in ({"w": weight, "v": (weight * 2)[:, 0]}, model.state_dict(),
-                      dict(model.named_parameters())):
-            file = load(dumps(given, format="bpk"))
-            for name, value in given.items():
-                self.assertEqual(file[name].tolist(), value.tolist())
-        tensorfmt.save(self.path, model.state_dict())
-        again = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-        with load(self.path) as file:
-            again.load_state_dict({name: torch.from_dlpack(item) for name, item in file.items()})
-        for name, value in model.state_dict().items():
-            self.assertTrue(torch.equal(value, again.state_dict()[name]))
-        conjugated = torch.ones(2, dtype=torch.complex64).conj()
-        self.assertEqual(tensor(conjugated.imag).tolist(), [0.0, 0.0])
-        for value, words in (
-                (conjugated, "complex64 is not"), (torch.ones(2, device="meta"), "meta"),
-                (torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn"),
-                (torch.ones(2, 2).to_sparse(), "parse")):
-            with self.assertRaisesRegex((TypeError, ValueError), "^tensor 'w': .*" + words):
-                dumps({"w": value}, format="zt")
-        for value in (model, model[0], torch.ones(2)):
-            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
+    def test_nothing_passes_that_plain_json_refuses(self):
+        usual, hole = ",".join(self.header()), tensorfmt.HOLE
+        self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
+        for old, new in (
+                ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
+                ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
+                ('"t1"', '"__metadata__"'), ('"t1"', '"t\t"'), ('"t1"', '"\\x"'),
+                ('"t9"', '"\\u00740"'), ('"t1"', '"t1":{},"t1"'), ("[2]", "[2,]"), ("[2]", "[02]"),
+                ("[0,2]", "[00,2]"), ("[0,2]", "[0,2.0]"), ("[1]", "[3]"), ('"U8"', '"U16"'),
+                ('"t1"', '"%s1":{},"t1"' % hole), ('"t1"', '"\\u00%x%s1":{},"t1"' % (
+                    ord(hole[0]), hole[1:]))):
+            for count in (1, 20):
+                text = usual.replace(old, new, count)
+                with self.subTest(old=old, new=new, count=count):
+                    self.assertTrue(isinstance(self.both("{%s}" % text), tuple))
+        for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
+                     "{%s}x"):
+            with self.subTest(text=text):
+                self.assertTrue(isinstance(self.both(text % usual), tuple))
+        data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
+        self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
-    def test_jax_and_numpy_arrays_come_in(self):
-        numpy, jax, ml_dtypes = self.peer("numpy"), self.peer("jax"), self.peer("ml_dtypes")
-        jax.config.update("jax_enable_x64", True)
-        for dtype in DTYPES:
-            for given in (jax.numpy.arange(6).reshape(2, 3).astype(dtype),
-                          numpy.arange(6).reshape(2, 3).astype(
-                              ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)):
-                for part in (given, given.T, given[1, ::2]):
-                    item = tensor(part)
-                    self.assertEqual((item.dtype, item.tolist()), (dtype, part.tolist()))
-                self.assertEqual(tensor([1], given.dtype).dtype, dtype)
-                self.assertEqual(tensor([1], given.dtype.type).dtype, dtype)
-            self.assertEqual(tensor([1], getattr(jax.numpy, dtype)).dtype, dtype)
-        masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
-        for value, words in ((masked, "masked"), (numpy.ones(2, "c8"), "complex64 is not"),
-                             (jax.numpy.ones(2, "complex128"), "complex128 is not"),
-                             (numpy.ones(2, ml_dtypes.float8_e4m3fn), "float8_e4m3fn"),
-                             (numpy.array(["a"]), "1w"), (numpy.array([None]), "code 'O'")):
-            error = error_of(TypeError, dumps, {"w": value}, format="zt")
-            self.assertTrue(str(error).startswith("tensor 'w': ") and words in str(error), error)
-        self.refuses(["bits", "values"], tensor, numpy.ones(2, "u2"), "bfloat16")
-        bits = numpy.asarray([0x3F80], "u2")
-        self.assertEqual(tensor(bits).copy(dtype="bfloat16").tolist(), [1.0])
-        for value in (numpy.ones((2, 2)), [numpy.ones(2), numpy.ones(2)], jax.numpy.ones(2)):
-            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
+    def test_names_that_look_like_a_hole(self):
+        for name in (tensorfmt.HOLE, tensorfmt.HOLE + "0", "x\\u0038", tensorfmt.HOLE + "\\u0030"):
+            found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
+            self.assertEqual(len(found[1]), 10)
+
+    def test_mag300(self):
+        items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
+                 for i in range(30)]
+        for metadata in ({}, {"a": [None, {"tensor_map": {}}]}):
+            data = dumps(items, format="mag", version=300, metadata=metadata)
+            file = load(data)
+            self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
+                             [(name, item.tobytes()) for name, item in items])
+            self.assertEqual(file.metadata, metadata)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 3)
+            odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
+            data = dumps(odd, format="mag", version=300, metadata=metadata)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 4)
+            self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
-V111_SPARSE = (  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
-    "WlRFTjEwMD" + "A" * 78 + "gD8AAAB" + "A" * 87 + "I" + "A"
-    "" * 84 + "BAAAAAAAAAAI" + "A" * 65 + "wD8AAADAAABAQ" + "A" * 81 + "EAAAAAAAAAAQAAAAAAAAACA"
-    "AAAAAAAAAAAAAAAAAAAAQAAAAAAAACiZ3ZlcnNpb25lMS4xLjBnb2JqZWN0c6JjY29vo2VzaGFwZYICA2Zmb3JtYXR"
-    "qc3BhcnNlX2Nvb2pjb21wb25lbnRzomZjb29yZHOjZWR0eXBlY3U2NGZvZmZzZXQZAUBmbGVuZ3RoGDBmdmFsdWVzo"
-    "2VkdHlwZWNmMzJmb2Zmc2V0GQEAZmxlbmd0aAxjY3Nyo2VzaGFwZYICA2Zmb3JtYXRqc3BhcnNlX2Nzcmpjb21wb25"
-    "lbnRzo2dpbmRpY2Vzo2VkdHlwZWN1NjRmb2Zmc2V0GIBmbGVuZ3RoEGZpbmRwdHKjZWR0eXBlY3U2NGZvZmZzZXQYw"
-    "GZsZW5ndGgYGGZ2YWx1ZXOjZWR0eXBlY2YzMmZvZmZzZXQYQGZsZW5ndGgIJAEAAAAAAABaVEVOMTAwMA==")
-V212_CANONICAL = (  # ztensor 2.1.2: ztensor.numpy.save_file; compressed
-    "eNrt0D1uE0EYBuD1mgZLKUJDZA5Ah5yN5R8acohU6WZ3xk6QxVrxWiRdSJdbEJmDcBKOQc0qdhCWuIGfRzs7mub99L2P"
-    "lxfFUa/fywAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "ADhond2d7+6uSgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAAAAA5SRwUAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAD8df+p/Z23X3vu2/P9XCcAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAAAAAAAAAAAAACH5Wlel59T1aw2odykZbhpVk8xhiZsYrmoy4d+1smyk5MUm7tlqq5Hw1m8nqdVs769vTr7OK5Gk3I4"
-    "HYzSOIXxZJBWV2GZvnVni3BXr5sU05dViu1rvpf94yU7z7L8OTmWdb3YDinXk70ZoZwOQzUIVRoX41H1MiPfmzFvH+nm"
-    "w9f/r9D9Z4XZWbEXH6tYnFbDoqpCmMYibOMf8v0dsuzVc13vO9vajl+/+fX257vf+a7Gx8uL4qjX7/0B6Pt1tQ==")
+class PartsTest(TestCase):
+    """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
+
+    COO = {"coords": (64, 16, "u64", {}), "values": (128, 8, "f32", {})}
+    GROUP = {"scales": (64, 8, "f16", {}), "values": (128, 8, "u8", {})}
+
+    def zt1_parts(self):
+        """Return a file of zTensor 1: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
+        data = struct.pack("<4Q", 0, 1, 1, 0).ljust(64) + struct.pack("<2f", 1, 2).ljust(64)
+        coo = dict(self.COO, coords=(64, 32, "u64", {}))
+        return zt1_file(data, coo=("sparse_coo", [2, 2], coo), x=("group", [4], self.GROUP))
+
+    @staticmethod
+    def entry(dtype="float32", **more):
+        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
+        facts = Map([("name", "t"), ("offset", 64), ("size", 8), ("dtype", dtype),
+                     ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
+        facts.update(more)
+        text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
+        return (b"ZTEN0001".ljust(64, b"\0") + struct.pack("<2f", 1, 2) + text
+                + struct.pack("<Q", len(text)))
+
+    @staticmethod
+    def csr(**more):
+        """Return a file of zTensor 0.1 with a csr tensor, `s` = [[0, 2], [0, 0]], and `t`."""
+        data = tensorfmt.dumps({
+            "s": tensor(shape=(2, 2), dtype="int8", components={
+                "values": [2], "indices": [1], "indptr": [0, 1, 1]}),
+            "t": tensor([1], "int8")}, format="ztensor")
+        start = len(data) - 8 - struct.unpack("<Q", data[-8:])[0]
+        index = tensorfmt.cbor_loads(data[start:-8])
+        index[0].update(more)
+        text = tensorfmt.cbor_dumps([Map(list(entry.items())) for entry in index])
+        return data[:start] + text + struct.pack("<Q", len(text))
+
+    def copies(self, data, name):
+        """Yield a tensor, its copies, and what pickling makes of it."""
+        item = load(data)[name]
+        yield item
+        yield item.copy()
+        yield item.copy(name="again").copy(name=name)
+        if CPYTHON:
+            import pickle
+            path = folder_for(self) + "/x.zt"
+            write_file(path, data)
+            for source in (data, path):
+                for made in (load(source)[name], load(source)[name].copy()):
+                    yield pickle.loads(pickle.dumps(made))
+            with open(path, "rb") as stream:
+                yield pickle.loads(pickle.dumps(load(stream)["x"])) if name == "x" else item
+
+    def test_copies_of_sparse_tensors(self):
+        for item in self.copies(self.zt1_parts(), "coo"):
+            self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
+            self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
+            for version in ("0.1", "2"):
+                made = item if version == "0.1" else item.todense()
+                data = dumps({"x": made}, format="ztensor", version=version)
+                self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
+
+    def test_copies_of_unknown_layouts(self):
+        for item in self.copies(self.zt1_parts(), "x"):
+            self.assertEqual((item.dtype, item.shape, item.attrs["format"]), (None, (4,), "group"))
+            self.assertEqual(sorted(item.components), ["scales", "values"])
+            self.assertEqual(item.components["values"].tobytes(), struct.pack("<2f", 1, 2))
+            self.assertEqual(item.components["scales"].tolist()[0], 0.0)
+            self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
+            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+
+    def test_dense_tensors_have_no_components(self):
+        for data in (self.entry(), zt1(), zt2()):
+            self.assertEqual([item.components for item in load(data).values()], [None])
+
+    @full
+    def test_ranges_name_the_parts(self):
+        file = load(self.zt1_parts())
+        self.assertEqual(file["coo"].ranges(), [(64, 32, "coo.coords"), (128, 8, "coo")])
+        self.assertEqual(file["x"].ranges(), [(64, 8, "x.scales"), (128, 8, "x.values")])
+
+    @full
+    def test_what_zt2_cannot_hold_is_refused_together(self):
+        part = {"dtype": "u8", "type": "f8_e5m2", "blob": [4096, 2]}
+        objects = dict([(name, {"shape": [2], "layout": "dense", "parts": {"data": part}})
+                        for name in "ab"])
+        file = load(zt2_objects(objects, (b"xy",)))
+        self.assertEqual([item.dtype for item in file.values()], [None, None])
+        with self.assertRaises(ValueError) as caught:
+            dumps(file, format="ztensor")
+        self.assertFalse(isinstance(caught.exception, tensorfmt.FormatError))
+        for text in ("zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f8_e5m2"):
+            self.assertTrue(text in str(caught.exception), text)
+        self.assertTrue(tensorfmt.verify(zt2_objects(objects, (b"xy",))))
+
+    def test_unknown_dtypes(self):
+        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
+                     {"data_endianness": "big"}, {"custom": 5}):
+            data = self.entry("float8_e4m3", **more)
+            item = load(data)["t"]
+            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
+            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
+            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+            if "checksum" not in more:
+                self.assertEqual(dumps(load(data), format="ztensor"), data)
+        item = load(self.entry("f8"))["t"]
+        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
+        for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
+                      tensor([1], "int8").copy(attrs={"dtype": "f8"})):
+            self.assertRaises(ValueError, dumps, {"x": wrong}, format="ztensor")
+
+    def test_bad_sparse_entries_are_listed(self):
+        place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
+        good = [[0, 2], [0, 0]]
+        for more, error in (
+                ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
+                ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
+                ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
+                ({"indices": [1, 0]}, True), ({"indices": [-1]}, True), ({"indices": [2]}, True),
+                ({"indices": dict(place, offset=130)}, True), ({"indptr": [0, 2, 1]}, True),
+                ({"indices": dict(place, offset=1 << 40)}, True), ({"indices": "x"}, True),
+                ({"indices": dict(place, dtype="int8")}, tensorfmt.Unsupported),
+                ({"indices": dict(place, encoding="lz")}, tensorfmt.Unsupported),
+                ({"indices": dict(place, size=7)}, True), ({"shape": [2, 2, 1]}, True),
+                ({"indices": dict(place, data_endianness="middle")}, True)):
+            data = self.csr(**more)
+            file = load(data)
+            with self.subTest(more=more):
+                self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
+                if error is None:
+                    self.assertEqual(file["s"].tolist(), good)
+                    continue
+                with self.assertRaises(tensorfmt.FormatError) as caught:
+                    file["s"].tolist()
+                self.assertEqual(type(caught.exception) is tensorfmt.Unsupported,
+                                 error is tensorfmt.Unsupported)
+                self.assertEqual(caught.exception.tensor, "s")
+                if hasattr(tensorfmt, "verify"):
+                    self.assertEqual(bool(tensorfmt.verify(data)), error is tensorfmt.Unsupported)
 
 
-@full
-class ZTensor2Test(TestCase):
-    def test_xxh3(self):
-        def data(n):
-            return bytes([(7 * i + 3) % 256 for i in range(n)])
-        for given, digest in (
-                (b"", "2d06800538d394c2"), (b"a", "e6c632b61e964e1f"), (b"abc", "78af5f94892f3950"),
-                (b"123456789", "72dcb18b67a17dff"), (bytes(16), "d0a66a65c7528968"),
-                (data(4), "6d9253b16c8b1ed3"), (data(8), "60539db630471163"),
-                (data(9), "feff668361d723a8"), (data(16), "b8c859b0f030b585"),
-                (data(17), "714a04408e79b80f"), (data(32), "19ff4ee1d6ba1a55"),
-                (data(33), "3e44983ad21679c8"), (data(128), "67425a03650261bf"),
-                (data(129), "c664bf3311c6abc4"), (data(240), "64556dc6b462a6cf"),
-                (data(241), "8beadd3a8874fe17"), (data(1024), "9b81661c641c72b1"),
-                (data(1025), "806c2072ed713576"), (data(65537), "f7460af97425b2c4")):
-            for step in (7, 1000, len(given) or 1):
-                blocks = [given[i:i + step] for i in range(0, len(given), step)]
-                self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
-        short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
-        self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
-
-    def test_canonical_form(self):
-        import zlib
-        data = zlib.decompress(binascii.a2b_base64(V212_CANONICAL))
-        file = load(data, verify=True)
-        self.assertEqual(dumps(file, format="ztensor"), data)
-        values = dict([(name, tensor(item.tolist(), item.dtype).copy(shape=item.shape))
-                       for name, item in file.items()])
-        self.assertEqual(dumps(values, format="ztensor", version="2"), data)
-        self.assertIn(("ok", "canonical", None), [row[:3] for row in tensorfmt.verify(data).rows])
-        empty = dumps({}, format="ztensor", version=2)
-        self.assertEqual((len(empty), dumps({}, format="ztensor", attrs=load(empty).attrs)),
-                         (65586, empty))
-        two = dumps({"b": tensor([2.0]), "a": tensor([1.0])}, format="ztensor", version="2")
-        swapped = two.replace(b"\0\1\0\0", b"    ").replace(b"\0\2\0\0", b"\0\1\0\0")
-        swapped = swapped.replace(b"    ", b"\0\2\0\0")
-        manifest = swapped[196608:-40]
-        swapped = (swapped[:196608] + manifest + two[-40:-24]
-                   + struct.pack("<Q", tensorfmt.xxh3_64([manifest])) + two[-16:])
-        for given, rules in (
-                (data, ""), (empty, ""), (two, ""), (swapped, "1"), (zt2(), "1"),
-                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1g", SHARD)), "16")):
-            rows = [row[3].split("by rule")[1] for row in tensorfmt.verify(given).rows
-                    if "by rule" in row[3]]
-            self.assertEqual("".join([text.strip("s ")[0] for text in rows]), rules, rows)
-
-    def test_versions(self):
-        one, old = load(golden("v100_basic.zt")), load(golden("custom_fields.zt"))
-        for given, options, version in (
-                ({"w": F32}, {}, "0.1.0"), (one, {}, "2"), (load(zt1()), {}, "2"),
-                (old, {}, "0.1.0"),
-                (one, {"version": "0.1"}, "0.1.0"), (load(zt2()), {}, "2"),
-                ({"w": load(zt2())["w"]}, {}, "2"), (load(zt2()), {"version": 0.1}, "0.1.0")):
-            file = load(dumps(given, format="ztensor", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("ztensor", version))
-        self.refuses(["1.2", "0.1, 2"], dumps, {}, format="ztensor", version="1.2")
-        error_of(TypeError, dumps, {"w": F32}, format="ztensor", version="2", checksum="crc32c")
-        there, summary = converted(old, "ztensor", version="2")
-        custom = tensorfmt.ZTensor().content_of
-        for name, item in old.items():
-            self.assertSame(dict(there[name].attrs.get("attributes", {})), dict(custom(item)))
-        back, _ = converted(there, "ztensor", version="0.1")
-        for name, item in old.items():
-            self.assertSame(dict(custom(back[name])), dict(custom(item)))
-
-    def test_what_is_refused(self):
-        def write(value, **options):
-            return dumps({"w": value}, format="ztensor", version="2", **options)
-        deep = []
-        for _ in range(31):
-            deep = [deep]
-        sparse = load(binascii.a2b_base64(V111_SPARSE))
-        for value, options, words in (
-                (tensor(b"\1\2", "bool", (2,)), {}, ("bool", "byte 1")),
-                (tensor(b"", "int8", (1 << 63, 4, 0)), {}, ("elements",)),
-                (sparse["csr"], {}, ("sparse", "todense")),
-                (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
-                 ("'a\\x00'", "'b'", "'c'", "1024"))):
-            self.refuses(words, write, value, **options)
-        for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
-                28, lambda nested: dict(value=tensor([1.0], attributes={"c": nested}))):
-            nested = []
-            for _ in range(most):
-                nested = [nested]
-            load(write(**dict({"value": F32}, **make(nested))))
-            self.refuses(["32 levels"], write, **dict({"value": F32}, **make([nested])))
-        self.refuses(["the name"], dumps, {"": F32}, format="ztensor", version="2")
-        fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
-        self.assertSame(dict(load(write(F32, metadata=fine)).metadata)["x"][4],
-                        {5: True, "z": 1, "aa": -2})
-
-    def test_verify(self):
-        import hashlib
-        self.assertTrue(tensorfmt.verify(zt2()))
-        bad = zt2((b"xxh3:4d", b"xxh3:5d"))
-        self.assertEqual(tensorfmt.verify(bad).errors[0].check, "checksums")
-        error_of(FormatError, load, bad, verify=True)
-        error_of(FormatError, dumps, load(bad), format="mag")
-        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
-            struct.pack("<2f", 1, 2)).hexdigest().encode()))
-        self.assertTrue(tensorfmt.verify(sha))
-        with Changed(tensorfmt, "MAX_SLOW_HASH", 7):
-            self.assertIn("MAX_SLOW_HASH", str(tensorfmt.verify(bad)))
-            self.assertTrue(tensorfmt.verify(bad))
-            self.assertFalse(tensorfmt.verify(bad, deep=True))
-            error_of(FormatError, load, bad, verify=True)
-        bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
-            b"edtypecf32", b"dtypedbooledtypebu8"))
-        self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
-
-    def test_sparse_layouts(self):
-        def make(parts):
-            found, blobs = {}, ()
-            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
-                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
-                if role in parts:
-                    flat = sum(parts[role], []) if role == "coords" else parts[role]
-                    blobs += struct.pack("<%d%s" % (len(flat), letter), *flat),
-                    found[role] = {"dtype": code, "blob": [4096 * len(blobs), len(blobs[-1])]}
-            return zt2_objects({"w": {"layout": "zt.sparse_%s/1" % (
-                "coo" if "coords" in parts else "csr"), "shape": [3, 5], "parts": found}}, blobs)
-        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
-            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
-        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
-        self.assertIn("do not rise in row 2", str(error_of(FormatError, load(falling)["w"].tolist)))
-
-    def test_equal_contents_once(self):
-        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8"), "c": [1.0], "d": [2.0],
-                      "e": tensor([], "int8"), "f": [1.0]}, format="ztensor", version=2)
-        file = load(data)
-        self.assertEqual([(name, file[name].offset >> 16) for name in sorted(file)], [
-            ("a", 1), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 2)])
-        rows = [[i & 255 for i in range(3000)] for _ in range(3000 // 100)]
-        for change, same in ((None, True), (0, False), (89999, False), (65536, False)):
-            flat = bytearray(bytes(rows[0]) * 30)
-            if change is not None:
-                flat[change] ^= 1
-            turned = tensor(bytes(flat), "uint8", (30, 3000)).transpose().contiguous().transpose()
-            self.assertEqual(tensorfmt.same_bytes(tensor(rows, "uint8"), turned), same)
-
-    def test_seekable_zstd(self):
-        def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
-                 tail=b"\x92"):
-            table = b"".join([struct.pack("<II", 9 + n + more, n if size is None else size)
-                              + bytes(flags >> 5) for n in sizes])
-            return b"".join([b"\x28\xb5\x2f\xfd\x20" + bytes([n, n << 3 | 1, n >> 5, 0])
-                             + bytes(range(n)) for n in sizes]) + struct.pack(
-                "<II", head, len(table) + 9 + room) + table + struct.pack(
-                "<IB", len(sizes) + frames, flags) + b"\xb1\xea" + tail + b"\x8f"
-
-        def decode(data, need, cut=0):
-            source = tensorfmt.Memory(b"xx" + data + b"y", True)
-            return b"".join(tensorfmt.SeekableZstd.decode(source, 2, len(data) - cut, need))
-        for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
-            data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
-            for flags in (0, 128) if ZSTD or not sizes else ():
-                self.assertEqual(decode(blob(sizes, flags), sum(sizes)), values)
-            for need, cut in ((sum(sizes) + 1, 0), (sum(sizes), 1), (sum(sizes), len(data) - 16)):
-                self.assertIn("no seek table", error_of(FormatError, decode, data, need, cut).what)
-        for data, need in ((blob([8, 3, 8]), 19), (blob([3, 8]), 11), (blob([8], 1), 8),
-                           (blob([8, 8], frames=1), 16), (blob([8, 8], frames=-1), 16),
-                           (blob([8, 8], frames=-1), 8), (blob([8], more=1), 8),
-                           (blob([8], more=-1), 8), (blob([8], room=1), 8),
-                           (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
-                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
-            self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
-        self.assertNotIn("seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
-            [8], size=16 << 20), 16 << 20).what)
-        data = blob([8, 3])
-        for digest, status in (("4de8d78f7134f4b7", "FAIL"), (
-                "%016x" % tensorfmt.xxh3_64([bytes(range(8)) + bytes(range(3))]), "ok")):
-            file = zt2_objects({"w": one2("u8", 1, len(data), 11, digest="xxh3:" + digest,
-                encoding="zt.zstd-seekable/1", decoded_length=11)}, (data,))
-            rows = [row[:2] for row in tensorfmt.verify(file).rows]
-            self.assertIn((status if ZSTD else "-", "checksums"), rows)
-
-    def test_what_is_only_listed(self):
-        file = load(zt1((b"cf32", b"cf33")))
-        self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        error_of(Unsupported, file["w"].tobytes)
-        file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
-        self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
-        self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
-            (b"edense", b"ex.y/1"), (b"ddata", b"dscal")))])
-        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
-
-
-# -- [19] generations ----------------------------------------------------------------------------
-#
-# `.ci/run generations` makes one virtual environment for each wheel, in the folder of the variable
-# TENSORFMT_GENERATIONS: they exclude each other. Their Pythons run these texts: "write" PATH takes
-# a model as JSON, [metadata, {name: [dtype, shape, values]}]; "read" PATH prints one.
-
-MAGNETRON = '''if 1:
-    import json, sys
-    import magnetron as m
-    how, path = sys.argv[1:]
-    first = m.__version__ == "0.1.2"
-    if first:
-        from magnetron.io import StorageArchive as Archive
-    elif not hasattr(m, "Snapshot"):
-        from magnetron.snapshot import SnapshotWriter, deserialize
-    if how == "write":
-        metadata, tensors = json.load(sys.stdin)
-        for name, (dtype, shape, values) in tensors.items():
-            dtype = getattr(m if first else m.dtype, dtype.replace("bool", "boolean"))
-            make = m.Tensor.of if first else m.Tensor
-            tensors[name] = make(values, dtype=dtype)
-        if first:
-            with Archive(path, "w") as file:
-                for key, value in list(metadata.items()) + list(tensors.items()):
-                    file[key] = value
-        elif hasattr(m, "Snapshot"):
-            with m.Snapshot.write(path) as file:
-                for name, item in tensors.items():
-                    file.put_tensor(name, item)
-        else:
-            with SnapshotWriter(path, metadata) as file:
-                for name, item in tensors.items():
-                    file.declare(name, item.shape, item.dtype)
-                for name, item in tensors.items():
-                    file.write(name, item)
-        sys.exit()
-    if first:  # it reads no tensors of a file
-        with Archive(path, "r") as file:
-            metadata, tensors = file.metadata(), {}
-    elif hasattr(m, "Snapshot"):
-        file = m.Snapshot.read(path)
-        metadata, tensors = {}, dict((name, file.get_tensor(name)) for name in file.tensor_keys())
+def add_peers():
+    """Take in the tests beside other libraries, as if they stood here."""
+    from importlib.util import module_from_spec, spec_from_file_location
+    path = os.path.join(HERE, ".ci", "peers.py")
+    if os.path.exists(path):
+        sys.modules["test_tensorfmt"] = sys.modules["__main__"]
+        spec = spec_from_file_location("peers", path)
+        made = module_from_spec(spec)
+        spec.loader.exec_module(made)
+        globals().update([(name, kind) for name, kind in vars(made).items()
+                          if name.endswith("Test")])
     else:
-        tensors, metadata = deserialize(path)
-    for name, item in tensors.items():
-        tensors[name] = item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist()
-    print(json.dumps([metadata, tensors]))'''
-WHEELS = (  # wheel, its text, format, version of its files, and of those that it reads from us
-    ("magnetron 0.1.2", MAGNETRON, "mag", 1, 1), ("magnetron 0.1.6", MAGNETRON, "mag", 100, None),
-    ("magnetron 0.1.9", MAGNETRON, "mag", 200, None),
-    ("magnetron 0.2.2", MAGNETRON, "mag", 300, 300))
-
-ZTENSOR = """if 1:
-    import json, sys
-    import numpy, ztensor as z
-    how, path = sys.argv[1:]
-    if how == "write":
-        items = [(name, numpy.array(values, dtype).reshape(shape))
-                 for name, (dtype, shape, values) in json.load(sys.stdin)[1].items()]
-        if not hasattr(z, "Reader"):
-            import ztensor.numpy
-            z.numpy.save_file(dict(items), path)
-        elif hasattr(z.Writer, "add_tensor"):
-            with z.Writer(path) as file:
-                for name, item in items:
-                    file.add_tensor(name, item)
-        else:
-            with z.Writer(path) as file:
-                for i, (name, item) in enumerate(items):
-                    file.write_numpy(name, item, compress=i % 2 == 1,
-                                     checksum=["none", "crc32c", "sha256"][i % 3])
-        sys.exit()
-    tensors = {}
-    if hasattr(z, "Reader"):
-        with z.Reader(path) as file:
-            first = hasattr(file, "get_tensor_names")
-            for name in file.get_tensor_names() if first else file.keys():
-                view = file.read_tensor(name) if first else file.read_numpy(name)
-                tensors[name] = numpy.array(view, copy=True)
-    else:
-        import ztensor.numpy
-        z.verify(path)
-        tensors = z.numpy.load_file(path)
-    print(json.dumps([{}, dict((name, (str(item.dtype), item.shape, item.tolist()))
-                               for name, item in tensors.items())]))"""
+        print("skipped: tests beside other libraries, no .ci/peers.py", file=sys.stderr)
 
 
-def peer_of(wheel):
-    """Return the Python that has a wheel, or None."""
-    python = os.path.join(os.environ.get("TENSORFMT_GENERATIONS", ""), wheel.replace(" ", "-"),
-                          "bin", "python")
-    return python if os.path.isabs(python) and os.path.exists(python) else None
-
-
-def ask_peer(wheel, text, how, path, model=None):
-    """Let a real library write a model, or return what it reads."""
-    import json
-    import subprocess
-    done = subprocess.run([peer_of(wheel), "-c", text, how, path], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, input=json.dumps(model).encode())
-    if done.returncode:
-        raise AssertionError("%s cannot %s: %s" % (wheel, how, done.stderr.decode()[-2000:]))
-    return json.loads(done.stdout.decode() or "null")
-
-
-def random_model(seed, dtypes):
-    """Return [metadata, {name: [dtype, shape, values]}] with values that every dtype has."""
-    import random
-    draw = random.Random(seed)
-    tensors = {}
-    for i in range(draw.randrange(1, 9)):
-        dtype, shape = draw.choice(dtypes), draw.choice([(), (1,), (3,), (2, 3), (5, 1, 2), (700,)])
-        if dtypes[0] == "int32":  # magnetron 0.1.2
-            shape = shape or (1,)
-        low = -100 if dtype[0] in "if" else 0
-        flat = [draw.randrange(low, 2 if dtype == "bool" else 100) for _ in range(
-            tensorfmt.count_elements(shape))]
-        made = tensor(flat, "float64").astype(dtype).copy(shape=shape)
-        tensors["%s.%d" % (draw.choice(["layer", "b\u00e9", "x y"]), i)] = [
-            dtype, list(shape), made.tolist()]
-    return [{"a": -draw.randrange(1, 9), "b": draw.random()}, tensors]
-
-
-def model_of(file):
-    return [dict(file.metadata), dict([(name, [item.dtype, list(item.shape), item.tolist()])
-                                       for name, item in file.items()])]
-
-
-@full
-class GenerationsTest(FolderCase):
-    def test_real_libraries_write_and_read(self):
-        wheels = [row for row in WHEELS if peer_of(row[0])]
-        if not wheels:
-            self.skipTest("no wheels: `.ci/run generations` installs them")
-        for wheel, text, kind, version, written in wheels:
-            dtypes = ["int32", "float32", "bool"] if version == 1 else tensorfmt.Mag300.DTYPES
-            for seed in range(6):
-                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.mag")
-                with self.subTest(wheel=wheel, seed=seed):
-                    ask_peer(wheel, text, "write", path, model)
-                    with load(path, verify=True) as file:
-                        self.assertEqual(file.attrs["version"], version)
-                        wanted = [{}, model[1]] if version in (100, 200) else model
-                        self.assertEqual(model_of(file), wanted)
-                        if version == 300:
-                            self.assertEqual(dumps(file, format=kind), read_file(path))
-                        self.assertEqual(model_of(load(dumps(file, format=kind))), wanted)
-                        for other, text_2, _, _, newest in wheels:
-                            if newest == 300:  # the way on for old files
-                                tensorfmt.convert(file, path + ".new.mag", version=newest)
-                                self.assertEqual(ask_peer(
-                                    other, text_2, "read", path + ".new.mag"), wanted)
-                    if written:
-                        values = [(name, tensor(row[2], row[0])) for name, row in model[1].items()]
-                        tensorfmt.save(path, values, metadata=model[0], version=written)
-                        wanted = [model[0], {}] if written == 1 else model
-                        self.assertEqual(ask_peer(wheel, text, "read", path), wanted)
-
-    def test_ztensor(self):
-        wheels = [(wheel, version) for wheel, version in (
-            ("ztensor 0.1.4", "0.1.0"), ("ztensor 1.2.3", "1.2.0"), ("ztensor 2.1.2", "2"))
-            if peer_of(wheel)]
-        if not wheels:
-            self.skipTest("no wheels: `.ci/run generations` installs them")
-        dtypes = [dtype for dtype in tensorfmt.ITEMSIZE if dtype != "bfloat16"]
-        for wheel, version in wheels:
-            for seed in range(6):
-                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.zt")
-                model = [{}, dict([(name, [row[0], row[1] or [1], row[2] if row[1] else [row[2]]])
-                                   for name, row in model[1].items()])]
-                with self.subTest(wheel=wheel, seed=seed):
-                    ask_peer(wheel, ZTENSOR, "write", path, model)
-                    with load(path, verify=True) as file:
-                        self.assertEqual(file.attrs["version"], version)
-                        self.assertEqual(model_of(file), model)
-                        if version != "1.2.0" and not [
-                                1 for item in file.values() if item.stored.encoding != "raw"]:
-                            self.assertEqual(dumps(file, format="ztensor"), read_file(path))
-                        for other, wanted in wheels:
-                            if wanted != "1.2.0":
-                                tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
-                                self.assertEqual(ask_peer(other, ZTENSOR, "read",
-                                                          path + ".new.zt"), model)
+def accepting_tests():
+    """Return the names of the tests whose texts stand in .ci/accepted."""
+    kinds = [kind for kind in globals().values() if isinstance(kind, type)]
+    return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
+                       if hasattr(vars(kind)[name], "accepts")]))
 
 
 class FlatBuffersTest(TestCase):
@@ -7653,4 +7358,9 @@ if __name__ == "__main__":
         import runpy
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:
+        ACCEPT = "--accept" in sys.argv
+        if ACCEPT:  # of the tests that are named, or of all
+            sys.argv.remove("--accept")
+            sys.argv += [] if sys.argv[1:] else accepting_tests()
+        add_peers()
         unittest.main()

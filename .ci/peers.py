@@ -1,0 +1,821 @@
+# SPDX-License-Identifier: MIT
+"""Tests beside other libraries: `python3 test_tensorfmt.py` runs them, too.
+
+What is not installed is skipped by name (with TENSORFMT_PEERS in the environment its absence is a
+failure).
+
+    [1] peers              other libraries, random data
+    [2] workers, remote    joblib, Dask, Ray; fsspec and a web server
+    [3] at home            torch, jax and others that its users have
+    [4] generations        real libraries of each generation write and read random models
+"""
+import io
+import os
+import struct
+import sys
+
+import tensorfmt
+import test_tensorfmt as tests
+from tensorfmt import FormatError, dumps, load, tensor
+from test_tensorfmt import (
+    CBOR, Changed, check_workers, content, converted, count_of, CPYTHON, DTYPES, error_of,
+    folder_for, FolderCase, FORMATS, full, golden, HARD, HERE, keep_in_worker, make_bytes,
+    make_entry, many_tensors, MSGPACK, PeerCase, random_keys, read_file, row_of, STORED,
+    TestCase, tohex, unhex, write_file, zstd_missing)
+
+# -- [1] peers ----------------------------------------------------------------------------------
+
+
+@full
+class PeerTest(PeerCase):
+    def test_cbor2_and_msgpack(self):
+        cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
+        for text, value in CBOR:
+            self.assertEqual(tohex(cbor2.dumps(value, canonical=isinstance(value, float))), text)
+        for text, value in MSGPACK:
+            self.assertEqual(tohex(msgpack.packb(value)), text)
+
+    def test_flatbuffers(self):
+        self.peer("flatbuffers")
+        from flatbuffers.builder import Builder
+        from flatbuffers.number_types import Uint64Flags
+        from flatbuffers.table import Table
+        data = golden("sorted_model.tbs")  # what FlatBuilder writes, too: see AGAIN
+        buf = bytearray(data[len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]:-8])
+        root = Table(buf, struct.unpack_from("<I", buf)[0])
+        self.assertEqual([root.String(root.Pos + root.Offset(slot)).decode() for slot in (4, 6)],
+                         ["1.0.0", "r\u00e9sum\u00e9-1"])
+        found = {}
+        for i in range(root.VectorLen(root.Offset(8))):
+            entry = Table(buf, root.Indirect(root.Vector(root.Offset(8)) + 4 * i))
+            name = entry.String(entry.Pos + entry.Offset(6)).decode()
+            found[name] = entry.Get(Uint64Flags, entry.Pos + entry.Offset(4))
+        self.assertEqual(list(found.items()),
+                         [(name, item.attrs["id"]) for name, item in load(data).items()])
+        builder = Builder(0)
+        text = builder.CreateString("h\u00e9llo")
+        builder.StartVector(8, 3, 8)
+        for value in (3, 2, 1):
+            builder.PrependUint64(value)
+        vector = builder.EndVector()
+        builder.StartObject(4)
+        builder.PrependUOffsetTRelativeSlot(0, text, 0)
+        builder.PrependUOffsetTRelativeSlot(1, vector, 0)
+        builder.PrependFloat64Slot(3, 2.5, 0.0)
+        builder.Finish(builder.EndObject())
+        table = tensorfmt.FlatTable(builder.Output())
+        self.assertEqual((table.string(0), table.scalars(1, "Q")), ("h\u00e9llo", [1, 2, 3]))
+        self.assertEqual((table.slots, table.scalar(3, "d")), ([0, 1, 3], 2.5))
+
+    def test_zstandard(self):
+        zstandard = self.peer("zstandard")
+        values, sized = bytes(range(64)) * 50, zstandard.ZstdCompressor()
+        data, stream = sized.compress(values), sized.compressobj()
+        packed = load(dumps({"w": tensor(values)}, format="ztensor", encoding="zstd"))["w"].raw
+        self.assertEqual(zstandard.get_frame_parameters(bytes(packed)).content_size, len(values))
+        skippable = unhex("502a4d1803000000616263")
+        checked = zstandard.ZstdCompressor(write_checksum=True).compress(values)
+        for name, blob, fine in (("sized", data, True), ("skippable last", data + skippable, True),
+                ("unsized", stream.compress(values) + stream.flush(), True),
+                ("two frames", sized.compress(values[:9]) + sized.compress(values[9:]), True),
+                ("skippable first", skippable + data, True), ("checked", checked, True),
+                ("cut", data[:-3], False), ("rubbish", b"rubbish", False),
+                ("rubbish behind", data + b"rubbish", False), ("longer", data + data, False),
+                ("shorter", sized.compress(values[:-4]), False),
+                ("bomb", sized.compress(bytes(1 << 24)), False),
+                ("changed", checked[:-9] + b"\0" + checked[-8:], False)):
+            file = make_entry(blob, dtype="uint8", shape=[len(values)], encoding="zstd")
+            with self.subTest(blob=name):
+                self.assertEqual(bool(tensorfmt.verify(file)), fine)
+                item = load(file)["s"]
+                if fine:
+                    self.assertEqual((item.tobytes(), item[5:7].tolist()), (values, [5, 6]))
+                else:
+                    self.assertEqual(error_of(FormatError, item.tobytes).tensor, "s")
+
+    def test_zstd_modules_of_another_kind(self):
+        from types import ModuleType
+        zstd, made = self.peer("zstandard"), ModuleType("made")
+        made.compress, made.ZstdCompressor = zstd.compress, lambda level: object()
+        made.ZstdFile = lambda stream: zstd.ZstdDecompressor().stream_reader(stream)
+        sys.modules["made"] = made
+        with Changed(tensorfmt, "ZSTD_MODULES", ("made",)), Changed(tensorfmt, "BLOCK", 16):
+            data = dumps({"w": tensor(make_bytes(100))}, format="ztensor", encoding="zstd")
+            self.assertEqual(load(data)["w"].tobytes(), make_bytes(100))
+        del sys.modules["made"]
+
+    def test_numpy_sees_every_tensor(self):
+        numpy = self.peer("numpy")
+        for kind, options in STORED:
+            row = row_of(kind)
+            for dtype in row.dtypes:
+                for shape in ((), (3,), (2, 3), (4, 1, 2), (0, 3))[:5 if row.empty else 4]:
+                    data = make_bytes(tensorfmt.ITEMSIZE[dtype] * count_of(shape))
+                    item = load(dumps({"w": tensor(data, dtype, shape)}, format=kind,
+                                      **options))["w"]
+                    with self.subTest(format=kind, dtype=dtype, shape=shape, **options):
+                        self.check_array(numpy, numpy.asarray(item), item, data)
+        data = dumps({"w": tensor([[1, 2, 3], [4, 5, 6]], "bfloat16")}, format="ztensor",
+                     data_endianness="big")  # swapped halves: seen backwards
+        for item in (load(data)["w"], load(data)["w"][::-1], load(data)["w"][:, ::-2]):
+            bits = numpy.asarray(item).view("u2")
+            self.assertEqual([x << 16 for x in bits.ravel().tolist()], [
+                struct.unpack("<I", struct.pack("<f", x))[0] for x in item.flat])
+
+    def check_array(self, numpy, array, item, data):
+        self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
+        if item.dtype != "bfloat16":
+            self.assertEqual(item.__array_interface__["version"], 3)
+        little = array
+        if item.dtype == "bfloat16":
+            self.assertIn(array.dtype.str[1:], "V2")  # ml_dtypes' if that is loaded
+            little = array.view("u%d" % item.itemsize)
+        else:
+            self.assertEqual(array.dtype.newbyteorder("=").name, item.dtype)
+        order = array.dtype.byteorder
+        if order == ">" or (sys.byteorder == "big" and item.itemsize > 1 and order != "<"):
+            little = little.byteswap()
+        self.assertEqual(numpy.ascontiguousarray(little).tobytes(), data)
+        if item.stored.encoding == "raw" and item.size and item.dtype != "bfloat16":
+            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+
+    def test_numpy_indexing(self):
+        from random import Random
+        numpy, draw = self.peer("numpy"), Random(6)
+        for _ in range(40):
+            shape = tuple([draw.choice([1, 2, 3, 5, 7]) for _ in range(draw.randrange(1, 5))])
+            array = numpy.arange(count_of(shape), dtype="f4").reshape(shape)
+            data = array.astype("<f4").tobytes()
+            for item in tests.TensorTest.kinds_of_storage(self, data, shape) * 5:
+                key, _ = random_keys(draw, shape)
+                part, stored = item[key], item.stored
+                seen = numpy.asarray(part)
+                with self.subTest(shape=shape, key=str(key), of=item.format):
+                    self.assertEqual(seen.tolist(), array[key].tolist())
+                    if isinstance(part, tensorfmt.Tensor):
+                        self.assertEqual(seen.shape, array[key].shape)
+                        if stored.source.zero_copy and stored.encoding == "raw" and part.size:
+                            self.assertTrue(numpy.shares_memory(
+                                seen, numpy.frombuffer(item.raw, "u1")))
+
+    def test_numpy_arrays_become_tensors(self):
+        numpy = self.peer("numpy")
+        for code in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"):
+            for order in "<>":
+                base = numpy.arange(24).reshape(2, 3, 4).astype(code)
+                for array in (base, base.T, base[:, ::-1, ::2], base[0, 0, 0:1], base[1, 2, 3],
+                              numpy.asfortranarray(base), base[:0], numpy.array(base[1, 1, 1])):
+                    given = numpy.asarray(array).astype(numpy.dtype(code).newbyteorder(order))
+                    item = tensor(given)
+                    with self.subTest(code=order + code, shape=array.shape):
+                        self.assertEqual((item.dtype, item.shape), (array.dtype.name, array.shape))
+                        self.assertEqual(item.tobytes(), numpy.ascontiguousarray(array).astype(
+                            numpy.dtype(code).newbyteorder("<")).tobytes())
+                        self.assertEqual(item.tolist(), array.tolist())
+        wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
+        self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
+        error_of(TypeError, tensor, numpy.array(["text"]))
+        error_of(TypeError, tensor, numpy.array([1j]))
+        file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
+        self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
+        self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
+
+    def test_numpy_rounds_the_same(self):
+        numpy = self.peer("numpy")
+        doubles = numpy.frombuffer(make_bytes(8 * 4000, 9), "<f8")
+        doubles = doubles[numpy.isfinite(doubles)]
+        whole = numpy.frombuffer(make_bytes(8 * 4000, 10), "<i8")
+        with numpy.errstate(all="ignore"):
+            for values, old, codes in (
+                    (doubles, "float64", ("<f4", "<f2")), (whole, "int64", ("<f8", "<f4")),
+                    (numpy.array([float(x) for x in HARD], "<f8"), "float64", ("<f4", "<f2")),
+                    (doubles * 0 + 1.5, "float64", ("<f4", "<f2"))):
+                for code in codes:
+                    got = tensor(values.tobytes(), old).astype("float%d" % (8 * int(code[2])))
+                    self.assertEqual(got.tobytes(), values.astype(code).tobytes())
+
+    def test_scipy_agrees_on_sparse_tensors(self):
+        numpy, sparse = self.peer("numpy"), self.peer("scipy.sparse")
+        random = numpy.random.RandomState(5)
+        for _ in range(20):
+            shape = tuple([int(n) for n in random.randint(1, 30, 2)])
+            matrix = sparse.random(shape[0], shape[1], 0.2, "csr", "float32", random)
+            pairs = matrix.tocoo()
+            csr = tensor(shape=shape, components={
+                "values": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices})
+            coo = tensor(shape=shape, components={
+                "values": pairs.data, "coords": numpy.stack([pairs.row, pairs.col])})
+            item = load(dumps({"m": csr}, format="ztensor"))["m"]
+            self.assertEqual([item.tobytes(), coo.tobytes()], [matrix.toarray().tobytes()] * 2)
+            parts = [numpy.asarray(item.components[key]) for key in ("values", "indices", "indptr")]
+            again = sparse.csr_matrix((parts[0], parts[1].astype("int64"),
+                                       parts[2].astype("int64")), shape=item.shape)
+            self.assertEqual((again != matrix).nnz, 0)
+
+    def test_ml_dtypes(self):
+        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
+        for kind, dtype, count in (("E4M3", "float8_e4m3fn", 256), ("E5M2", "float8_e5m2", 256),
+                                   ("E8M0", "float8_e8m0fnu", 256), ("E2M1", "float4_e2m1fn", 16)):
+            bits = numpy.arange(count, dtype="u1").view(getattr(ml_dtypes, dtype))
+            wanted = [float(x) for x in bits.astype("f8")]
+            self.assertSame([tensorfmt.minifloat(kind, i) for i in range(count)], wanted, kind)
+        bits = numpy.arange(1 << 16, dtype="<u2")
+        known = bits.view(ml_dtypes.bfloat16)
+        item, wide = tensor(bits.tobytes(), "bfloat16"), known.astype("<f4")
+        self.assertEqual(item.astype("float32").tobytes(), (bits.astype("<u4") << 16).tobytes())
+        with numpy.errstate(all="ignore"):
+            floats = numpy.concatenate([wide[~numpy.isnan(wide)],
+                                        numpy.array(HARD, "f8").astype("<f4")])
+            floats = numpy.concatenate([floats, (floats.view("<u4") + 0x8000).view("<f4")])
+            floats = floats[~numpy.isnan(floats)]
+            self.assertEqual(tensor(floats.tobytes(), "float32").astype("bfloat16").tobytes(),
+                             floats.astype(ml_dtypes.bfloat16).tobytes())
+        made = tensor(known.reshape(256, 256)[:, ::2])
+        self.assertEqual((made.dtype, made.shape), ("bfloat16", (256, 128)))
+        self.assertEqual(made.tobytes(), bits.reshape(256, 256)[:, ::2].tobytes())
+        back = numpy.asarray(load(dumps({"w": known}, format="burnpack"))["w"])
+        self.assertTrue((back.view(ml_dtypes.bfloat16).view("<u2") == bits).all())
+
+    def test_safetensors(self):
+        """Both ways byte-identical; layouts and bfloat16 arrive as what they are."""
+        from random import Random
+        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
+        draw, dtypes = Random(5), [dtype for dtype in DTYPES if dtype != "bfloat16"]
+        for i in range(60):
+            model, meta = {}, [None, {}, {"\u20ac\n\"": "\\\0\x7f\u2028"}][i % 3]
+            for n in range(draw.randrange(1, 9)):
+                name = [draw.choice("ab./\"\\\n\1\x7f\u00e9\u2028\U0001f642") for _ in range(n)]
+                item = tensor(make_bytes(48, i + n), draw.choice(dtypes))
+                shapes = (item.size,), (2, item.size // 2), (1, item.size, 1)
+                model["".join(name)] = numpy.asarray(tensor(item, shape=draw.choice(shapes)))
+            data = library.save(model, metadata=meta)
+            with self.subTest(names=list(model), metadata=meta):
+                self.assertEqual(dumps(load(data), format="safetensors"), data)
+                self.assertEqual(dumps(model, format="safetensors", metadata=meta or {},
+                                       empty_metadata=meta == {}), data)
+                self.assertIn(("ok", "canonical"), [x[:2] for x in tensorfmt.verify(data).rows])
+                self.assertEqual(dict([(k, v.tobytes()) for k, v in library.load(data).items()]),
+                                 dict([(k, v.tobytes()) for k, v in model.items()]))
+        square = numpy.arange(6, dtype="<f4").reshape(2, 3)
+        turned = converted(dumps({"w": square}, format="primitiv"), "safetensors")[0]
+        big = load(dumps({"w": square}, format="ztensor", data_endianness="big"))
+        for one in (turned, big, {"w": square.T.copy().T}, {"w": numpy.asarray(turned["w"])}):
+            again = library.load(dumps(one, format="safetensors"))["w"]
+            self.assertEqual(again.tolist(), square.tolist())
+        ml_dtypes, path = self.peer("ml_dtypes"), folder_for(self) + "/b.safetensors"
+        tensorfmt.save(path, {"w": square.astype(ml_dtypes.bfloat16)})
+        with self.peer("safetensors").safe_open(path, "numpy") as file:
+            self.assertEqual(file.get_tensor("w").astype("f4").tolist(), square.tolist())
+        with load(path) as file:  # the recipe of README
+            arrays = io.BytesIO()
+            numpy.savez(arrays, **{n: numpy.asarray(t) for n, t in turned.items()})
+        self.assertEqual(numpy.load(io.BytesIO(arrays.getvalue()))["w"].tolist(), square.tolist())
+
+    def test_random_tensors_by_hypothesis(self):
+        hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
+
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
+        @hypothesis.given(some.data())
+        def check(draw):
+            kind, options = draw.draw(some.sampled_from(STORED))
+            letters = some.characters(exclude_categories=["Cs"], exclude_characters="\0.:\\")
+            names = some.text(letters, min_size=1, max_size=20)
+            wanted = {}
+            for name in draw.draw(some.lists(names, unique=True, max_size=5)):
+                row = row_of(kind)
+                dtype = draw.draw(some.sampled_from(row.dtypes))
+                shape = tuple(draw.draw(some.lists(some.integers(0 if row.empty else 1, 4),
+                                                   max_size=min(5, row.rank))))
+                nbytes = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
+                wanted[name] = tensor(draw.draw(some.binary(min_size=nbytes, max_size=nbytes)),
+                                      dtype, shape)
+            data = dumps(wanted, format=kind, **options)
+            file = load(io.BytesIO(data), verify=True)
+            self.assertEqual(content(file), content(wanted))
+            self.assertTiles(tensorfmt.explain(data), len(data), True)
+        check()
+
+    def test_random_values_by_hypothesis(self):
+        hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
+        cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
+        leaves = (some.none() | some.booleans() | some.floats() | some.binary() | some.text()
+                  | some.integers(-(1 << 63), (1 << 64) - 1))
+        values = some.recursive(leaves, lambda inner: some.lists(inner) | some.dictionaries(
+            some.text(), inner))
+
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=200)
+        @hypothesis.given(values)
+        def check(value):
+            for options in ({}, {"indefinite": True}):
+                cbor = tensorfmt.cbor_dumps(value, **options)
+                self.assertSame(tensorfmt.cbor_loads(cbor), value)
+                self.assertSame(cbor2.loads(cbor), value)
+            self.assertSame(tensorfmt.cbor_loads(cbor2.dumps(value)), value)
+            packed = tensorfmt.msgpack_dumps(value)
+            self.assertSame(tensorfmt.msgpack_loads(packed), value)
+            self.assertSame(msgpack.unpackb(packed), value)
+            self.assertEqual(packed, msgpack.packb(value))
+        check()
+
+
+# -- [2] workers, remote ------------------------------------------------------------------------
+
+
+class Holes(io.FileIO if CPYTHON else object):
+    """A file where zeros that are written become holes."""
+
+    def write(self, data):
+        if bytes(data).count(0) < len(data):
+            return super().write(data)
+        self.seek(len(data), 1)
+        return len(data)
+
+
+@full
+class WorkersTest(FolderCase):
+    """2,000 tensors of a file of 1 GB, sent to workers one by one."""
+
+    def peer(self, name):
+        """Return another library, as in PeerTest, and make the file."""
+        import pickle
+        found, part = PeerTest.peer(self, name), tensor(bytes(1 << 19), "float32")
+        with Holes(self.path, "w") as stream:
+            tensorfmt.save(stream, [("t%d" % i, part) for i in range(2000)], format="ztensor")
+        with load(self.path) as file, open(self.path, "r+b") as stream:
+            for i, item in enumerate(file.values()):
+                stream.seek(item.offset)
+                stream.write(struct.pack("<f", i))
+        file = load(self.path)
+        self.addCleanup(file.close)
+        self.assertTrue(file.nbytes > 1000 << 20)
+        self.items = list(file.values())
+        self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
+        return found
+
+    def test_joblib_and_multiprocessing(self):
+        from multiprocessing import get_context
+        joblib = self.peer("joblib")
+        task = joblib.delayed(keep_in_worker)
+        found = joblib.Parallel(2, batch_size=1)([task(item) for item in self.items])
+        check_workers(self, 2000, found)
+        with get_context("spawn").Pool(2) as pool:
+            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
+
+    def test_dask(self):
+        distributed = self.peer("distributed")
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0",
+                                      local_directory=self.folder) as cluster, \
+                distributed.Client(cluster) as client:
+            tasks = client.map(keep_in_worker, self.items, pure=False)
+            check_workers(self, 2000, client.gather(tasks))
+
+    def test_ray(self):
+        from importlib.util import find_spec
+        if find_spec("ray") is None:  # few Pythons can have it
+            self.skipTest("no ray")
+        ray = self.peer("ray")
+        for key, value in (("RAY_USAGE_STATS_ENABLED", "0"),  # and write no token into ~/.ray
+                           ("RAY_AUTH_TOKEN", tohex(os.urandom(32)))):
+            os.environ[key] = value
+            self.addCleanup(os.environ.pop, key)
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
+                 runtime_env={"env_vars": {"PYTHONPATH": HERE}})
+        self.addCleanup(ray.shutdown)
+        task = ray.remote(keep_in_worker)
+        check_workers(self, 2000, ray.get([task.remote(item) for item in self.items]))
+
+
+SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
+http {
+    log_format short "$request_method $status $body_bytes_sent $uri"; access_log log short;
+    client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
+    scgi_temp_path .; server {
+        listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
+"""
+
+
+@full
+class RemoteTest(TestCase):
+    """Files behind a real web server, through fsspec."""
+
+    def setUp(self):
+        import socket
+        from shutil import which
+        from subprocess import Popen
+        self.fsspec = PeerTest.peer(self, "fsspec")
+        PeerTest.peer(self, "aiohttp")  # its HTTP
+        nginx = which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+        if nginx is None:
+            self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
+            self.skipTest("no nginx")
+        self.folder = folder_for(self)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        write_file(os.path.join(self.folder, "conf"), (SERVER % (
+            "user root;" if os.geteuid() == 0 else "", port)).encode())
+        server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.url = "http://127.0.0.1:%d/" % port
+        for kind in FORMATS:
+            tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
+        for _ in range(100):
+            try:
+                self.fetch("conf")
+                break
+            except OSError:  # not up yet
+                from time import sleep
+                sleep(0.1)
+
+    def fetch(self, name):
+        from urllib.request import urlopen
+        with urlopen(self.url + name) as answer:
+            return answer.read()
+
+    def requests(self):
+        """Return (method, status, bytes) of the requests since the last call."""
+        log, rows = os.path.join(self.folder, "log"), [""]
+        self.fetch("conf?")  # a line that ends what is new; the server writes it a bit later
+        while not rows[-1].endswith("/conf"):
+            rows = read_file(log).decode().splitlines()
+        write_file(log, b"")
+        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows[:-1]
+                if not row.endswith("/conf")]
+
+    def open(self, name):
+        return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="none")
+
+    def test_requests(self):
+        for kind in FORMATS:
+            self.requests()
+            with self.subTest(format=kind), self.open(kind) as stream:
+                file = load(stream)
+                asked = [row for row in self.requests() if row[0] == "GET"]
+                self.assertEqual(set([row[1] for row in asked]), {206})
+                self.assertTrue(len(asked) <= 3, asked)
+                self.assertTrue(sum([row[2] for row in asked]) < 100000, asked)
+                self.assertEqual((len(file), file.path), (500, self.url + kind))
+                self.assertEqual(file["model.layers.7.2"].tolist(), [[0.0] * 4] * 4)
+                self.assertEqual(self.requests(), [("GET", 206, 64)])
+                self.assertTrue(tensorfmt.verify(stream))
+
+    def test_errors(self):
+        with self.open("whole/burnpack") as stream:  # fsspec says that the server has no ranges
+            self.assertIn("range", str(error_of(ValueError, load, stream)))
+        with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
+            self.assertIn("no seeking", str(error_of(ValueError, load, stream)))
+        from urllib.request import urlopen
+        with urlopen(self.url + "burnpack") as answer:
+            self.assertIn("load(stream.read())", str(error_of(ValueError, load, answer)))
+            self.assertEqual(len(load(answer.read())), 500)
+        with self.open("conf") as stream:
+            self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
+
+    def test_readme(self):
+        """The recipe of README, with the address of our server."""
+        import re
+        from zipfile import ZipFile
+        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
+            text, = re.findall("```py\n(.*?)```", stream.read(), re.S)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        tensorfmt.save("model.bpk", {"layer.weight": tensor([[1.0, 2.0]], "float32")})
+        with ZipFile("models.zip", "w") as made:
+            made.write("model.bpk")
+        names = {"load": load, "data": read_file("model.bpk")}
+        exec(text.replace("https://example.org/", self.url), names)
+        self.assertEqual(names["values"], [[1.0, 2.0]])
+        self.assertEqual([file["layer.weight"].tolist() for file in names["files"]],
+                         [[[1.0, 2.0]]] * 2)
+# -- [3] at home --------------------------------------------------------------------------------
+#
+# Beside the libraries of its users; `.ci/run home` installs what can be had of them.
+
+
+@full
+class AtHomeTest(PeerCase):
+    dirty_bytes = getattr(tests.FileTest, "dirty_bytes", None)  # boards have no FileTest
+
+    def setUp(self):
+        self.path = os.path.join(folder_for(self), "m.zt")
+
+    def test_torch_writes_into_memory_only(self):
+        import warnings
+        torch, numpy = self.peer("torch"), self.peer("numpy")
+        names = {"weight": tensor([[1.0] * 1024] * 1024, "float32"),
+                 "bias": tensor([0.0] * 1024, "bfloat16")}
+        tensorfmt.save(self.path, names)
+        data = read_file(self.path)
+        model = torch.nn.Linear(1024, 1024)
+        with load(self.path) as file:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "not writable, and PyTorch does not support"
+                arrays = [torch.from_numpy(numpy.asarray(file["weight"]))]
+            arrays += [torch.from_dlpack(file["weight"]), torch.as_tensor(file["bias"])]
+            self.assertEqual([float(array.sum()) for array in arrays], [1 << 20, 1 << 20, 0.0])
+            self.assertEqual(self.dirty_bytes(), 0)
+            arrays[0][0].add_(1)
+            self.assertTrue(0 < self.dirty_bytes() <= 1 << 14)
+            arrays[2].add_(2)
+            self.assertEqual((file["weight"][0, 5], float(arrays[1][0, 5])), (2.0, 2.0))
+            state = {name: torch.from_dlpack(item).float() if name == "bias"
+                     else torch.from_dlpack(item) for name, item in file.items()}
+            model.load_state_dict(state, assign=True)
+            self.assertEqual(model.weight.data_ptr(), arrays[0].data_ptr())
+            model(torch.ones(1024)).sum().backward()
+            torch.optim.SGD(model.parameters(), 0.5).step()
+            self.assertEqual((file["weight"][1, 1], read_file(self.path)), (0.5, data))
+        model.load_state_dict({name: torch.from_dlpack(item)
+                               for name, item in load(self.path).items()})
+        self.assertEqual((model.weight[1, 1].item(), model.bias[0].item()), (1.0, 0.0))
+
+    def test_arrays_out(self):
+        import warnings
+        numpy, torch, jax = self.peer("numpy"), self.peer("torch"), self.peer("jax")
+        jax.config.update("jax_enable_x64", True)
+        calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
+                 jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
+        for kind, options in STORED:
+            made = {}
+            for dtype in row_of(kind).dtypes:
+                made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
+                made[dtype + "0"] = tensor(1, dtype)
+            for name, whole in load(dumps(made, format=kind, **options)).items():
+                parts = [whole] if not zstd_missing(whole) else []
+                parts += [whole[::-1, ::2], whole[1:], whole[:0]] if parts and whole.ndim else []
+                for item in parts:
+                    for call in calls:
+                        if item.dtype == "bfloat16" and call == numpy.from_dlpack:
+                            continue  # it knows none
+                        with self.subTest(format=kind, name=name, call=str(call), **options):
+                            with warnings.catch_warnings():
+                                warnings.simplefilter("error")
+                                got = call(item)
+                            self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
+                                             (item.dtype, item.shape))
+                            self.assertEqual(got.tolist(), item.tolist())
+                    bits = item.copy(dtype="int16") if item.dtype == "bfloat16" else item
+                    if item.zero_copy and item is whole and item.size:
+                        for call in calls[:3]:
+                            self.assertEqual(call(item).data_ptr(),
+                                             numpy.asarray(bits).ctypes.data)
+
+    def test_bfloat16_in_numpy(self):
+        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
+        item = tensor([[1.0, -2.5]], "bfloat16")
+        for known in (None, ml_dtypes):
+            with Changed(sys, "modules", dict(sys.modules, ml_dtypes=known)):
+                array = numpy.asarray(item)
+                self.assertEqual(array.dtype, known.bfloat16 if known else numpy.dtype("V2"))
+                self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+                for dtype in ("float32", numpy.float64, "float16"):
+                    for array in (numpy.asarray(item, dtype), numpy.array(item, dtype=dtype)):
+                        self.assertEqual((array.dtype, array.tolist()), (dtype, [[1.0, -2.5]]))
+                self.assertTrue(numpy.array(item, copy=True).flags.writeable)
+
+    def test_torch_tensors_come_in(self):
+        torch = self.peer("torch")
+        for dtype in DTYPES:
+            base = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype))
+            for given in (base, base.transpose(0, 2), base[:, 1:, ::2], base[1, 2, 3], base[:0]):
+                item = tensor(given)
+                self.assertEqual((item.dtype, item.shape), (dtype, tuple(given.shape)))
+                self.assertEqual(item.tolist(), given.tolist())
+                self.assertEqual(torch.from_dlpack(item).tolist(), given.tolist())
+                self.assertEqual(tensor([1], base.dtype).dtype, dtype)
+        weight = torch.nn.Parameter(torch.ones(2, 2, dtype=torch.bfloat16))
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        model[1].weight = model[0].weight  # tied
+        for given in ({"w": weight, "v": (weight * 2)[:, 0]}, model.state_dict(),
+                      dict(model.named_parameters())):
+            file = load(dumps(given, format="bpk"))
+            for name, value in given.items():
+                self.assertEqual(file[name].tolist(), value.tolist())
+        tensorfmt.save(self.path, model.state_dict())
+        again = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        with load(self.path) as file:
+            again.load_state_dict({name: torch.from_dlpack(item) for name, item in file.items()})
+        for name, value in model.state_dict().items():
+            self.assertTrue(torch.equal(value, again.state_dict()[name]))
+        conjugated = torch.ones(2, dtype=torch.complex64).conj()
+        self.assertEqual(tensor(conjugated.imag).tolist(), [0.0, 0.0])
+        for value, words in (
+                (conjugated, "complex64 is not"), (torch.ones(2, device="meta"), "meta"),
+                (torch.ones(2).to(torch.float8_e4m3fn), "Float8_e4m3fn"),
+                (torch.ones(2, 2).to_sparse(), "parse")):
+            with self.assertRaisesRegex((TypeError, ValueError), "^tensor 'w': .*" + words):
+                dumps({"w": value}, format="zt")
+        for value in (model, model[0], torch.ones(2)):
+            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
+
+    def test_jax_and_numpy_arrays_come_in(self):
+        numpy, jax, ml_dtypes = self.peer("numpy"), self.peer("jax"), self.peer("ml_dtypes")
+        jax.config.update("jax_enable_x64", True)
+        for dtype in DTYPES:
+            for given in (jax.numpy.arange(6).reshape(2, 3).astype(dtype),
+                          numpy.arange(6).reshape(2, 3).astype(
+                              ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)):
+                for part in (given, given.T, given[1, ::2]):
+                    item = tensor(part)
+                    self.assertEqual((item.dtype, item.tolist()), (dtype, part.tolist()))
+                self.assertEqual(tensor([1], given.dtype).dtype, dtype)
+                self.assertEqual(tensor([1], given.dtype.type).dtype, dtype)
+            self.assertEqual(tensor([1], getattr(jax.numpy, dtype)).dtype, dtype)
+        masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
+        for value, words in ((masked, "masked"), (numpy.ones(2, "c8"), "complex64 is not"),
+                             (jax.numpy.ones(2, "complex128"), "complex128 is not"),
+                             (numpy.ones(2, ml_dtypes.float8_e4m3fn), "float8_e4m3fn"),
+                             (numpy.array(["a"]), "1w"), (numpy.array([None]), "code 'O'")):
+            error = error_of(TypeError, dumps, {"w": value}, format="zt")
+            self.assertTrue(str(error).startswith("tensor 'w': ") and words in str(error), error)
+        self.refuses(["bits", "values"], tensor, numpy.ones(2, "u2"), "bfloat16")
+        bits = numpy.asarray([0x3F80], "u2")
+        self.assertEqual(tensor(bits).copy(dtype="bfloat16").tolist(), [1.0])
+        for value in (numpy.ones((2, 2)), [numpy.ones(2), numpy.ones(2)], jax.numpy.ones(2)):
+            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
+
+
+# -- [4] generations ----------------------------------------------------------------------------
+#
+# `.ci/run generations` makes one virtual environment for each wheel, in the folder of the variable
+# TENSORFMT_GENERATIONS: they exclude each other. Their Pythons run these texts: "write" PATH takes
+# a model as JSON, [metadata, {name: [dtype, shape, values]}]; "read" PATH prints one.
+
+MAGNETRON = '''if 1:
+    import json, sys
+    import magnetron as m
+    how, path = sys.argv[1:]
+    first = m.__version__ == "0.1.2"
+    if first:
+        from magnetron.io import StorageArchive as Archive
+    elif not hasattr(m, "Snapshot"):
+        from magnetron.snapshot import SnapshotWriter, deserialize
+    if how == "write":
+        metadata, tensors = json.load(sys.stdin)
+        for name, (dtype, shape, values) in tensors.items():
+            dtype = getattr(m if first else m.dtype, dtype.replace("bool", "boolean"))
+            make = m.Tensor.of if first else m.Tensor
+            tensors[name] = make(values, dtype=dtype)
+        if first:
+            with Archive(path, "w") as file:
+                for key, value in list(metadata.items()) + list(tensors.items()):
+                    file[key] = value
+        elif hasattr(m, "Snapshot"):
+            with m.Snapshot.write(path) as file:
+                for name, item in tensors.items():
+                    file.put_tensor(name, item)
+        else:
+            with SnapshotWriter(path, metadata) as file:
+                for name, item in tensors.items():
+                    file.declare(name, item.shape, item.dtype)
+                for name, item in tensors.items():
+                    file.write(name, item)
+        sys.exit()
+    if first:  # it reads no tensors of a file
+        with Archive(path, "r") as file:
+            metadata, tensors = file.metadata(), {}
+    elif hasattr(m, "Snapshot"):
+        file = m.Snapshot.read(path)
+        metadata, tensors = {}, dict((name, file.get_tensor(name)) for name in file.tensor_keys())
+    else:
+        tensors, metadata = deserialize(path)
+    for name, item in tensors.items():
+        tensors[name] = item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist()
+    print(json.dumps([metadata, tensors]))'''
+WHEELS = (  # wheel, its text, format, version of its files, and of those that it reads from us
+    ("magnetron 0.1.2", MAGNETRON, "mag", 1, 1), ("magnetron 0.1.6", MAGNETRON, "mag", 100, None),
+    ("magnetron 0.1.9", MAGNETRON, "mag", 200, None),
+    ("magnetron 0.2.2", MAGNETRON, "mag", 300, 300))
+
+ZTENSOR = """if 1:
+    import json, sys
+    import numpy, ztensor as z
+    how, path = sys.argv[1:]
+    if how == "write":
+        items = [(name, numpy.array(values, dtype).reshape(shape))
+                 for name, (dtype, shape, values) in json.load(sys.stdin)[1].items()]
+        if not hasattr(z, "Reader"):
+            import ztensor.numpy
+            z.numpy.save_file(dict(items), path)
+        elif hasattr(z.Writer, "add_tensor"):
+            with z.Writer(path) as file:
+                for name, item in items:
+                    file.add_tensor(name, item)
+        else:
+            with z.Writer(path) as file:
+                for i, (name, item) in enumerate(items):
+                    file.write_numpy(name, item, compress=i % 2 == 1,
+                                     checksum=["none", "crc32c", "sha256"][i % 3])
+        sys.exit()
+    tensors = {}
+    if hasattr(z, "Reader"):
+        with z.Reader(path) as file:
+            first = hasattr(file, "get_tensor_names")
+            for name in file.get_tensor_names() if first else file.keys():
+                view = file.read_tensor(name) if first else file.read_numpy(name)
+                tensors[name] = numpy.array(view, copy=True)
+    else:
+        import ztensor.numpy
+        z.verify(path)
+        tensors = z.numpy.load_file(path)
+    print(json.dumps([{}, dict((name, (str(item.dtype), item.shape, item.tolist()))
+                               for name, item in tensors.items())]))"""
+
+
+def peer_of(wheel):
+    """Return the Python that has a wheel, or None."""
+    python = os.path.join(os.environ.get("TENSORFMT_GENERATIONS", ""), wheel.replace(" ", "-"),
+                          "bin", "python")
+    return python if os.path.isabs(python) and os.path.exists(python) else None
+
+
+def ask_peer(wheel, text, how, path, model=None):
+    """Let a real library write a model, or return what it reads."""
+    import json
+    import subprocess
+    done = subprocess.run([peer_of(wheel), "-c", text, how, path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, input=json.dumps(model).encode())
+    if done.returncode:
+        raise AssertionError("%s cannot %s: %s" % (wheel, how, done.stderr.decode()[-2000:]))
+    return json.loads(done.stdout.decode() or "null")
+
+
+def random_model(seed, dtypes):
+    """Return [metadata, {name: [dtype, shape, values]}] with values that every dtype has."""
+    import random
+    draw = random.Random(seed)
+    tensors = {}
+    for i in range(draw.randrange(1, 9)):
+        dtype, shape = draw.choice(dtypes), draw.choice([(), (1,), (3,), (2, 3), (5, 1, 2), (700,)])
+        if dtypes[0] == "int32":  # magnetron 0.1.2
+            shape = shape or (1,)
+        low = -100 if dtype[0] in "if" else 0
+        flat = [draw.randrange(low, 2 if dtype == "bool" else 100) for _ in range(
+            count_of(shape))]
+        made = tensor(flat, "float64").astype(dtype).copy(shape=shape)
+        tensors["%s.%d" % (draw.choice(["layer", "b\u00e9", "x y"]), i)] = [
+            dtype, list(shape), made.tolist()]
+    return [{"a": -draw.randrange(1, 9), "b": draw.random()}, tensors]
+
+
+def model_of(file):
+    return [dict(file.metadata), dict([(name, [item.dtype, list(item.shape), item.tolist()])
+                                       for name, item in file.items()])]
+
+
+@full
+class GenerationsTest(FolderCase):
+    def test_real_libraries_write_and_read(self):
+        wheels = [row for row in WHEELS if peer_of(row[0])]
+        if not wheels:
+            self.skipTest("no wheels: `.ci/run generations` installs them")
+        for wheel, text, kind, version, written in wheels:
+            dtypes = ["int32", "float32", "bool"] if version == 1 else tensorfmt.Mag300.DTYPES
+            for seed in range(6):
+                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.mag")
+                with self.subTest(wheel=wheel, seed=seed):
+                    ask_peer(wheel, text, "write", path, model)
+                    with load(path, verify=True) as file:
+                        self.assertEqual(file.attrs["version"], version)
+                        wanted = [{}, model[1]] if version in (100, 200) else model
+                        self.assertEqual(model_of(file), wanted)
+                        if version == 300:
+                            self.assertEqual(dumps(file, format=kind), read_file(path))
+                        self.assertEqual(model_of(load(dumps(file, format=kind))), wanted)
+                        for other, text_2, _, _, newest in wheels:
+                            if newest == 300:  # the way on for old files
+                                tensorfmt.convert(file, path + ".new.mag", version=newest)
+                                self.assertEqual(ask_peer(
+                                    other, text_2, "read", path + ".new.mag"), wanted)
+                    if written:
+                        values = [(name, tensor(row[2], row[0])) for name, row in model[1].items()]
+                        tensorfmt.save(path, values, metadata=model[0], version=written)
+                        wanted = [model[0], {}] if written == 1 else model
+                        self.assertEqual(ask_peer(wheel, text, "read", path), wanted)
+
+    def test_ztensor(self):
+        wheels = [(wheel, version) for wheel, version in (
+            ("ztensor 0.1.4", "0.1.0"), ("ztensor 1.2.3", "1.2.0"), ("ztensor 2.1.2", "2"))
+            if peer_of(wheel)]
+        if not wheels:
+            self.skipTest("no wheels: `.ci/run generations` installs them")
+        dtypes = [dtype for dtype in tensorfmt.ITEMSIZE if dtype != "bfloat16"]
+        for wheel, version in wheels:
+            for seed in range(6):
+                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.zt")
+                model = [{}, dict([(name, [row[0], row[1] or [1], row[2] if row[1] else [row[2]]])
+                                   for name, row in model[1].items()])]
+                with self.subTest(wheel=wheel, seed=seed):
+                    ask_peer(wheel, ZTENSOR, "write", path, model)
+                    with load(path, verify=True) as file:
+                        self.assertEqual(file.attrs["version"], version)
+                        self.assertEqual(model_of(file), model)
+                        if version != "1.2.0" and not [
+                                1 for item in file.values() if item.stored.encoding != "raw"]:
+                            self.assertEqual(dumps(file, format="ztensor"), read_file(path))
+                        for other, wanted in wheels:
+                            if wanted != "1.2.0":
+                                tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
+                                self.assertEqual(ask_peer(other, ZTENSOR, "read",
+                                                          path + ".new.zt"), model)
