@@ -146,7 +146,7 @@ PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed:
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
 MAX_PATH = 400  # characters of the path of a field
-MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without deep=True
+MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without xxhash or deep=True
 MAX_FAULTS = 1000  # that verify notes before it stops
 MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
@@ -3811,6 +3811,10 @@ class Format:
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
 
+    def why_slow(self) -> str:
+        """Return why saving is slow here, for the line of Progress."""
+        return ""
+
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
@@ -5525,7 +5529,10 @@ class ZTensor2(ObjectFormat):
 
     def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
         need = int(text.split(" ")[2]) if " of " in text else nbytes
-        return need, need if text[:5] == "xxh3:" else 0
+        return need, need if text[:5] == "xxh3:" and fast_xxh3() is None else 0
+
+    def why_slow(self) -> str:
+        return "" if fast_xxh3() else "; XXH3 is slow without the module xxhash"
 
     def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
         given, _, rest = text.partition(" of ")
@@ -5626,12 +5633,9 @@ class ZTensor2(ObjectFormat):
 
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
-        at, objects, known = 8, Map(), {}
+        at, entries, known, kinds = 8, [], {}, {}
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
-            text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
-            if item.offset is None or item.stored.encoding != "raw" or text[:5] != "xxh3:":
-                text = self.digest("xxh3", item.blocks())  # else check_stored() looks at it
+            text = self._digest_of(item)
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
             start = places[0] if places else round_up(at, self.PLACE)
@@ -5641,17 +5645,48 @@ class ZTensor2(ObjectFormat):
                     yield bytes(start - at)
                     yield from item.blocks()
                     at = start + item.nbytes
-            part: Facts = {"dtype": codes.get(item.dtype, "u8"), "blob": [start, item.nbytes],
-                           "digest": text}
-            if item.dtype == "bool":
-                part["type"] = "bool"
-            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
-            objects[name].update(self.own_attrs(item) if self.own_attrs(item).get("attributes")
-                                 else {})
-        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
-        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
+            key, found = (item.dtype, item.shape), self.own_attrs(item).get("attributes")
+            around = None if found else kinds.get(key)
+            if around is None:
+                around = self._entry_around(item, found)
+                if not found:
+                    keep(kinds, key, around)
+            head, middle, tail = around
+            entries.append(b"".join([cbor_dumps(name), head, cbor_head(0, start), middle,
+                                     text.encode(), tail]))
+        data, start = self._manifest(entries, metadata), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+
+    def _digest_of(self, item: Tensor) -> str:
+        """Return the digest of a tensor: that of the file it comes from, or a new one."""
+        text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
+        if (item.offset is not None and item.stored.encoding == "raw" and len(text) == 21
+                and text[:5] == "xxh3:"):
+            return text  # check_stored() compares it with the bytes
+        return self.digest("xxh3", item.blocks())
+
+    def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
+        """Return the bytes of an object's map around the offset and around the digest."""
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        part: Facts = {"dtype": codes.get(item.dtype, "u8"), "blob": [0, item.nbytes],
+                       "digest": "xxh3:0123456789abcdef"}
+        if item.dtype == "bool":
+            part["type"] = "bool"
+        entry: Facts = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+        if attributes:
+            entry["attributes"] = attributes
+        data = cbor_dumps(entry, sort="bytes", depth=2)
+        blob = data.index(b"\x64blob\x82\x00") + 6  # "parts" is the first key of a map, and
+        digest = data.index(b"xxh3:0123", blob)  # "blob" of a part; "digest" is next to last
+        return data[:blob], data[blob + 1:digest], data[digest + 21:]
+
+    @staticmethod
+    def _manifest(entries: "List[bytes]", metadata: Any) -> bytes:
+        """Return the manifest; the order of the entries is that of their encoded names."""
+        top = {"objects": {}, "attributes": metadata} if metadata else {"objects": {}}
+        data = cbor_dumps(top, sort="bytes")  # a1 or a2 | 67 "objects" | a0 | attributes
+        return data[:9] + cbor_head(5, len(entries)) + b"".join(sorted(entries)) + data[10:]
     # </save>
 
 
@@ -7899,7 +7934,8 @@ def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, w
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2; slow here) of more than MAX_SLOW_HASH bytes, too. `watch`: as [10a] Progress.
+    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`: as [10a]
+    Progress.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -8208,7 +8244,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(chosen)
     summary.nbytes = write_out(target, chunks if watch is None else
-                               watch(sum([item.nbytes for _, item in items])).watch(chunks))
+                               watch(sum([item.nbytes for _, item in items]),
+                                     note=kind.why_slow()).watch(chunks))
     return summary
 
 
@@ -8630,13 +8667,17 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
+    old, new = str(a.dtype), str(b.dtype)
+    wide = None if alike else holds_both(old, new)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
-            for x, y in zip(unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)):
+            if wide and cast_block(part, old, wide) == cast_block(other, new, wide):
+                continue  # 4 times as fast as numbers, which decide on NaN and -0.0
+            for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
                     count += 1
                     gap = abs(float(x) - float(y))
@@ -8647,6 +8688,15 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
+
+
+def holds_both(old: str, new: str) -> "Optional[str]":
+    """Return a float dtype that holds every value of two others; None for other dtypes."""
+    for dtype in ("float32", "float64"):
+        if (old in FLOAT_DIGITS and new in FLOAT_DIGITS
+                and cast_is_exact(old, dtype) and cast_is_exact(new, dtype)):
+            return dtype
+    return None
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -8707,14 +8757,15 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         return key, value
 
 
-WIPE = "\r" + " " * 40 + "\r"  # what removes a line of Progress
+WIPE = "\r" + " " * 79 + "\r"  # what removes a line of Progress
 
 
 class Progress:
     """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
 
-    def __init__(self, total: int, source: Any = None) -> None:
+    def __init__(self, total: int, source: Any = None, note: str = "") -> None:
         from time import time
+        self.note = note
         self.time, self.total, self.done, self.source = time, total, 0, source
         self.start = self.last = time()
 
@@ -8733,7 +8784,7 @@ class Progress:
             self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
             left = (now - self.start) * (1 / part - 1)
             text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
-            sys.stderr.write(f"\r{text:40}")
+            sys.stderr.write(f"\r{text + self.note:79}")
             sys.stderr.flush()
 
     def watch(self, chunks: Chunks) -> Chunks:
