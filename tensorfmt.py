@@ -5598,7 +5598,7 @@ class ZTensor2(ObjectFormat):
     # <save>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format is None:
-            return tensor.attrs
+            return tensor.attrs if tensor._attrs != () else {}
         kind: Any = find_format(tensor.format)
         found = kind.content_of(tensor) if kind.NAME in self.CARRIES else None
         return Map([("attributes", found)]) if found else Map()
@@ -5618,14 +5618,16 @@ class ZTensor2(ObjectFormat):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            if is_text(name) and not self.is_key(name):
+            if not self.is_key(name) and is_text(name):
                 problems.append((name, "the name is not " + self.KEY_RULE))
             if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            found = self.own_attrs(item).get("attributes") or Map()
-            problems += [(name, f"attribute {show(key)}: {why}")
-                         for key, why in self.misfit_metadata(found, options, 4)] if (
-                hasattr(found, "items")) else [(name, "attributes is not a map")]
+            found = self.own_attrs(item).get("attributes")
+            if found and not hasattr(found, "items"):
+                problems.append((name, "attributes is not a map"))
+            elif found:
+                problems += [(name, f"attribute {show(key)}: {why}")
+                             for key, why in self.misfit_metadata(found, options, 4)]
             odd = self.odd_bytes(item, {}) if item.stored.why is None else None
             problems += [] if odd is None else [(name, f"{odd[1]} (byte {odd[0]})")]
         self.refuse(problems)
@@ -5634,7 +5636,9 @@ class ZTensor2(ObjectFormat):
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
         at, entries, known, kinds = 8, [], {}, {}
-        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+        zeros = memoryview(bytes(self.PLACE))
+        names = [encode_text(name) for name, _ in items]
+        for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
             text = self._digest_of(item)
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
@@ -5642,7 +5646,7 @@ class ZTensor2(ObjectFormat):
             if not places:
                 alike.append((item, start))
                 if item.nbytes:
-                    yield bytes(start - at)
+                    yield zeros[:start - at]
                     yield from item.blocks()
                     at = start + item.nbytes
             key, found = (item.dtype, item.shape), self.own_attrs(item).get("attributes")
@@ -5652,8 +5656,8 @@ class ZTensor2(ObjectFormat):
                 if not found:
                     keep(kinds, key, around)
             head, middle, tail = around
-            entries.append(b"".join([cbor_dumps(name), head, cbor_head(0, start), middle,
-                                     text.encode(), tail]))
+            entries.append(b"".join([cbor_head(3, len(name)), name, head, cbor_head(0, start),
+                                     middle, text.encode(), tail]))
         data, start = self._manifest(entries, metadata), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
@@ -5677,8 +5681,8 @@ class ZTensor2(ObjectFormat):
         if attributes:
             entry["attributes"] = attributes
         data = cbor_dumps(entry, sort="bytes", depth=2)
-        blob = data.index(b"\x64blob\x82\x00") + 6  # "parts" is the first key of a map, and
-        digest = data.index(b"xxh3:0123", blob)  # "blob" of a part; "digest" is next to last
+        blob = data.index(b"\x64blob\x82\x00") + 6  # in "parts", the first key of the map
+        digest = data.index(b"xxh3:0123", blob)
         return data[:blob], data[blob + 1:digest], data[digest + 21:]
 
     @staticmethod
