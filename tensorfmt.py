@@ -1051,19 +1051,19 @@ XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E37
               0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
 XXH3_KEYS = b"".join([XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)])  # of 16 stripes
 MASK64 = (1 << 64) - 1
-
-
 _FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
 
 
 def fast_xxh3() -> Any:
     """Return the class xxh3_64 of the module xxhash, or None where that is missing."""
+    if BOARD:
+        return None
     if not _FAST_XXH3:
         try:
             _FAST_XXH3["class"] = __import__("xxhash").xxh3_64
-        except (ImportError, AttributeError):  # before xxhash 2.0
+        except (ImportError, AttributeError):  # the latter before xxhash 2.0
             _FAST_XXH3["class"] = None
-    return None if BOARD else _FAST_XXH3["class"]
+    return _FAST_XXH3["class"]
 
 
 def xxh3_64(blocks: Any) -> int:
@@ -1071,13 +1071,14 @@ def xxh3_64(blocks: Any) -> int:
 
     40 MB/s, or 300 where numpy was imported; with the module xxhash as fast as memory.
     """
-    acc: Any = list(XXH3_START)
-    n, rest, last, make = 0, b"", b"", fast_xxh3()
+    make = fast_xxh3()
     if make is not None:
         state = make()
         for block in blocks:
             state.update(block)
         return int(state.intdigest())
+    acc: Any = list(XXH3_START)
+    n, rest, last = 0, b"", b""
     for block in blocks:
         for piece in pieces(memoryview(block), PART):
             n, data = n + len(piece), rest + bytes(piece)
@@ -1097,8 +1098,9 @@ def xxh3_64(blocks: Any) -> int:
 
 def _xxh3_add(acc: "List[int]", data: bytes, keys: bytes, scramble: bool) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
-    numpy = sys.modules.get("numpy") if scramble and not BOARD else None
-    sums = _xxh3_sums_by(numpy, data) if hasattr(numpy, "frombuffer") else _xxh3_sums(data, keys)
+    numpy = None if BOARD else sys.modules.get("numpy")
+    sums = _xxh3_sums_numpy(numpy, data) if scramble and hasattr(numpy, "frombuffer") else (
+        _xxh3_sums(data, keys))
     for j, end in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
         lane = acc[j]
         for number in sums[j]:
@@ -1123,7 +1125,7 @@ def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     return sums
 
 
-def _xxh3_sums_by(numpy: Any, data: bytes) -> Any:
+def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
     """As _xxh3_sums, 8 times as fast, for whole blocks of 1024 bytes."""
     words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
     mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
@@ -3361,8 +3363,9 @@ def view_of(data: Any) -> Any:
     try:  # str(dtype) takes longer than all of this
         view = memoryview(data)
         given = BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
-        char = "B" if given != "uint8" else getattr(getattr(data, "dtype", "B"), "char", "B")
-        if given is not None and char == "B":  # else a numpy.datetime64, which offers its bytes
+        # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+        plain = view.format != "B" or getattr(getattr(data, "dtype", None), "char", "") == "B"
+        if given is not None and (plain or not hasattr(data, "dtype")):
             return view, given
     except (TypeError, ValueError, BufferError):
         pass
@@ -3849,7 +3852,8 @@ class Format:
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
-        return tensor.attrs if tensor._attrs != () and tensor.format in (None, self.NAME) else {}
+        given: Any = tensor._attrs
+        return tensor.attrs if given != () and tensor.format in (None, self.NAME) else {}
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor of unknown values can be written as it is stored."""
@@ -5598,7 +5602,7 @@ class ZTensor2(ObjectFormat):
     # <save>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format is None:
-            return tensor.attrs if tensor._attrs != () else {}
+            return Format.own_attrs(self, tensor)
         kind: Any = find_format(tensor.format)
         found = kind.content_of(tensor) if kind.NAME in self.CARRIES else None
         return Map([("attributes", found)]) if found else Map()
@@ -8672,7 +8676,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     old, new = str(a.dtype), str(b.dtype)
-    wide = None if alike else holds_both(old, new)
+    wide = None if alike else common_float(old, new)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
@@ -8694,7 +8698,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
 
 
-def holds_both(old: str, new: str) -> "Optional[str]":
+def common_float(old: str, new: str) -> "Optional[str]":
     """Return a float dtype that holds every value of two others; None for other dtypes."""
     for dtype in ("float32", "float64"):
         if (old in FLOAT_DIGITS and new in FLOAT_DIGITS
@@ -8788,7 +8792,7 @@ class Progress:
             self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
             left = (now - self.start) * (1 / part - 1)
             text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
-            sys.stderr.write(f"\r{text + self.note:79}")
+            sys.stderr.write(f"\r{text:40}{self.note}")
             sys.stderr.flush()
 
     def watch(self, chunks: Chunks) -> Chunks:

@@ -6128,7 +6128,7 @@ class CommandTest(TestCase):
             nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
             progress.tick((126 << 20) - 1)
         self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
-        texts = ["\r" + text.ljust(79) for text in (
+        texts = ["\r" + text.ljust(40) for text in (
             "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
         self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
         err = Terminal()
@@ -7336,6 +7336,145 @@ class GenerationsTest(FolderCase):
                                 tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
                                 self.assertEqual(ask_peer(other, ZTENSOR, "read",
                                                           path + ".new.zt"), model)
+
+
+@full
+class ArraysAndDigestsTest(TestCase):
+    def test_xxh3_is_the_same_in_all_three_ways(self):
+        class Xxhash:  # the module, as far as it is used
+            def __init__(self):
+                self.data = []
+
+            def update(self, block):
+                self.data.append(bytes(block))
+
+            def intdigest(self):
+                with Changed(tensorfmt, "fast_xxh3", lambda: None):
+                    return tensorfmt.xxh3_64([b"".join(self.data)])
+        try:
+            import numpy
+        except ImportError:
+            numpy = None
+        usual = sys.modules.get("numpy", self)
+        data = bytes([(i * i >> 3) % 251 for i in range(70000)])
+        found = []
+        try:
+            for module, make in ((None, None), (numpy, None), (None, Xxhash)):
+                sys.modules["numpy"] = module
+                with Changed(tensorfmt, "fast_xxh3", lambda make=make: make):
+                    found.append([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
+                                  for n in (0, 5, 240, 241, 1024, 1025, 3072, 3073, 32769, 70000)
+                                  for cut in (0, n // 3, n - 1 if n else 0)])
+        finally:
+            sys.modules["numpy"] = usual
+            if usual is self:
+                del sys.modules["numpy"]
+        self.assertEqual(found, found[:1] * 3)
+        self.assertEqual("%016x" % found[0][-1], "90f89e2304125f98")
+
+    def test_xxhash_is_looked_for_once(self):
+        class Module:
+            xxh3_64 = staticmethod(lambda: None)
+        looked = []
+        usual = sys.modules.get("xxhash", self)
+        for module, wanted in ((Module, Module.xxh3_64), (object(), None), (None, None)):
+            sys.modules["xxhash"] = module  # None: an ImportError
+            try:
+                with Changed(tensorfmt, "_FAST_XXH3", {}):
+                    looked.append(tensorfmt.fast_xxh3())
+                    sys.modules["xxhash"] = Module if module is None else None
+                    self.assertIs(tensorfmt.fast_xxh3(), wanted)
+            finally:
+                sys.modules["xxhash"] = usual
+                if usual is self:
+                    del sys.modules["xxhash"]
+        self.assertEqual(looked, [Module.xxh3_64, None, None])
+
+    def test_the_module_xxhash_leaves_no_digest_out(self):
+        for make, said in ((None, True), (lambda: None, False)):
+            with Changed(tensorfmt, "MAX_SLOW_HASH", 0), Changed(
+                    tensorfmt, "fast_xxh3", lambda make=make: make), Changed(
+                        tensorfmt, "xxh3_64", lambda blocks: 0x4DE8D78F7134F4B7):
+                data = zt2(hash=0x4DE8D78F7134F4B7)
+                self.assertEqual("MAX_SLOW_HASH" in str(tensorfmt.verify(data)), said)
+                self.assertEqual("xxhash" in load(data).kind.why_slow(), said)
+
+    def test_entries_of_ztensor_2_are_deterministic_cbor(self):
+        names = ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"]
+        attributes = {"blob": [0, 1], "digest": "xxh3:0123456789abcdef", "list": [1, None]}
+        items = [(name, tensor([i, 1], dtype)) for i, (name, dtype) in enumerate(zip(
+            names, ("float32", "bool", "int8", "float32", "bfloat16", "uint64", "int8", "bool")))]
+        items[3] = (items[3][0], tensor([7], "float32", attributes=attributes))
+        items.append(("same", items[0][1]))
+        for metadata in ({}, {"about": "it", "z": [1.5]}):
+            data = dumps(items, format="ztensor", version=2, metadata=metadata)
+            start, nbytes, digest = struct.unpack_from("<QQQ", data, len(data) - 40)
+            text = data[start:start + nbytes]
+            top = tensorfmt.cbor_loads(text)
+            self.assertEqual(tensorfmt.cbor_dumps(top, sort="bytes"), text)
+            self.assertEqual((tensorfmt.xxh3_64([text]), top.get("attributes", {})),
+                             (digest, metadata))
+            file = load(data, verify=True)
+            self.assertEqual(sorted(file), sorted([name for name, _ in items]))
+            for name, item in items:
+                self.assertEqual((file[name].dtype, file[name].tolist()),
+                                 (item.dtype, item.tolist()))
+            self.assertEqual(file[items[3][0]].attrs["attributes"], attributes)
+            self.assertEqual(file["same"].offset, file["w"].offset)
+
+    def test_diff_of_two_float_dtypes(self):
+        class Silent:
+            def tick(self, nbytes):
+                pass
+        values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
+        for old in tensorfmt.FLOAT_DIGITS:
+            for new in tensorfmt.FLOAT_DIGITS:
+                a, b = tensor(values, old), tensor(values, new)
+                self.assertEqual(tensorfmt.diff_values(a, b, Silent()),
+                                 [] if old == new else ["same values"])
+                for i, value, said in (
+                        (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
+                        (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
+                    b = tensor(values[:i] + [value] + values[i + 1:], new)
+                    found, = tensorfmt.diff_values(a, b, Silent())
+                    self.assertEqual(found[:len(said)], said, (old, new, i))
+        for old, new, wide in (
+                ("float16", "float32", "float32"), ("bfloat16", "float16", "float32"),
+                ("float64", "bfloat16", "float64"), ("int8", "float32", None)):
+            self.assertEqual(tensorfmt.common_float(old, new), wide)
+
+    def test_numpy_scalars_and_arrays_without_a_code(self):
+        numpy = PeerTest.peer(self, "numpy")
+        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
+                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
+            self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
+        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c8"))))
+        for code in "efdbhilqBHILQ?":
+            for array in (numpy.arange(6).astype(code).reshape(2, 3),
+                          numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
+                          numpy.array(1, code)):
+                item = tensor(array)
+                self.assertEqual((item.dtype, item.shape, item.tolist()),
+                                 (array.dtype.name, array.shape, array.tolist()))
+        self.assertEqual(tensor(numpy.arange(3, dtype="u1"), "float32").tolist(), [0, 1, 2])
+
+    def error(self, kind, value):
+        with self.assertRaises(kind) as context:
+            tensor(value)
+        return context.exception
+
+    def test_progress_says_why_it_is_slow(self):
+        import time
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        for note in ("", "; slow"):
+            err, clock = Terminal(), iter(range(0, 200, 2))
+            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
+            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
+                             + tensorfmt.WIPE)
 
 
 if __name__ == "__main__":
