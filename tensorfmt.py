@@ -1085,22 +1085,26 @@ def xxh3_64(blocks: Any) -> int:
             whole = (len(data) - 1) & -1024  # the end is hashed in another way
             if whole:
                 last = data[:whole]
-                _xxh3_add(acc, last, XXH3_KEYS, True)
+                _xxh3_add(acc, last, True)
             rest = data[whole:]
     if n <= 240:
         return _xxh3_short(rest)
-    _xxh3_add(acc, rest[:(len(rest) - 1) & -64], XXH3_KEYS, False)
-    _xxh3_add(acc, (last + rest)[-64:], XXH3_SECRET[121:], False)
+    _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
+    for j, word in enumerate(unpack_from("<8Q", (last + rest)[-64:])):  # the last stripe
+        key, = unpack_from("<Q", XXH3_SECRET, 121 + 8 * j)
+        acc[j] += ((word ^ key) & MASK64 >> 32) * ((word ^ key) >> 32)
+        acc[j ^ 1] += word
     keys = unpack_from("<8Q", XXH3_SECRET, 11)
+    acc = [lane & MASK64 ^ key for lane, key in zip(acc, keys)]
     return _xxh3_mix(n * XXH3_START[1] + sum([
-        _fold128(acc[i] ^ keys[i], acc[i + 1] ^ keys[i + 1]) for i in range(0, 8, 2)]))
+        _fold128(acc[i], acc[i + 1]) for i in range(0, 8, 2)]))
 
 
-def _xxh3_add(acc: "List[int]", data: bytes, keys: bytes, scramble: bool) -> None:
+def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
     numpy = None if BOARD else sys.modules.get("numpy")
     sums = _xxh3_sums_numpy(numpy, data) if scramble and hasattr(numpy, "frombuffer") else (
-        _xxh3_sums(data, keys))
+        _xxh3_sums(data))
     for j, end in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
         lane = acc[j]
         for number in sums[j]:
@@ -1110,11 +1114,10 @@ def _xxh3_add(acc: "List[int]", data: bytes, keys: bytes, scramble: bool) -> Non
         acc[j] = lane
 
 
-def _xxh3_sums(data: bytes, keys: bytes) -> Any:
+def _xxh3_sums(data: bytes) -> Any:
     """Return for each lane the number that every 16 stripes add to it."""
-    nbytes = len(data)
-    keys = (keys * -(-nbytes // len(keys)))[:nbytes]
-    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys, "little")
+    nbytes, keys = len(data), XXH3_KEYS * -(-len(data) >> 10)
+    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
     words = unpack_from(f"<{nbytes // 8}Q", data)
     products = [low * high for low, high in zip(every(halves, 0, 2), every(halves, 1, 2))]
