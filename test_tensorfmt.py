@@ -3703,7 +3703,8 @@ class ZTensor2Test(TestCase):
         sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
             struct.pack("<2f", 1, 2)).hexdigest().encode()))
         self.assertTrue(tensorfmt.verify(sha))
-        with Changed(tensorfmt, "MAX_SLOW_HASH", 7):
+        with Changed(tensorfmt, "MAX_SLOW_HASH", 7), Changed(
+                tensorfmt, "fast_xxh3", lambda: None):
             self.assertIn("MAX_SLOW_HASH", str(tensorfmt.verify(bad)))
             self.assertTrue(tensorfmt.verify(bad))
             self.assertFalse(tensorfmt.verify(bad, deep=True))
@@ -5744,7 +5745,8 @@ class VerifyTest(TestCase):
                     self.assertEqual("not decoded: more" not in text, enough, (text, number))
                     self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
-            with Changed(tensorfmt, "MAX_SLOW_HASH", most):
+            with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
+                    tensorfmt, "fast_xxh3", lambda: None):
                 text = str(tensorfmt.verify(zt2()))
                 self.assertEqual("over MAX_SLOW_HASH" not in text, enough, text)
 
@@ -7016,6 +7018,145 @@ class PartsTest(TestCase):
                     self.assertEqual(bool(tensorfmt.verify(data)), error is tensorfmt.Unsupported)
 
 
+@full
+class ArraysAndDigestsTest(TestCase):
+    def test_xxh3_is_the_same_in_all_three_ways(self):
+        class Xxhash:  # the module, as far as it is used
+            def __init__(self):
+                self.data = []
+
+            def update(self, block):
+                self.data.append(bytes(block))
+
+            def intdigest(self):
+                with Changed(tensorfmt, "fast_xxh3", lambda: None):
+                    return tensorfmt.xxh3_64([b"".join(self.data)])
+        try:
+            import numpy
+        except ImportError:
+            numpy = None
+        usual = sys.modules.get("numpy", self)
+        data = bytes([(i * i >> 3) % 251 for i in range(70000)])
+        found = []
+        try:
+            for module, make in ((None, None), (numpy, None), (None, Xxhash)):
+                sys.modules["numpy"] = module
+                with Changed(tensorfmt, "fast_xxh3", lambda make=make: make):
+                    found.append([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
+                                  for n in (0, 5, 240, 241, 1024, 1025, 3072, 3073, 32769, 70000)
+                                  for cut in (0, n // 3, n - 1 if n else 0)])
+        finally:
+            sys.modules["numpy"] = usual
+            if usual is self:
+                del sys.modules["numpy"]
+        self.assertEqual(found, found[:1] * 3)
+        self.assertEqual("%016x" % found[0][-1], "90f89e2304125f98")
+
+    def test_xxhash_is_looked_for_once(self):
+        class Module:
+            xxh3_64 = staticmethod(lambda: None)
+        looked = []
+        usual = sys.modules.get("xxhash", self)
+        for module, wanted in ((Module, Module.xxh3_64), (object(), None), (None, None)):
+            sys.modules["xxhash"] = module  # None: an ImportError
+            try:
+                with Changed(tensorfmt, "_FAST_XXH3", {}):
+                    looked.append(tensorfmt.fast_xxh3())
+                    sys.modules["xxhash"] = Module if module is None else None
+                    self.assertIs(tensorfmt.fast_xxh3(), wanted)
+            finally:
+                sys.modules["xxhash"] = usual
+                if usual is self:
+                    del sys.modules["xxhash"]
+        self.assertEqual(looked, [Module.xxh3_64, None, None])
+
+    def test_the_module_xxhash_leaves_no_digest_out(self):
+        for make, said in ((None, True), (lambda: None, False)):
+            with Changed(tensorfmt, "MAX_SLOW_HASH", 0), Changed(
+                    tensorfmt, "fast_xxh3", lambda make=make: make), Changed(
+                        tensorfmt, "xxh3_64", lambda blocks: 0x4DE8D78F7134F4B7):
+                data = zt2(hash=0x4DE8D78F7134F4B7)
+                self.assertEqual("MAX_SLOW_HASH" in str(tensorfmt.verify(data)), said)
+                self.assertEqual("xxhash" in load(data).kind.why_slow(), said)
+
+    def test_entries_of_ztensor_2_are_deterministic_cbor(self):
+        names = ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"]
+        attributes = {"blob": [0, 1], "digest": "xxh3:0123456789abcdef", "list": [1, None]}
+        items = [(name, tensor([i, 1], dtype)) for i, (name, dtype) in enumerate(zip(
+            names, ("float32", "bool", "int8", "float32", "bfloat16", "uint64", "int8", "bool")))]
+        items[3] = (items[3][0], tensor([7], "float32", attributes=attributes))
+        items.append(("same", items[0][1]))
+        for metadata in ({}, {"about": "it", "z": [1.5]}):
+            data = dumps(items, format="ztensor", version=2, metadata=metadata)
+            start, nbytes, digest = struct.unpack_from("<QQQ", data, len(data) - 40)
+            text = data[start:start + nbytes]
+            top = tensorfmt.cbor_loads(text)
+            self.assertEqual(tensorfmt.cbor_dumps(top, sort="bytes"), text)
+            self.assertEqual((tensorfmt.xxh3_64([text]), top.get("attributes", {})),
+                             (digest, metadata))
+            file = load(data, verify=True)
+            self.assertEqual(sorted(file), sorted([name for name, _ in items]))
+            for name, item in items:
+                self.assertEqual((file[name].dtype, file[name].tolist()),
+                                 (item.dtype, item.tolist()))
+            self.assertEqual(file[items[3][0]].attrs["attributes"], attributes)
+            self.assertEqual(file["same"].offset, file["w"].offset)
+
+    def test_diff_of_two_float_dtypes(self):
+        class Silent:
+            def tick(self, nbytes):
+                pass
+        values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
+        for old in tensorfmt.FLOAT_DIGITS:
+            for new in tensorfmt.FLOAT_DIGITS:
+                a, b = tensor(values, old), tensor(values, new)
+                self.assertEqual(tensorfmt.diff_values(a, b, Silent()),
+                                 [] if old == new else ["same values"])
+                for i, value, said in (
+                        (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
+                        (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
+                    b = tensor(values[:i] + [value] + values[i + 1:], new)
+                    found, = tensorfmt.diff_values(a, b, Silent())
+                    self.assertEqual(found[:len(said)], said, (old, new, i))
+        for old, new, wide in (
+                ("float16", "float32", "float32"), ("bfloat16", "float16", "float32"),
+                ("float64", "bfloat16", "float64"), ("int8", "float32", None)):
+            self.assertEqual(tensorfmt.common_float(old, new), wide)
+
+    def test_numpy_scalars_and_arrays_without_a_code(self):
+        numpy = PeerTest.peer(self, "numpy")
+        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
+                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
+            self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
+        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c8"))))
+        for code in "efdbhilqBHILQ?":
+            for array in (numpy.arange(6).astype(code).reshape(2, 3),
+                          numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
+                          numpy.array(1, code)):
+                item = tensor(array)
+                self.assertEqual((item.dtype, item.shape, item.tolist()),
+                                 (array.dtype.name, array.shape, array.tolist()))
+        self.assertEqual(tensor(numpy.arange(3, dtype="u1"), "float32").tolist(), [0, 1, 2])
+
+    def error(self, kind, value):
+        with self.assertRaises(kind) as context:
+            tensor(value)
+        return context.exception
+
+    def test_progress_says_why_it_is_slow(self):
+        import time
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        for note in ("", "; slow"):
+            err, clock = Terminal(), iter(range(0, 200, 2))
+            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
+            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
+                             + tensorfmt.WIPE)
+
+
 def add_peers():
     """Take in the tests beside other libraries, as if they stood here."""
     from importlib.util import module_from_spec, spec_from_file_location
@@ -7036,321 +7177,6 @@ def accepting_tests():
     kinds = [kind for kind in globals().values() if isinstance(kind, type)]
     return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
                        if hasattr(vars(kind)[name], "accepts")]))
-
-
-class FlatBuffersTest(TestCase):
-    def shared(self, steps, inputs):
-        """Return a TensorBuffers file of so many operations that share one vector."""
-        usual, kept = tensorfmt.FlatBuilder.scalars, []
-
-        def once(flat, code, values):
-            if code != "Q":
-                return usual(flat, code, values)
-            if not kept:
-                kept.append(usual(flat, code, values))
-            return kept[0]
-        with Changed(tensorfmt.FlatBuilder, "scalars", once):
-            return dumps({}, format="tensorbuffers", operations=[
-                dict([("id", i + 1), ("input_operations", [1 << 60] * inputs)])
-                for i in range(steps)])
-
-    @full
-    def test_operations_may_share_their_inputs(self):
-        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (20, 1000, True),
-                                    (30, 1000, False), (1000, 10, True), (1000, 100, False)):
-            data = self.shared(steps, inputs)
-            with self.subTest(steps=steps, inputs=inputs):
-                if fits:
-                    found = load(data).attrs["operations"]
-                    self.assertEqual([step["id"] for step in found], list(range(1, steps + 1)))
-                    self.assertEqual([step["input_operations"] for step in found],
-                                     [[1 << 60] * inputs] * steps)
-                    found[0]["input_operations"].append(1)
-                    self.assertEqual(len(found[1]["input_operations"]), inputs)
-                    self.assertTrue(tensorfmt.verify(data))
-                else:
-                    error = error_of(Unsupported, load, data)
-                    self.assertIn("overlap", error.what)
-                    self.assertIn("operations[", error.field)
-
-    @full
-    def test_fields_are_as_deep_as_their_tables(self):
-        data = dumps({"a.b": tensor([1.0], "float32")}, format="tensorbuffers",
-                     operations=[{"id": 5, "input_operations": [1, 2]}])
-        depths = {}
-        for field in tensorfmt.explain(data):
-            if field.kind == "structure":
-                depths.setdefault(field.name, set()).add((field.depth, field.tensor))
-        for name, depth, owner in (
-                ("magic", 0, None), ("root", 0, None), ("table", 1, None), ("tensors", 1, None),
-                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 3, "a.b"),
-                ("tensors[0].name", 3, "a.b"), ("operations[0]", 2, None),
-                ("operations[0].input_operations", 3, None), ("end_magic", 0, None)):
-            self.assertEqual(depths[name], {(depth, owner)}, name)
-
-    @full
-    def test_tables_read_at_once_and_field_by_field_agree(self):
-        """Files of few and many vtables, with fields that are absent; and all their mutants."""
-        items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
-            bytes((i % 4) * (i % 3 + 1)), "int8" if i % 7 else "uint8", shape))
-            for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
-        data = dumps(items, format="tensorbuffers")
-        start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
-
-        def result(data):
-            try:
-                file = load(data)
-            except FormatError as error:
-                return type(error), error.what, error.field, error.offset, error.tensor
-            return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
-                                for name, item in file.items()]
-        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
-                         for at in range(start, len(data))]
-        for one in made:
-            usual = result(one)
-            with Changed(tensorfmt, "FAST", False):
-                self.assertEqual(result(one), usual)
-        called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
-            many_tensors(100), format="tensorbuffers"))
-        self.assertTrue(called < 8, called)
-
-    @full
-    def test_builders_need_no_order_of_fields(self):
-        """The fields of a table in any order, some far away, as other builders may write them."""
-        data = struct.pack("<I6H4xiIqiII3s", 20, 12, 24, 20, 4, 8, 16, 16, 20, -5, 7, 8, 2, b"ok\0")
-        rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
-        found = tensorfmt.flat_loads(data, rows)
-        self.assertEqual((found["c"], found["d"]), (-5, 7))
-        self.assertEqual((found["a"], found["b"]), (8, "ok"))
-@unittest.skipUnless(CPYTHON, "JSON is not read on boards")
-class UsualJsonTest(TestCase):
-    """Usual entries of an index in JSON are read by their kind, others one by one."""
-
-    ENTRY = '{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}'
-
-    def header(self, changes=()):
-        """Return the members of a header, ten tensors of two kinds; `changes`: number -> text."""
-        members = []
-        for i in range(10):
-            at, size = 3 * (i // 2) + 2 * (i % 2), 2 - i % 2
-            members.append('"t%d":%s' % (i, self.ENTRY % (size, at, at + size)))
-        for i, text in changes:
-            members[i] = text.replace("ENTRY", members[i][5:])
-        return members
-
-    def both(self, text):
-        """Return what load makes of a header, and assert that the plain reader does the same."""
-        data, results = safetensors(text, bytes(range(15))), []
-        for fast in (True, False):
-            with Changed(tensorfmt, "FAST", fast):
-                try:
-                    file = load(data)
-                    results.append([file.metadata, [
-                        (name, item.dtype, item.shape, item.offset, item.tobytes())
-                        for name, item in file.items()]])
-                except FormatError as error:
-                    results.append((type(error), error.offset, error.field, error.tensor))
-        self.assertEqual(results[0], results[1])
-        return results[0]
-
-    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
-        names = ["t%d" % i for i in range(10)]
-        for i, text, name in (
-                (0, '"\\u0074":ENTRY', "t"), (3, '"a\\"b":ENTRY', 'a"b'), (4, '"t4": ENTRY', "t4"),
-                (9, '"\u20ac\\n":ENTRY', "\u20ac\n"), (5, '"":{"x":{},%s' % self.ENTRY[1:] % (
-                    1, 8, 9), "")):
-            text = "{%s}" % ",".join(self.header([(i, text)]))
-            with self.subTest(text=text):
-                _, found = self.both(text)
-                self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
-                for row in found:
-                    self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # two kinds and the odd one
-                self.assertEqual(calls_of(tensorfmt.Safetensors, "_row", load, data), 3)
-        metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
-        for i in (0, 5, 9):
-            found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
-                i])])))
-            self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
-
-    def test_nothing_passes_that_plain_json_refuses(self):
-        usual, hole = ",".join(self.header()), tensorfmt.HOLE
-        self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
-        for old, new in (
-                ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
-                ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
-                ('"t1"', '"__metadata__"'), ('"t1"', '"t\t"'), ('"t1"', '"\\x"'),
-                ('"t9"', '"\\u00740"'), ('"t1"', '"t1":{},"t1"'), ("[2]", "[2,]"), ("[2]", "[02]"),
-                ("[0,2]", "[00,2]"), ("[0,2]", "[0,2.0]"), ("[1]", "[3]"), ('"U8"', '"U16"'),
-                ('"t1"', '"%s1":{},"t1"' % hole), ('"t1"', '"\\u00%x%s1":{},"t1"' % (
-                    ord(hole[0]), hole[1:]))):
-            for count in (1, 20):
-                text = usual.replace(old, new, count)
-                with self.subTest(old=old, new=new, count=count):
-                    self.assertTrue(isinstance(self.both("{%s}" % text), tuple))
-        for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
-                     "{%s}x"):
-            with self.subTest(text=text):
-                self.assertTrue(isinstance(self.both(text % usual), tuple))
-        data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
-        self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
-
-    def test_names_that_look_like_a_hole(self):
-        for name in (tensorfmt.HOLE, tensorfmt.HOLE + "0", "x\\u0038", tensorfmt.HOLE + "\\u0030"):
-            found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
-            self.assertEqual(len(found[1]), 10)
-
-    def test_mag300(self):
-        items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
-                 for i in range(30)]
-        for metadata in ({}, {"a": [None, {"tensor_map": {}}]}):
-            data = dumps(items, format="mag", version=300, metadata=metadata)
-            file = load(data)
-            self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
-                             [(name, item.tobytes()) for name, item in items])
-            self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 3)
-            odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
-            data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 4)
-            self.assertEqual(list(load(data)), [name for name, _ in odd])
-class PartsTest(TestCase):
-    """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
-
-    COO = {"coords": (64, 16, "u64", {}), "values": (128, 8, "f32", {})}
-    GROUP = {"scales": (64, 8, "f16", {}), "values": (128, 8, "u8", {})}
-
-    def zt1_parts(self):
-        """Return a file of zTensor 1: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
-        data = struct.pack("<4Q", 0, 1, 1, 0).ljust(64) + struct.pack("<2f", 1, 2).ljust(64)
-        coo = dict(self.COO, coords=(64, 32, "u64", {}))
-        return zt1_file(data, coo=("sparse_coo", [2, 2], coo), x=("group", [4], self.GROUP))
-
-    @staticmethod
-    def entry(dtype="float32", **more):
-        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
-        facts = Map([("name", "t"), ("offset", 64), ("size", 8), ("dtype", dtype),
-                     ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
-        facts.update(more)
-        text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
-        return (b"ZTEN0001".ljust(64, b"\0") + struct.pack("<2f", 1, 2) + text
-                + struct.pack("<Q", len(text)))
-
-    @staticmethod
-    def csr(**more):
-        """Return a file of zTensor 0.1 with a csr tensor, `s` = [[0, 2], [0, 0]], and `t`."""
-        data = tensorfmt.dumps({
-            "s": tensor(shape=(2, 2), dtype="int8", components={
-                "values": [2], "indices": [1], "indptr": [0, 1, 1]}),
-            "t": tensor([1], "int8")}, format="ztensor")
-        start = len(data) - 8 - struct.unpack("<Q", data[-8:])[0]
-        index = tensorfmt.cbor_loads(data[start:-8])
-        index[0].update(more)
-        text = tensorfmt.cbor_dumps([Map(list(entry.items())) for entry in index])
-        return data[:start] + text + struct.pack("<Q", len(text))
-
-    def copies(self, data, name):
-        """Yield a tensor, its copies, and what pickling makes of it."""
-        item = load(data)[name]
-        yield item
-        yield item.copy()
-        yield item.copy(name="again").copy(name=name)
-        if CPYTHON:
-            import pickle
-            path = folder_for(self) + "/x.zt"
-            write_file(path, data)
-            for source in (data, path):
-                for made in (load(source)[name], load(source)[name].copy()):
-                    yield pickle.loads(pickle.dumps(made))
-            with open(path, "rb") as stream:
-                yield pickle.loads(pickle.dumps(load(stream)["x"])) if name == "x" else item
-
-    def test_copies_of_sparse_tensors(self):
-        for item in self.copies(self.zt1_parts(), "coo"):
-            self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
-            self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
-            for version in ("0.1", "2"):
-                made = item if version == "0.1" else item.todense()
-                data = dumps({"x": made}, format="ztensor", version=version)
-                self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
-
-    def test_copies_of_unknown_layouts(self):
-        for item in self.copies(self.zt1_parts(), "x"):
-            self.assertEqual((item.dtype, item.shape, item.attrs["format"]), (None, (4,), "group"))
-            self.assertEqual(sorted(item.components), ["scales", "values"])
-            self.assertEqual(item.components["values"].tobytes(), struct.pack("<2f", 1, 2))
-            self.assertEqual(item.components["scales"].tolist()[0], 0.0)
-            self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
-            self.assertRaises(tensorfmt.Unsupported, item.tolist)
-
-    def test_dense_tensors_have_no_components(self):
-        for data in (self.entry(), zt1(), zt2()):
-            self.assertEqual([item.components for item in load(data).values()], [None])
-
-    @full
-    def test_ranges_name_the_parts(self):
-        file = load(self.zt1_parts())
-        self.assertEqual(file["coo"].ranges(), [(64, 32, "coo.coords"), (128, 8, "coo")])
-        self.assertEqual(file["x"].ranges(), [(64, 8, "x.scales"), (128, 8, "x.values")])
-
-    @full
-    def test_what_zt2_cannot_hold_is_refused_together(self):
-        part = {"dtype": "u8", "type": "f8_e5m2", "blob": [4096, 2]}
-        objects = dict([(name, {"shape": [2], "layout": "dense", "parts": {"data": part}})
-                        for name in "ab"])
-        file = load(zt2_objects(objects, (b"xy",)))
-        self.assertEqual([item.dtype for item in file.values()], [None, None])
-        with self.assertRaises(ValueError) as caught:
-            dumps(file, format="ztensor")
-        self.assertFalse(isinstance(caught.exception, tensorfmt.FormatError))
-        for text in ("zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f8_e5m2"):
-            self.assertTrue(text in str(caught.exception), text)
-        self.assertTrue(tensorfmt.verify(zt2_objects(objects, (b"xy",))))
-
-    def test_unknown_dtypes(self):
-        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
-                     {"data_endianness": "big"}, {"custom": 5}):
-            data = self.entry("float8_e4m3", **more)
-            item = load(data)["t"]
-            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
-            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
-            self.assertRaises(tensorfmt.Unsupported, item.tolist)
-            if "checksum" not in more:
-                self.assertEqual(dumps(load(data), format="ztensor"), data)
-        item = load(self.entry("f8"))["t"]
-        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
-        for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
-                      tensor([1], "int8").copy(attrs={"dtype": "f8"})):
-            self.assertRaises(ValueError, dumps, {"x": wrong}, format="ztensor")
-
-    def test_bad_sparse_entries_are_listed(self):
-        place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
-        good = [[0, 2], [0, 0]]
-        for more, error in (
-                ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
-                ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
-                ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
-                ({"indices": [1, 0]}, True), ({"indices": [-1]}, True), ({"indices": [2]}, True),
-                ({"indices": dict(place, offset=130)}, True), ({"indptr": [0, 2, 1]}, True),
-                ({"indices": dict(place, offset=1 << 40)}, True), ({"indices": "x"}, True),
-                ({"indices": dict(place, dtype="int8")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, encoding="lz")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, size=7)}, True), ({"shape": [2, 2, 1]}, True),
-                ({"indices": dict(place, data_endianness="middle")}, True)):
-            data = self.csr(**more)
-            file = load(data)
-            with self.subTest(more=more):
-                self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
-                if error is None:
-                    self.assertEqual(file["s"].tolist(), good)
-                    continue
-                with self.assertRaises(tensorfmt.FormatError) as caught:
-                    file["s"].tolist()
-                self.assertEqual(type(caught.exception) is tensorfmt.Unsupported,
-                                 error is tensorfmt.Unsupported)
-                self.assertEqual(caught.exception.tensor, "s")
-                if hasattr(tensorfmt, "verify"):
-                    self.assertEqual(bool(tensorfmt.verify(data)), error is tensorfmt.Unsupported)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Measure tensorfmt beside the libraries that are installed, and tell which goals it meets.
 
-    python3 .ci/bench.py [NAME ...] [--quick] [--json] [--old FILE]
+    python3 .ci/bench.py [NAME ...] [--quick] [--old FILE]
 
 NAME is a group of ROWS (open, write ...); all of them unless given. --old measures another version
 of tensorfmt.py in the same rounds. --quick: few rounds and small sizes, with times scaled up.
@@ -14,7 +14,6 @@ import gc
 import hashlib
 import importlib
 import io
-import json
 import os
 import platform
 import shutil
@@ -24,6 +23,7 @@ from array import array
 from contextlib import redirect_stdout
 from functools import lru_cache, partial
 from importlib import util
+from math import prod
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -32,62 +32,69 @@ from time import perf_counter, process_time, strftime
 from timeit import timeit
 
 MIB, GIB = 1 << 20, 1 << 30
-PEERS = {"numpy": "numpy", "safetensors": "safetensors", "ztensor": "ztensor", "torch": "torch",
-         "ml-dtypes": "ml_dtypes", "google-crc32c": "google_crc32c", "crc32c": "crc32c",
-         "zstandard": "zstandard"}  # packages and their modules
+PEERS = {"numpy": "numpy", "safetensors": "safetensors", "ml-dtypes": "ml_dtypes",
+         "zstandard": "zstandard", "xxhash": "xxhash"}  # packages and their modules
 FIXED = ("floor", "tensorfmt", "old")  # columns; the others are peers
 
-# The must and the aim are the most that tensorfmt's number may be (of a rate, in .../s, the least):
-# divided by that of the column named last; less the floor for "+"; as it is for "".
-COLUMNS = ("group", "row", "unit", "must", "aim", "against")
-ROWS = (
-    ("open", "mag", "ms", 1.1, 0.75, "safetensors"),
-    ("open", "tensorbuffers", "ms", 1.2, 0.9, "safetensors"),
-    ("open", "burnpack", "ms", 1.9, 1.4, "safetensors"),
-    ("open", "primitiv", "ms", 2.2, 1.7, "safetensors"),
-    ("open", "ztensor", "ms", 2.0, 1.5, "safetensors"),
-    ("open", "safetensors", "ms", 1.5, 1.2, "safetensors"),
-    ("write", "mag", "ms", 0.8, 0.4, "safetensors"),
-    ("write", "tensorbuffers", "ms", 1.5, 0.75, "safetensors"),
-    ("write", "burnpack", "ms", 1.2, 0.6, "safetensors"),
-    ("write", "primitiv", "ms", 2.0, 1.0, "safetensors"),
-    ("write", "ztensor", "ms", 1.5, 0.75, "safetensors"),
-    ("index", "w[1, 0]", "us", 2.5, 1.5, ""),
-    ("index", "w[1]", "us", 4.0, 2.5, ""),
-    ("index", "w.data", "us", 0.8, None, ""),
-    ("index", "numpy.asarray(w)", "us", 2.5, None, ""),
-    ("zstd", "w[i]", "ms", 0.1, None, ""),
-    ("import", "with .pyc", "ms", 3.0, 2.0, "+"),
-    ("import", "without .pyc", "ms", None, None, "+"),
-    ("script", "ls, without .pyc", "ms", 0.6, None, "old"),
-    ("script", "ls, not the first", "ms", None, None, "old"),
-    ("cold", "mag", "ms", 5.0, 3.0, "+"),
-    ("cold", "ztensor", "ms", 5.0, 3.0, "+"),
-    ("cast", "float32 to bfloat16", "M/s", 90, 116, ""),
-    ("cast", "float16 to float32", "M/s", 90, 112, ""),
-    ("cast", "bfloat16 to float32", "M/s", 400, 668, ""),
-    ("layout", "to row-major", "MB/s", 0.25, 0.5, "numpy"),
-    ("layout", "to column-major", "MB/s", 0.25, 0.5, "numpy"),
-    ("swap", "256 KB", "GB/s", 0.6, 0.9, "floor"),
-    ("swap", "16 MB", "GB/s", 0.6, 0.9, "floor"),
-    ("swap", "256 MB", "GB/s", 0.6, 0.9, "floor"),
-    ("swap", "256 MB, .data", "GB/s", 0.6, 0.9, "floor"),
-    ("save", "mag", "s", 1.1, 1.03, "floor"),
-    ("save", "tensorbuffers", "s", 1.1, 1.03, "floor"),
-    ("save", "burnpack", "s", 1.1, 1.03, "floor"),
-    ("save", "primitiv", "s", 2.0, None, "floor"),
-    ("save", "ztensor", "s", 1.1, 1.03, "floor"),
-    ("many", "mag", "us", 1.25, None, "floor"),
-    ("many", "mag, memory", "B", 1.25, None, "floor"),
-    ("many", "ztensor", "us", 1.25, None, "floor"),
-    ("many", "ztensor, memory", "B", 1.25, None, "floor"),
-    ("convert", "burnpack", "s", 5.0, 3.0, ""),
-    ("convert", "ztensor", "s", 5.0, 3.0, ""),
-    ("stats", "get --stats", "s", 4.0, 2.0, ""),
-    ("diff", "equal files", "s", 4.0, 2.0, ""),
-    ("verify", "crc32c", "s", 1.1, 1.0, "floor"),
-    ("verify", "sha256", "s", 1.1, 1.0, "floor"),
-    ("verify", "crc32c()", "MB/s", 700, None, ""),
+# A row has a group, a name, a unit, a must and the column that it is against. The must is the most
+# that tensorfmt's number may be (of a rate, in .../s, the least): divided by that of the column;
+# less the floor for "+"; as it is for "".
+MODELS = (  # kind; format, options of save (None: made here); musts: open 290 and 10,001, write
+    ("mag", "mag", {}, 1.5, 1.2, 1.3, 1.6),
+    ("mag 300", "mag", {"version": 300}, 2.4, 2.1, 2.0, 3.7),
+    ("ztensor", "ztensor", {}, 1.8, 1.8, 1.9, 2.2),
+    ("ztensor 2", "ztensor", {"version": 2}, 6.0, 6.0, 9.0, 9.0),  # without the module xxhash
+    ("ztensor 2+xxhash", "ztensor", {"version": 2}, None, None, 3.5, 3.5),
+    ("primitiv", "primitiv", {}, 2.3, 2.3, 2.6, 3.8),
+    ("burnpack", "burnpack", {}, 2.0, 2.0, 1.7, 2.5),
+    ("mpk", None, {}, None, None),
+    ("tensorbuffers", "tensorbuffers", {}, 1.9, 1.7, 2.8, 3.9),
+    ("safetensors", "safetensors", {}, 2.1, 2.0, 1.8, 2.8))
+KINDS = {kind: row for kind, *row in MODELS}
+WRITTEN = [kind for kind in KINDS if KINDS[kind][0]]
+ROWS = tuple([(group, kind + end, "ms", KINDS[kind][i], "safetensors")
+              for group, end, i in (("open", ", 290", 2), ("open", "", 3), ("write", ", 290", 4),
+                                    ("write", "", 5)) for kind in KINDS if KINDS[kind][i:]]
+             + [(group, kind + end, "ms", None, "safetensors") for group, end, kinds in (
+                 ("open", ", mixed", [kind for kind in WRITTEN if kind != "primitiv"]),
+                 ("open", ", odd", ["ztensor", "ztensor 2", "burnpack"]),
+                 ("first", "", KINDS), ("disk", "", WRITTEN)) for kind in kinds]) + (
+    ("index", "w[1, 0]", "us", 2.5, ""),
+    ("index", "w[1]", "us", 4.0, ""),
+    ("index", "w.data", "us", 0.8, ""),
+    ("index", "numpy.asarray(w)", "us", 2.5, ""),
+    ("import", "with .pyc", "ms", 3.0, "+"),
+    ("import", "without .pyc", "ms", None, "+"),
+    ("import", "ls, without .pyc", "ms", None, "+"),
+    ("import", "ls, not the first", "ms", None, "+"),
+    ("cold", "mag", "ms", 5.0, "+"),
+    ("cold", "ztensor", "ms", 5.0, "+"),
+    ("cast", "float32 to bfloat16", "M/s", 90, ""),
+    ("cast", "float16 to float32", "M/s", 90, ""),
+    ("cast", "bfloat16 to float32", "M/s", 400, ""),
+    ("layout", "to row-major", "MB/s", 0.25, "numpy"),
+    ("layout", "to column-major", "MB/s", 0.25, "numpy"),
+    ("swap", "256 KB", "GB/s", 0.6, "floor"),
+    ("swap", "16 MB", "GB/s", 0.6, "floor"),
+    ("swap", "256 MB", "GB/s", 0.6, "floor"),
+    ("swap", "256 MB, .data", "GB/s", 0.6, "floor"),
+    ("save", "mag", "s", 1.1, "floor"),
+    ("save", "tensorbuffers", "s", 1.1, "floor"),
+    ("save", "burnpack", "s", 1.1, "floor"),
+    ("save", "primitiv", "s", 2.0, "floor"),
+    ("save", "ztensor", "s", 1.1, "floor"),
+    ("many", "mag", "us", 1.25, "floor"),
+    ("many", "mag, memory", "B", 1.25, "floor"),
+    ("many", "ztensor", "us", 1.25, "floor"),
+    ("many", "ztensor, memory", "B", 1.25, "floor"),
+    ("convert", "burnpack", "s", 5.0, ""),
+    ("convert", "ztensor", "s", 5.0, ""),
+    ("diff", "equal files", "s", 4.0, ""),
+    ("diff", "float16, float32", "s", 16, ""),
+    ("diff", "get --stats", "s", 32, ""),
+    ("verify", "crc32c", "s", 1.1, "floor"),
+    ("verify", "sha256", "s", 1.1, "floor"),
+    ("verify", "crc32c()", "MB/s", 700, ""),
 )
 
 
@@ -118,7 +125,6 @@ def measure(run, group, calls, rounds=9, clock=process_time, amount=1, limit=20.
     found = {}
     for _, name, unit, *_ in [row for row in ROWS if row[0] == group]:
         if [row for row, _ in taken if row == name]:
-            run.rounds[group, name] = done
             found[name] = {column: in_unit(median(times), unit, amount)
                            for (row, column), times in taken.items() if row in ("", name)}
     return found
@@ -186,14 +192,25 @@ def matrix(data, shape):
     return memoryview(data).cast("f", shape)
 
 
+LAYER = ("input_layernorm 8", "post_attention_layernorm 9", "self_attn.q_proj 8 8",
+         "self_attn.k_proj 2 8", "self_attn.v_proj 3 8", "self_attn.o_proj 8 9",
+         "mlp.gate_proj 16 8", "mlp.up_proj 15 8", "mlp.down_proj 8 16")
+
+
+def llama(count):
+    """Return a model of small arrays with the names of a large one: 2 and 9 in each layer."""
+    rows = ["embed_tokens 32 8", "norm 8"] + ["layers.%d.%s" % (i, row) for i in range(count // 9)
+                                              for row in LAYER]
+    arrays = {}
+    for i, (name, *shape) in enumerate([row.split(" ") for row in rows]):
+        shape, start = tuple(map(int, shape)), i * 404 % (3 * MIB)
+        data = gaussians()[start:start + 4 * prod(shape)]
+        arrays["model.%s.weight" % name] = matrix(data, shape)
+    return arrays
+
+
 def names(count):
     return ["model.layers.%d.w%d" % divmod(i, 10) for i in range(count)]
-
-
-def small_arrays(count):
-    data = gaussians()
-    return {name: matrix(data[i % 4096 * 256:][:256], (8, 8))
-            for i, name in enumerate(names(count))}
 
 
 def model(nbytes):
@@ -219,53 +236,155 @@ def formats(run, group):
     return [row[1] for row in ROWS if row[0] == group and row[1] in known]
 
 
+def sparse_file(run, arrays):
+    """Return a file of zTensor 2 with every tenth tensor sparse, which is not written by us."""
+    blobs, objects = [b"\x89ZT2\r\n\x1a\n"], {}
+
+    def entry(shape, layout, **parts):
+        found = {}
+        for role, (dtype, data) in parts.items():
+            found[role] = {"dtype": dtype, "blob": [4096 * len(blobs), len(data)],
+                           "digest": "xxh3:%016x" % run.new.xxh3_64([data])}
+            blobs.append(data)
+        return {"shape": shape, "layout": layout, "parts": found}
+    sparse = entry([8], "zt.sparse_coo/1", coords=("u64", bytes(8)), values=("f32", bytes(4)))
+    for i, (name, item) in enumerate(arrays.items()):
+        objects[name] = sparse if i % 10 == 9 else entry(
+            list(item.shape), "dense", data=("f32", item.tobytes()))
+    data = b"".join([blob.ljust(4096, b"\0") for blob in blobs])
+    text = run.new.cbor_dumps({"objects": objects}, sort="bytes")
+    numbers = len(data), len(text), run.new.xxh3_64([text]), 2
+    return data + text + b"".join([n.to_bytes(8, "little") for n in numbers]) + blobs[0]
+
+
+def record_file(run, arrays):
+    """Return a file of Burn 0.21 (.mpk), which is not written by us."""
+    module = {}
+    for i, (name, item) in enumerate(arrays.items()):
+        node, keys = module, name.split(".")
+        for key in keys[:-1]:
+            node = node.setdefault(key, {})
+        node[keys[-1]] = {"id": "%013x" % i, "param": {
+            "bytes": item.tobytes(), "shape": list(item.shape), "dtype": "F32"}}
+    facts = dict.fromkeys(("float", "int", "format", "version", "settings"), "text")
+    return run.new.msgpack_dumps({"metadata": facts, "item": module, "_b": []})
+
+
+def changed(run, arrays, kind, model):
+    """Return the tensors of a model: of three dtypes, or with every tenth odd, or as they are."""
+    tensor, tensors = run.new.tensor, dict(arrays)
+    dtypes = ["float32", "int32"] + ["float16"] * (kind != "tensorbuffers")
+    for i, (name, item) in enumerate(arrays.items()):
+        if model == "mixed":
+            tensors[name] = tensor(item.tobytes(), dtypes[i % len(dtypes)])
+        elif model == "odd" and i % 10 == 9:
+            tensors[name] = tensor(item, param_id=i) if kind == "burnpack" else (
+                tensor(dtype="float32", shape=(8,), components={
+                    "values": tensor([1.0], "float32"), "coords": tensor([[0]], "uint64")}),
+                tensor(item, encoding="zstd" if peer("zstandard") else "raw"),
+                tensor(item, note="odd"))[i // 10 % 3]
+    return tensors
+
+
+def model_file(run, arrays, kind, model):
+    """Return the path of a file of a kind."""
+    path, (format, options) = run.path(kind), KINDS[kind][:2]
+    if kind == "mpk" or (kind, model) == ("ztensor 2", "odd"):
+        with open(path, "wb") as stream:
+            stream.write((record_file if kind == "mpk" else sparse_file)(run, arrays))
+    else:
+        run.new.save(path, changed(run, arrays, kind, model), format=format, **options)
+    return path
+
+
 # == Groups: each yields what measure() returns; the first line of its docstring is printed ========
 
 
+def repeated(module, slow, number, call, *args):
+    """Call several times; `slow`: as if the module xxhash was not there."""
+    fast = getattr(module, "fast_xxh3", None)
+    if slow:
+        module.fast_xxh3 = lambda: None
+    try:
+        for _ in range(number):
+            kept = call(*args)
+    finally:
+        module.fast_xxh3 = fast
+    return kept
+
+
+def measure_models(run, group, theirs, ours, model="", files=True, clock=process_time):
+    """Measure theirs(what), ours(module, kind, what), repeated if short; `what`: path or arrays."""
+    few, end = group in ("first", "disk") or model == "290", model and ", " + model
+    count, number = 290 if few else 10001, 10 if few and group != "disk" else 1
+    arrays, calls = llama(min(count, 2000) if run.quick else count), {}
+    if peer("safetensors.numpy"):
+        peer("safetensors.numpy").save_file(arrays, run.path("safe"))
+        calls["", "safetensors"] = partial(
+            repeated, run, False, number, theirs, run.path("safe") if files else arrays)
+    for kind in KINDS:
+        if (group, kind + end) in [row[:2] for row in ROWS] and (
+                "xxhash" not in kind or peer("xxhash")):
+            what = model_file(run, arrays, kind, model) if files else arrays
+            for column, module in run.modules.items():
+                calls[kind + end, column] = partial(
+                    repeated, module, kind == "ztensor 2", number, ours, module, kind, what)
+    return measure(run, group, calls, 21, clock=clock, amount=count / len(arrays) / number)
+
+
 def bench_open(run):
-    """load(), all names, shapes, dtypes; 10,000 tensors [8, 8]
+    """load(), names, shapes, dtypes; 10,001 tensors
 
-    load_file is that of safetensors.numpy, ztensor the library, each with a file of its own.
+    Or 290, as people have. Another model: mixed dtypes, 1-D, or 10 % odd ones (sparse, zstd, with
+    attributes), beside safetensors of the first.
     """
-    def ours(module, path):
-        file = module.load(path)
-        return file, [(name, item.shape, item.dtype) for name, item in file.items()]
-
-    def theirs():
+    def theirs(path):
         file = peer("safetensors").safe_open(path, "numpy")
         return file, [(key, file.get_slice(key).get_shape()) for key in list(file.keys())]
 
-    def ztensor():
-        file = peer("ztensor").open(path + ".zt")
-        return file, [(item.name, item.shape, item.dtype) for item in file.values()]
-    count, calls, path = 2000 if run.quick else 10000, {}, run.path("safe")
-    arrays = small_arrays(count)
-    if peer("safetensors.numpy"):
-        peer("safetensors.numpy").save_file(arrays, path)
-        calls["", "safetensors"] = theirs
-        calls["", "load_file"] = partial(peer("safetensors.numpy").load_file, path)
-        if peer("ztensor"):
-            peer("ztensor").convert(path, path + ".zt")
-            calls["", "ztensor"] = ztensor
-    for kind in formats(run, "open"):
-        run.new.save(run.path(kind), arrays, format=kind)
-        calls.update(versions(run, kind, ours, run.path(kind)))
-    yield measure(run, "open", calls, 21, amount=10000 / count)
+    def ours(module, kind, path):
+        file = module.load(path)
+        return file, [(name, item.shape, item.dtype) for name, item in file.items()]
+    for model in ("290", "", "mixed", "odd"):
+        yield measure_models(run, "open", theirs, ours, model)
 
 
 def bench_write(run):
-    """dumps() of 10,000 tensors [8, 8]"""
-    count, calls = 2000 if run.quick else 10000, {}
-    arrays = small_arrays(count)
-    if peer("safetensors.numpy"):
-        calls["", "safetensors"] = partial(peer("safetensors.numpy").save, arrays)
-    if peer("ztensor.numpy"):  # it writes to a path only
-        calls["", "ztensor"] = partial(peer("ztensor.numpy").save_file, arrays, run.path("peer"))
-    for column, module in run.modules.items():
-        tensors = {name: module.tensor(value) for name, value in arrays.items()}
-        for kind in formats(run, "write"):
-            calls[kind, column] = partial(module.dumps, tensors, format=kind)
-    yield measure(run, "write", calls, 9, amount=10000 / count)
+    """dumps() of a dict of 10,001 arrays, or 290"""
+    def ours(module, kind, arrays):
+        format, options = KINDS[kind][:2]
+        if "ztensor 2" in kind:  # as bytes it is mostly zeros: 64 KiB for each tensor
+            with open(os.devnull, "wb") as stream:
+                return module.save(stream, arrays, format=format, **options)
+        return module.dumps(arrays, format=format, **options)
+    for model in ("290", ""):
+        yield measure_models(run, "write", lambda arrays: peer("safetensors.numpy").save(arrays),
+                             ours, model, files=False)
+
+
+def bench_first(run):
+    """load() and one value; 290 tensors"""
+    key = "model.layers.17.self_attn.q_proj.weight"
+    yield measure_models(
+        run, "first",
+        lambda path: peer("safetensors").safe_open(path, "numpy").get_tensor(key)[0, 0],
+        lambda module, kind, path: module.load(path)[key][0, 0])
+
+
+def fsync_file(path):
+    with open(path, "r+b") as stream:
+        os.fsync(stream.fileno())
+
+
+def bench_disk(run):
+    """save() of a dict of 290 arrays, with fsync (wall)"""
+    def theirs(arrays):
+        peer("safetensors.numpy").save_file(arrays, run.path("theirs"))
+        fsync_file(run.path("theirs"))
+
+    def ours(module, kind, arrays):
+        module.save(run.path("ours"), arrays, format=KINDS[kind][0], **KINDS[kind][1])
+    yield measure_models(run, "disk", theirs, ours, "", False, perf_counter)
 
 
 def bench_index(run):
@@ -285,48 +404,21 @@ def bench_index(run):
     yield measure(run, "index", calls, 15, clock=None)
 
 
-def bench_zstd(run):
-    """w[i] again and again, 16 MB; zstandard: decoding all"""
-    nbytes, calls = 4 * MIB if run.quick else 16 * MIB, {}
-    item = run.new.tensor(matrix(gaussians() * (nbytes // (4 * MIB)), (nbytes // 4096, 1024)))
-    try:
-        stored = run.new.dumps({"w": item}, format="ztensor", encoding="zstd")
-    except run.new.Unsupported:  # no zstd module
-        return
-    for column, module in run.modules.items():
-        w = module.load(stored)["w"]
-        w[0].tobytes()
-        calls["w[i]", column] = timed("w[5]", 4, w=w)
-    if peer("zstandard"):
-        frame = bytes(run.new.load(stored)["w"].raw)
-        decompress = peer("zstandard").ZstdDecompressor().decompress
-        calls["w[i]", "zstandard"] = timed("call(frame)", 4, call=decompress, frame=frame)
-    yield measure(run, "zstd", calls, clock=None, amount=16 * MIB / nbytes)
-
-
 def bench_import(run):
-    """a new process; the floor: `import os`"""
-    calls = {("", "floor"): python(run, "", "-c", "import os")}
+    """a new process, `tensorfmt.py ls`; the floor: `import os`"""
+    calls, path = {("", "floor"): python(run, "", "-c", "import os")}, run.path("few.zt")
+    run.new.save(path, llama(9))
     for column in run.modules:
         call = calls["with .pyc", column] = python(run, column, "-c", "import tensorfmt")
         call()
         calls["without .pyc", column] = python(run, column, "-c", "import tensorfmt", cached=False)
-    for name in ("numpy", "safetensors.numpy", "ztensor"):
-        if peer(name):
-            calls["with .pyc", name.split(".")[0]] = python(run, "", "-c", "import " + name)
-    yield measure(run, "import", calls, 11, clock=children_time)
-
-
-def bench_script(run):
-    """`tensorfmt.py ls` of a small file"""
-    calls, path = {("", "floor"): python(run, "", "-c", "import os")}, run.path("few.zt")
-    run.new.save(path, small_arrays(10))
-    for column in run.modules:
         for row, folder in (("ls, without .pyc", "bare"), ("ls, not the first", "cached")):
             script = run.path(column, folder, "tensorfmt.py")
             calls[row, column] = python(run, column, script, "ls", path, cached=folder == "cached")
-        calls["ls, not the first", column]()
-    yield measure(run, "script", calls, 11, clock=children_time)
+    for name in ("numpy", "safetensors.numpy"):
+        if peer(name):
+            calls["with .pyc", name.split(".")[0]] = python(run, "", "-c", "import " + name)
+    yield measure(run, "import", calls, 11, clock=children_time)
 
 
 def bench_cold(run):
@@ -345,11 +437,6 @@ def bench_cold(run):
         calls["", "safetensors"] = python(run, "", "-c", (
             "import safetensors; file = safetensors.safe_open(%r, 'numpy'); "
             "print(float(file.get_slice('w150')[:1][0, 0]))" % path))
-        if peer("ztensor"):
-            peer("ztensor").convert(path, path + ".zt")
-            calls["", "ztensor"] = python(run, "", "-c", (
-                "import ztensor; w = memoryview(ztensor.open(%r)['w150']); "
-                "print(w.cast('B')[:4].cast('f')[0])" % (path + ".zt")))
     assert len({call() for call in calls.values()}) == 1  # all the same value
     yield measure(run, "cold", calls, 11, clock=perf_counter)
 
@@ -366,11 +453,6 @@ def bench_cast(run):
             types = [getattr(peer("ml_dtypes"), dtype, dtype) for dtype in (old, new)]
             calls[row, "ml_dtypes"] = partial(
                 peer("numpy").frombuffer(stored, types[0]).astype, types[1])
-        if peer("torch"):
-            peer("torch").set_num_threads(1)  # the others spin while they wait
-            types = [getattr(peer("torch"), dtype) for dtype in (old, new)]
-            item = peer("torch").frombuffer(bytearray(stored), dtype=types[0])
-            calls[row, "torch"] = partial(item.to, types[1])
         yield measure(run, "cast", calls, amount=len(data) // 4)
 
 
@@ -421,8 +503,7 @@ def bench_save(run):
 
     def safetensors(path):
         peer("safetensors.numpy").save_file(arrays, path)
-        with open(path, "r+b") as stream:
-            os.fsync(stream.fileno())
+        fsync_file(path)
     nbytes = (64 if run.quick else 512) * MIB
     arrays = model(nbytes)
     data = memoryview(gaussians() * (nbytes // (4 * MIB)))[:300 * memoryview(arrays["w0"]).nbytes]
@@ -472,7 +553,6 @@ def bench_many(run):
             calls[key] = partial(load, child, key)
         yield measure(run, "many", calls, 5, clock=None)
         if all(memory.values()):  # known
-            run.rounds["many", kind + ", memory"] = 1
             yield {kind + ", memory": {column: memory[row, column] for row, column in calls}}
 
 
@@ -487,38 +567,31 @@ def bench_convert(run):
         yield measure(run, "convert", calls, 5, amount=GIB / nbytes)
 
 
-def command(module, *args):
-    """Run a command of tensorfmt in this process, without what it prints."""
-    with redirect_stdout(io.StringIO()) as out:
-        assert module.main(list(args)) == 0, out.getvalue()
-
-
-def bench_stats(run):
-    """256 MB of float32"""
-    def array():
-        w = peer("numpy").memmap(path, "f4", "r", 64, (nbytes // 4,))
-        return w.min(), w.max(), w.mean(dtype="f8"), peer("numpy").isfinite(w).all()
-    nbytes, path = (16 if run.quick else 256) * MIB, run.path("stats.zt")
-    data = gaussians() * (nbytes // (4 * MIB))
-    run.new.save(path, {"w": run.new.tensor(data, "float32")})
-    calls = versions(run, "get --stats", command, "get", "--stats", path, "w")
-    if peer("numpy"):
-        calls["", "numpy"] = array
-    yield measure(run, "stats", calls, 5, amount=256 * MIB / nbytes)
-
-
 def bench_diff(run):
-    """two files of 1 GiB; the floor: read both, compare"""
+    """diff, --stats; the floor: read 1 GiB twice, compare
+
+    Rows 2 and 3 are of 1 GiB of float16, 2 GiB of float32; a sixteenth is measured.
+    """
     def floor():
         with open(path, "rb", buffering=0) as a, open(other, "rb", buffering=0) as b:
             while a.tell() < os.path.getsize(path):
                 assert a.read(MIB) == b.read(MIB)
+
+    def command(module, *args):
+        with redirect_stdout(io.StringIO()) as out:
+            assert module.main(list(args)) == (args[1] == half), out.getvalue()
     nbytes = 64 * MIB if run.quick else GIB
-    path = big_file(run, "ztensor", nbytes)
+    path, half, full = big_file(run, "ztensor", nbytes), run.path("half.zt"), run.path("full.zt")
     other = shutil.copyfile(path, run.path("copy.zt"))
     calls = versions(run, "equal files", command, "diff", path, other)
-    calls["", "floor"] = floor
+    calls["equal files", "floor"] = floor
     yield measure(run, "diff", calls, 5, amount=GIB / nbytes)
+    w = run.new.tensor(gaussians() * (nbytes // (32 * MIB)), "float32").astype("float16")
+    run.new.save(half, {"w": w})
+    run.new.save(full, {"w": w.astype("float32")})
+    calls = versions(run, "float16, float32", command, "diff", half, full)
+    calls.update(versions(run, "get --stats", command, "get", "--stats", full, "w"))
+    yield measure(run, "diff", calls, 5, amount=GIB / w.nbytes)
 
 
 def bench_verify(run):
@@ -537,22 +610,14 @@ def bench_verify(run):
         value.update(data)
         return value
     nbytes, data = 64 * MIB if run.quick else GIB, gaussians() * 16
-    steps = {"floor": run.new.crc32c}
-    if peer("google_crc32c"):
-        steps["google-crc32c"] = lambda data, crc: peer("google_crc32c").extend(crc, bytes(data))
-    if peer("crc32c"):
-        steps["crc32c"] = peer("crc32c").crc32c
     for kind in ("crc32c", "sha256"):
         path = big_file(run, "ztensor", nbytes, kind, checksum=kind)
-        calls = {(kind, column): partial(digest, step, 0) for column, step in steps.items()}
-        if kind == "sha256":
-            calls = {(kind, "floor"): lambda: digest(sha256, hashlib.sha256())}
+        step, value = (run.new.crc32c, 0) if kind == "crc32c" else (sha256, hashlib.sha256())
+        calls = {(kind, "floor"): partial(digest, step, value)}
         calls.update(versions(run, kind, check))
         yield measure(run, "verify", calls, 5, amount=GIB / nbytes)
         os.remove(path)
-    calls = {("crc32c()", column): partial(step, data, 0) for column, step in steps.items()}
-    del calls["crc32c()", "floor"]
-    calls.update(versions(run, "crc32c()", lambda module: module.crc32c(data)))
+    calls = versions(run, "crc32c()", lambda module: module.crc32c(data))
     yield measure(run, "verify", calls, amount=len(data))
 
 
@@ -564,7 +629,7 @@ GROUPS = {group: globals()["bench_" + group] for group, *_ in ROWS}
 
 def judge(row, columns):
     """Return what the goal is for, and whether it is met; None where that is not known."""
-    _, _, unit, must, _, against = row
+    _, _, unit, must, against = row
     number, base = columns["tensorfmt"], columns.get("floor" if against == "+" else against)
     if against and base is None:
         return None, None
@@ -585,14 +650,14 @@ def show_group(run, group, found):
     columns = [column for row in found.values() for column in row if column not in FIXED]
     columns = {column: max(6, len(column)) for column in columns}  # widths
     title = "%s: %s" % (group, GROUPS[group].__doc__.split("\n")[0])
-    print(title.ljust(70 if run.old else 62) + "".join([
+    print(title.ljust(74 if run.old else 66) + "".join([
         " %*s" % (columns[column], column) for column in columns]))
     for row in [row for row in ROWS if row[0] == group and row[1] in found]:
-        _, name, unit, must, _, against = row
+        _, name, unit, must, against = row
         number, met = judge(row, found[name])
         form = "+%s" if against == "+" else "%sx" if against else "%.0s"
         texts = [short(found[name].get(column)) for column in FIXED]
-        line = " %-20s%-5s%7s%10s" % (name, unit, *texts[:2])
+        line = " %-24s%-5s%7s%10s" % (name, unit, *texts[:2])
         line += "%8s" % texts[2] if run.old else ""
         line += "%8s" % (form % short(number) if number is not None else "")
         goal = "" if must is None else (">=" if "/" in unit else "<=") + (
@@ -601,6 +666,11 @@ def show_group(run, group, found):
         print(line + "".join([" %*s" % (columns[column], short(found[name].get(column)))
                               for column in columns]))
     sys.stdout.flush()
+
+
+def load():
+    """Return how busy the machine was in the last minutes."""
+    return "%.1f %.1f %.1f" % os.getloadavg() if hasattr(os, "getloadavg") else "unknown"
 
 
 def describe(run):
@@ -618,6 +688,7 @@ def describe(run):
         "python": "%s %s" % (platform.python_implementation(), platform.python_version()),
         "machine": "%s, %s, %s, %d CPUs" % (
             platform.system(), platform.machine(), cpu, os.cpu_count()),
+        "load": load(),
         "peers": {name: version(name) for name in there},
         "not installed": [name for name in PEERS if name not in there]}
     for column, module in run.modules.items():
@@ -641,7 +712,6 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=" ".join(GROUPS))
     parser.add_argument("--quick", action="store_true", help="few rounds and small sizes")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--old", metavar="FILE", help="another version of tensorfmt.py")
     run = parser.parse_args()
     unknown = [name for name in run.names if name not in GROUPS]
@@ -662,8 +732,8 @@ def run_group(run, group):
 
 
 def main():
-    run, rows, absent = parse(), [], []
-    run.modules, run.rounds = {}, {}
+    run, met, absent = parse(), [], []
+    run.modules = {}
     with TemporaryDirectory() as run.folder:
         run.path = partial(os.path.join, run.folder)
         here = os.path.dirname(os.path.abspath(__file__))
@@ -671,28 +741,19 @@ def main():
         if run.old:
             copy_version(run, "old", run.old)
         run.new, facts = run.modules["tensorfmt"], describe(run)
-        if not run.json:
-            for key in [key for key in (*FIXED, "python", "machine", "date") if key in facts]:
-                print("%-10s %s" % (key, facts[key]))
-            print("ratio      to safetensors (open, write), numpy (layout), old (script), or floor")
-            print("\n%26s%7s%10s%s%8s%8s    peers" % (
-                "", *FIXED[:2], "     old" if run.old else "", "ratio", "must"))
+        for key in [key for key in (*FIXED, "python", "machine", "load", "date") if key in facts]:
+            print("%-10s %s" % (key, facts[key]))
+        print("ratio      to safetensors (models), numpy (layout), or floor")
+        print("\n%30s%7s%10s%s%8s%8s    peers" % (
+            "", *FIXED[:2], "     old" if run.old else "", "ratio", "must"))
         for group in [group for group in GROUPS if group in (run.names or GROUPS)]:
             found = run_group(run, group)
-            if not run.json:
-                show_group(run, group, found)
-            for row in [row for row in ROWS if row[0] == group]:
-                if row[1] in found:
-                    ratio, met = judge(row, found[row[1]])
-                    rows.append(dict(zip(COLUMNS, row), ratio=ratio, met=met,
-                                     rounds=run.rounds[row[:2]], **found[row[1]]))
-                else:
-                    absent.append(" ".join(row[:2]))
-    if run.json:
-        print(json.dumps(dict(facts, quick=run.quick, absent=absent, rows=rows), indent=1))
-        return
-    met = [row["met"] for row in rows if row["met"] is not None]
-    print("\n%d of %d musts are met" % (sum(met), len(met)))
+            show_group(run, group, found)
+            rows = [row for row in ROWS if row[0] == group]
+            met += [judge(row, found[row[1]])[1] for row in rows if row[1] in found]
+            absent += [" ".join(row[:2]) for row in rows if row[1] not in found]
+    met = [is_met for is_met in met if is_met is not None]
+    print("\n%d of %d musts are met; load %s" % (sum(met), len(met), load()))
     for what, names in (
             ("not measured", absent), ("not installed", facts["not installed"]),
             ("peers", ["%s %s" % pair for pair in facts["peers"].items()])):
