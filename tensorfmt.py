@@ -115,9 +115,9 @@ REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False i
 ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
-    quote = ascii  # names are data: escaped for people
+    escape = ascii  # names are data: escaped for people
 except NameError:
-    quote = repr
+    escape = repr
 
 if BOARD:  # its dict has no order
     import collections
@@ -146,6 +146,9 @@ PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed:
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
 MAX_PATH = 400  # characters of the path of a field
+MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_LINE = 2000  # characters of a line of a message, and of a repr
+MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without deep=True
 MAX_FAULTS = 1000  # that verify notes before it stops
 MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
@@ -175,8 +178,9 @@ class FormatError(ValueError):
         path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
-        place += [] if self.field is None else [self.field]
-        return f"{path}{name}{self.what}" + (f" ({', '.join(place)})" if place else "")
+        place += [] if self.field is None else [clip(self.field, MAX_PATH)]
+        what = clip(self.what, 800)
+        return f"{path}{name}{what}" + (f" ({', '.join(place)})" if place else "")
 
 
 class Unsupported(FormatError):
@@ -199,10 +203,46 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def plain(text: str) -> str:
-    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
+def clip(text: str, limit: int) -> str:
+    """Return a text; of one that is longer than the limit, its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    return text[:limit - limit // 4 - 3] + "..." + text[len(text) - limit // 4:]
+
+
+def quote(value: Any) -> str:
+    """Return a text for people: quoted, escaped, cut to MAX_TEXT; of another value its repr."""
+    # Every text of a file that reaches a terminal passes here, or through plain() or show().
+    text = clip(value, MAX_TEXT) if isinstance(value, str) else value
+    return clip(escape(text), MAX_TEXT)
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Return a text for a listing: unquoted if printable ASCII without blanks at its ends."""
+    text = clip(text, limit)
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
     return text if fine else quote(text)
+# <tools>
+
+
+def to_html(value: Any) -> str:
+    """Return a value as text for a page: printable ASCII, without marks of HTML."""
+    from html import escape as escape_html
+    return escape_html(plain(str(value), MAX_LINE))
+# </tools>
+
+
+def join_lines(lines: "List[str]") -> str:
+    """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
+    shown, left = [], MAX_MESSAGE
+    for line in lines[:101]:  # the first is perhaps their number
+        shown.append(clip(line, MAX_LINE - 100))
+        left -= len(shown[-1]) + 3
+        if left < 0:
+            shown.pop()
+            break
+    more = len(lines) - len(shown)
+    return "\n  ".join(shown + ([f"{more} more"] if more else []))
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -264,9 +304,9 @@ def keep(known: Any, key: Any, value: Any) -> Any:
 
 def join_path(path: str, key: Any) -> str:
     """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
-    if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
+    if isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key):
         return clip_path(f"{path}.{key}" if path else key)
-    return clip_path(f"{path}[{quote(key) if isinstance(key, str) else show(key)}]")
+    return clip_path(f"{path}[{escape(key) if isinstance(key, str) else show(key)}]")
 
 
 def clip_path(path: str) -> str:
@@ -2672,7 +2712,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
-        text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}{of}"
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
@@ -3148,11 +3188,11 @@ class File(TensorMap):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        from html import escape
-        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"] + [
-            f"<tr><td>{item.dtype}<td>{show(item.shape)}<td>{item.nbytes}<td>{escape(plain(name))}"
-            for name, item in list(self.items())[:MAX_SHOWN]]
-        return f"{escape(repr(self))}<table>{''.join(rows)}</table>"
+        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"]
+        for name, item in list(self.items())[:MAX_SHOWN]:
+            facts = item.dtype, show(item.shape), item.nbytes, name
+            rows.append("<tr>" + "".join(["<td>" + to_html(fact) for fact in facts]))
+        return f"{to_html(repr(self))}<table>{''.join(rows)}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -3834,10 +3874,9 @@ class Format:
     def refuse(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
         lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"tensor {quote(name)}: {text}" for name, text in problems[:100]]
-        lines += [f"{len(problems) - 100} more"] if len(problems) > 100 else []
+        lines += [f"tensor {quote(name)}: {text}" for name, text in problems]
         if lines:
-            raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
+            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
 
     @staticmethod
     def lay_out(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Chunks:
@@ -7082,10 +7121,11 @@ class RecordReader(MsgpackTree):
             i, (at, _, value, end) = next(
                 (i, row) for i, row in enumerate(each_head(self.source, start, stop))
                 if not least <= row[2] <= most)
-            wrong = f"value[{i}]", f"{show(value)} does not fit {dtype}"
+            wrong = f"value[{i}]", f"{show(value)} does not fit {plain(dtype)}"
             self.add(at, end - at, wrong[0], value, "does not fit")
         if f"[{dtype}]" not in ENCODINGS:
-            return None, (stop - start, None, "<", "raw", f"{ints} is not known"), start, wrong
+            why = f"{plain(ints)} is not known"
+            return None, (stop - start, None, "<", "raw", why), start, wrong
         return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
 
 
@@ -7399,7 +7439,8 @@ def check_stored(items: Items) -> None:
             key = (id(source),) + tuple(row)
             status, why = ("", "") if key in seen else kind.check_range(source, *row)
             if status == "FAIL":
-                raise FormatError(label + why, row[0], "data", name, source.path, "checksums")
+                part = label and plain(label[:-2]) + ": "  # its name
+                raise FormatError(part + why, row[0], "data", name, source.path, "checksums")
             seen.add(key)
 
 
@@ -7720,13 +7761,14 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
 
 def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
-    text, stored, itemsize = f"{item.dtype} {show(item.shape)}", item.stored, item.itemsize
+    text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
+    itemsize = item.itemsize
     if is_sparse(item):
         return "values" if label == item.name else label[len(item.name) + 1:], "of sparse " + text
     if stored.why is not None:
         return text, stored.why
     if stored.encoding != "raw":
-        return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
+        return text, f"{plain(stored.encoding)}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
     doc = "column-major, " if stored.strides is not None else ""
@@ -7829,7 +7871,7 @@ class Report:
         for status, check, name, text, offset in self.rows:
             head = "" if name is None else f"tensor {quote(name)}: "
             place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
-            lines.append(f"{status:5} {check:12} {head}{text}{place}")
+            lines.append(f"{status:5} {check:12} {head}{clip(text, MAX_LINE // 2)}{place}")
         last = f"valid {self.format}"
         if self.errors:
             title = " " + self.format if self.format else ""
@@ -7991,7 +8033,8 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                 left[0], room = left[0] - cost, room - slow
                 done[key] = kind.check_range(source, offset, nbytes, text) if left[0] >= 0 else (
                     "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
-            status, text = done[key][0], label + done[key][1]
+            part = label and plain(label[:-2]) + ": "  # its name
+            status, text = done[key][0], part + done[key][1]
             statuses.append(status)
             if status == "FAIL":
                 report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
@@ -8075,7 +8118,9 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        lines += [f"left behind: {', '.join(self.left_behind)}"] * bool(self.left_behind)
+        if self.left_behind:
+            keys = ", ".join([plain(key) for key in self.left_behind[:100]])
+            lines.append("left behind: " + clip(keys, MAX_LINE // 2))
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
@@ -8146,8 +8191,9 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         summary.dropped += [where + show(key) for where, key, content in found if content]
         summary.left_behind = sorted(set([key for _, key, content in found if not content]))
     if summary.dropped and not drop:
-        lines = "\n  ".join(summary.dropped + ["drop=True (--drop) leaves it out"])
-        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}")
+        lines = join_lines(summary.dropped)
+        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
+                         "  drop=True (--drop) leaves it out")
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
@@ -8305,10 +8351,13 @@ def print_listing(file: File, path: str, args: Any) -> None:
     codings = sorted(set([item.stored.encoding for _, item in items]))
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(items), "tensor")]
-    facts += ["%s %s" % (key, plain(value.split("<")[0].split("::")[-1])  # of a path in Rust
-              if isinstance(value, str) else show(value))
-              for key, value in attrs.items() if key not in ("version", "scalars", "operations")]
-    print(", ".join(facts + ["all " + coding for coding in codings if len(codings) == 1]))
+    for key, value in attrs.items():
+        if key not in ("version", "scalars", "operations"):
+            short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
+            facts.append(f"{plain(key)} {short or show(value)}")
+    if len(codings) == 1:
+        facts.append("all " + plain(codings[0]))
+    print(clip(", ".join(facts), MAX_LINE))
     for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
             print(f"{title} {plain(key)} = {show(value)}")
@@ -8325,8 +8374,8 @@ def print_listing(file: File, path: str, args: Any) -> None:
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
     for name, item in items[:args.limit]:
         coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-        dtype = item.dtype or plain(str((coded + ["?"])[0]))  # a type that we do not decode
-        rows.append((item.stored.nbytes, item.offset, dtype, item.stored.encoding,
+        dtype = plain(str(item.dtype or (coded + ["?"])[0]))  # perhaps one that we do not decode
+        rows.append((item.stored.nbytes, item.offset, dtype, plain(item.stored.encoding),
                      show(item.shape), plain(name)))
         if item.scheme is not None:
             rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
@@ -8563,9 +8612,10 @@ def show_diff(args: Any) -> bool:
 def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{both[0].dtype} {show(both[0].shape)}"]
+        return [f"{plain(str(both[0].dtype))} {show(both[0].shape)}"]
     a, b = both
-    changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
+    dtypes = plain(str(a.dtype)), plain(str(b.dtype))
+    changes = [] if a.dtype == b.dtype else ["dtype %s -> %s" % dtypes]
     if a.shape == b.shape:
         return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes

@@ -28,6 +28,7 @@ their absence is a failure).
     [17] workers, remote   joblib, Dask, Ray; fsspec and a web server
     [18] at home           torch, jax and others that its users have
     [19] generations       real libraries of each generation write and read random models
+    [20] trust             what files must not do to who looks at them
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -7334,6 +7335,72 @@ class GenerationsTest(FolderCase):
                                 tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
                                 self.assertEqual(ask_peer(other, ZTENSOR, "read",
                                                           path + ".new.zt"), model)
+
+
+# -- [20] trust ----------------------------------------------------------------------------------
+
+EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
+        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
+
+
+@full
+class TrustTest(FolderCase):
+    """What a file must not do to who looks at it: text, memory, work, interrupts."""
+
+    def assertHarmless(self, text, evil):
+        """Assert that a text has printable ASCII only, short lines, none that a file forged."""
+        odd = [c for c in text if c != "\n" and not " " <= c <= "~"]
+        self.assertEqual(odd, [], ascii(text))
+        self.assertLessEqual(max(map(len, text.split("\n"))), 2000)
+        self.assertEqual([line for line in text.split("\n") if line.startswith("FORGED")], [])
+
+    def evil_files(self, evil):
+        header = {"w": {"dtype": evil, "shape": [2], "data_offsets": [0, 8]}}
+        for key in ("name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil):
+            yield ".zt", ztensor(**{key: evil})
+        yield ".zt", zt1_file(bytes(8), w=(evil, [1], {evil: (64, 4, evil, {"digest": evil})}))
+        yield ".safetensors", safetensors(header, bytes(8))
+        header["w"]["dtype"] = "F32"
+        yield ".safetensors", safetensors(dict(header, __metadata__={evil: evil}), bytes(8))
+
+    def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
+        for evil in EVIL:
+            for suffix, data in self.evil_files(evil):
+                path = os.path.join(self.folder, "evil" + suffix)
+                write_file(path, data)
+                texts = [str(tensorfmt.verify(path))]
+                for words in ("ls", "verify", "explain", "get %s no", "diff %s m.mag",
+                              "explain --html page.html", "convert %s m.bpk --drop --dense"):
+                    args = (words if "%s" in words else words + " %s").split()
+                    args = [word.replace("%s", path) for word in args]
+                    texts += run(*[os.path.join(self.folder, word) if "." in word and path != word
+                                   else word for word in args])[1:]
+                try:
+                    file = load(path)
+                except FormatError as error:
+                    texts.append(str(error))
+                    continue
+                texts += [repr(file)] + [repr(item) for item in file.values()]
+                page = os.path.join(self.folder, "page.html")
+                for html in (file._repr_html_(), read_file(page).decode()):
+                    for mark in ("<script>f", "<img", "&lt;b&gt;"):
+                        self.assertNotIn(mark, html)
+                texts.append(file._repr_html_())
+                for text in texts[:-1]:
+                    self.assertHarmless(text, evil)
+                self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
+
+    def test_messages_are_bounded(self):
+        many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
+        text = self.refuses(["3000 things", " more"], dumps, many, format="mag")
+        self.assertLess(len(text), 32000)
+        self.assertHarmless(text, "")
+        attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
+        file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
+        text = self.refuses(["--drop"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
+        self.assertLess(len(text), 32000)
+        self.assertHarmless(text, "")
+        self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 5000, "t" * 5000, "p" * 5000)), "")
 
 
 if __name__ == "__main__":
