@@ -225,10 +225,10 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 # <tools>
 
 
-def to_html(value: Any) -> str:
+def to_html(value: Any, limit: int = MAX_TEXT) -> str:
     """Return a value as text for a page: printable ASCII, without marks of HTML."""
     from html import escape as escape_html
-    return escape_html(plain(str(value), MAX_LINE))
+    return escape_html(plain(str(value), limit))
 # </tools>
 
 
@@ -641,6 +641,8 @@ class Stream:
                     if not isinstance(part, (bytes, bytearray, memoryview)):
                         kind = type(part).__name__
                         raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                    if len(part) > nbytes:
+                        raise OSError(f"the stream gives {len(part)} bytes, asked for {nbytes}")
                     parts.append(bytes(part))
                     nbytes -= len(part)
             finally:
@@ -799,7 +801,7 @@ def open_source(source: Any, mapped: bool) -> Any:
     try:
         return Memory(source, True)
     except TypeError:
-        if hasattr(source, "read") and hasattr(source, "seek"):
+        if not [name for name in ("read", "seek", "tell") if not hasattr(source, name)]:
             if REMOTE:
                 return Remote(source)
             return Stream(source)
@@ -2716,16 +2718,21 @@ class Tensor:
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
-                text += ":\n" + self.preview()
+                for edge in (MAX_SHOWN, 3, 1, 0):
+                    whole = f"{text}:\n{self.preview(edge)}>"
+                    if len(whole) <= MAX_LINE:
+                        return whole
             except (ValueError, OSError):  # damaged, closed, no values
                 pass
         # </tools>
         return text + ">"
 
-    def preview(self) -> str:
+    def preview(self, edge: int = MAX_SHOWN) -> str:
         """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        edge = 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0
-        edge = MAX_SHOWN if 0 < self.size <= MAX_SHOWN else edge
+        if self.ndim > 64:
+            raise ValueError(f"{self.ndim} dimensions are too many to be shown; see .flat")
+        if not 0 < self.size <= MAX_SHOWN:
+            edge = min(edge, 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0)
         widths = [0]
 
         def text_of(item: Any, depth: int) -> str:
@@ -2733,7 +2740,7 @@ class Tensor:
                 item = float("%.8g" % item) if isinstance(item, float) else item
                 widths.append(len(repr(item)))
                 return repr(item).rjust(width)
-            n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            n, comma = item.shape[0], ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
             rows = list(range(n)) if n <= 2 * edge else (
                 list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
@@ -2746,7 +2753,13 @@ class Tensor:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
+        self.check_dims(self.shape[:1])
         return self.shape[0]
+
+    def check_dims(self, shape: Shape) -> None:
+        """Raise ValueError for a dimension that no sequence of this Python can have."""
+        if [n for n in shape if n > sys.maxsize]:
+            raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -3022,6 +3035,7 @@ class Tensor:
         if self.dtype == "bfloat16":
             raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
+        self.check_dims(self.shape)
         base, order = self, self.stored.order
         if self.stored.encoding != "raw":
             base, order = self.contiguous(), "<"
@@ -3192,7 +3206,7 @@ class File(TensorMap):
         for name, item in list(self.items())[:MAX_SHOWN]:
             facts = item.dtype, show(item.shape), item.nbytes, name
             rows.append("<tr>" + "".join(["<td>" + to_html(fact) for fact in facts]))
-        return f"{to_html(repr(self))}<table>{''.join(rows)}</table>"
+        return f"{to_html(repr(self), MAX_LINE)}<table>{''.join(rows)}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -3239,17 +3253,20 @@ class Cast(Tensor):
 
 # <save>
 def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
-           components: Any = None, **attrs: Any) -> Tensor:
+           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. `attrs`: for the format to save to. ValueError for what is unfit.
+    converts, `shape` reshapes. Other keywords are attrs for the format to save to; `attrs` is a
+    mapping of more of them, for keys such as "data". ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
     ((2, 2), 3.0, '0000803f')
     """
+    attrs = Map() if attrs is None else Map(attrs.items())
+    attrs.update(more)
     if components is not None:
         sparse: Tensor = feature("sparse").make(dtype, shape, components, attrs)
         return sparse

@@ -2226,7 +2226,8 @@ class TensorTest(TestCase):
                 (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
-                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, "),
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
+                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
                 (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
                 (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
@@ -7401,6 +7402,43 @@ class TrustTest(FolderCase):
         self.assertLess(len(text), 32000)
         self.assertHarmless(text, "")
         self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 5000, "t" * 5000, "p" * 5000)), "")
+
+    def test_shapes_that_python_cannot_hold(self):
+        numpy = sys.modules.get("numpy")
+        for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
+            item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
+            self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
+            self.assertLess(len(repr(item)), 200)
+            calls = [item.tolist, item.preview] + ([lambda: numpy.asarray(item)] if numpy else [])
+            for call in calls + [lambda: len(item)] * (shape[0] > 600):
+                try:
+                    call()
+                except ValueError:
+                    pass
+            path = os.path.join(self.folder, "m.zt")
+            tensorfmt.save(path, {"w": item})
+            for words in ("ls", "get %s w", "get %s w --stats", "verify", "explain"):
+                args = (words if "%s" in words else words + " %s").split()
+                self.assertIn(run(*[word.replace("%s", path) for word in args])[0], (0, 1))
+        self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
+
+    def test_streams_that_lie(self):
+        good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
+
+        class More(io.BytesIO):
+            def read(self, nbytes=-1):
+                return super().read(nbytes) + b"more"
+        self.assertIn("asked for", str(error_of(OSError, load, More(good))))
+
+        class NoTell:
+            read = seek = None
+        self.assertIn("a seekable stream, not NoTell", str(error_of(TypeError, load, NoTell())))
+
+    def test_attrs_that_are_called_like_arguments(self):
+        given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
+        item = tensor([1.0], attrs=given, note="n")
+        self.assertSame(dict(item.attrs), dict(given, note="n"))
+        self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].attrs)["data"], 1)
 
 
 if __name__ == "__main__":
