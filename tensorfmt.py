@@ -69,10 +69,12 @@ Contents (the banners of the rooms below; search for a number)
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file.
 Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
-fastest. Data are little-endian unless said otherwise. The room of a format has its drawn layout,
-tables of the fields, one `read` (also behind `explain`) and one `write`, and uses the rooms above.
-What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only loads lacks what only
-writing names, and the lines between `# <save>` and `# </save>`; [11] explains all such marks.
+fastest. Data are little-endian unless said otherwise.
+
+The room of a format has its drawn layout, tables of the fields, one `read` (also behind `explain`)
+and one `write`, and uses the rooms above. What a copy may lack registers itself (FEATURES,
+ENCODINGS). A copy that only loads lacks what only writing names, and the lines between `# <save>`
+and `# </save>`; [11] explains all such marks.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -194,7 +196,8 @@ class Unsupported(FormatError):
 def feature(name: str) -> Any:
     """Return what is registered under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
-        raise Unsupported(f"this copy was made without {name}")
+        remedy = "" if name == "verify" else f"; `vendor --with {name}` makes one that has it"
+        raise Unsupported(f"this copy was made without {name}{remedy}")
     return FEATURES[name]
 
 
@@ -3043,41 +3046,21 @@ class Tensor:
         return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
-    # <arrays>
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
-        import numpy
-        array: Any = self
-        if self.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+        return feature("arrays").to_numpy(self, dtype, copy)
 
     def __jax_array__(self) -> Any:
-        array = self.__array__()
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return sys.modules["jax"].numpy.asarray(native)
+        return feature("arrays").to_jax(self)
 
     def __dlpack__(self, **options: Any) -> Any:
         """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype == "bfloat16":
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(self, self.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
+        return feature("arrays").to_dlpack(self, options)
 
     def __dlpack_device__(self) -> "Tuple[int, int]":
         return 1, 0  # memory of the CPU
 
+    # <arrays>
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
         code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
@@ -3100,6 +3083,49 @@ class Tensor:
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
+
+
+# <full>
+# <arrays>
+class Arrays:
+    """What arrays of other libraries are made of."""
+
+    @staticmethod
+    def to_numpy(item: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+        import numpy
+        array: Any = item
+        if item.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
+            bits = numpy.asarray(item.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     item.astype("float32"))
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+
+    @staticmethod
+    def to_jax(item: Tensor) -> Any:
+        array = Arrays.to_numpy(item)
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
+    @staticmethod
+    def to_dlpack(item: Tensor, options: Facts) -> Any:
+        if item.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(item.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(item, item.dtype)  # native
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
+
+
+FEATURES["arrays"] = Arrays
+# </arrays>
+# </full>
 
 
 def as_index(key: Any) -> int:
@@ -9102,11 +9128,20 @@ API = {  # what a program may use of a copy, by the section that it goes with
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "FlatTable FlatBuilder string scalars struct table structs strings tables finish "
              "crc32c"}
+ALONE = """
+
+if __name__ == "__main__":
+    sys.stderr.write("error: a copy of tensorfmt without its commands: a program imports it\\n")
+    sys.exit(2)
+"""
 
 
 def show_vendor(args: Any) -> None:
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
+    for own in (globals().get("__file__", ""), getattr(globals().get("__loader__"), "archive", "")):
+        if os.path.exists(own) and os.path.exists(args.out) and os.path.samefile(own, args.out):
+            raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
     needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
@@ -9165,9 +9200,38 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     names = "|".join(re.findall(empty, text) + ["-"])
     text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
+    text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
+    if "tools" in drop:
+        text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
     return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
+
+
+def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what it has."""
+    import re
+    start = text.find('"""')
+    stop = text.find('\n"""', start)
+    head, contents, rest = text[start:stop].partition("\nContents")
+    if not contents:
+        return text
+    title = ("Read, write and explain" if "explain" in kept else
+             "Read and write" if "save" in kept else "Read")
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
+    if "burnpack" not in [kind.NAME for kind in kinds]:  # a dtype that all formats have
+        example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
+        example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
+        example = example.replace("float64", "float32")
+    if "save" not in kept:
+        example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
+    if "explain" not in kept:
+        rest = re.sub(r"(?s)\nThe room of a format .*?\n\n", "\n", rest)
+    for name in [name for name in __all__ if name not in kept]:
+        rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
+    head = f'"""{title} tensor files: a copy of tensorfmt.\n\n{titles}.\n\n{example}\n'
+    return text[:start] + head + contents + rest + text[stop:]
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:

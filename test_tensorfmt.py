@@ -5774,7 +5774,7 @@ class CopyTest(TestCase):
                           node, (ast.Subscript, ast.Tuple, ast.List, ast.Starred))}
             return defined, stored, {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         defined, stored, used = parts(text)
-        others = set("make with_values dequantize".split())  # behind feature() and is_sparse()
+        others = set("make with_values dequantize to_numpy to_jax to_dlpack".split())  # behind feature() and is_sparse()
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
         return used & parts(text_of("tensorfmt.py"))[0] - defined - stored - others
@@ -7439,6 +7439,61 @@ class TrustTest(FolderCase):
         item = tensor([1.0], attrs=given, note="n")
         self.assertSame(dict(item.attrs), dict(given, note="n"))
         self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].attrs)["data"], 1)
+
+
+@full
+class CopiesTellTest(TestCase):
+    """What copies say of themselves and of what they lack."""
+
+    texts, setUp, make = CopyTest.texts, CopyTest.setUp, CopyTest.make
+
+    def test_docstrings_speak_of_what_is_there(self):
+        for formats, flags in COPIES:
+            text = self.make(formats, flags)[1]
+            copy = module_of(text)
+            with self.subTest(formats=formats, flags=flags):
+                doc = copy.__doc__
+                words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
+                lacking = [name for name in tensorfmt.__all__ if name not in copy.__all__]
+                if "dumps" in copy.__all__:  # what the example does, works
+                    example = doc[doc.index("    save("):doc.index("    with")].strip()
+                    saved = {}
+                    exec(example, dict(copy.__dict__, save=lambda path, tensors: saved.update(
+                        {path: copy.dumps(tensors, format=path.split(".")[1])})))
+                    self.assertEqual(len(saved), 1)
+                else:
+                    lacking.append("save(")
+                for name in [name for name in lacking if name not in ("save", "tensor")]:
+                    self.assertNotIn(name, words - {"convert", "verify", "explain"})
+                self.assertEqual("explain" in doc, "explain" in copy.__all__)
+
+    def test_a_copy_without_commands_says_so(self):
+        path = self.make(["mag"], "load-only")[0]
+        self.assertEqual(run("python3", path, "ls", "x"), (
+            2, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
+        self.assertEqual(run("python3", path)[0], 2)
+
+    def test_a_copy_never_replaces_its_source(self):
+        path, _ = self.make(["mag"], "")
+        before = read_file(path)
+        link = os.path.join(self.folder, "link.py")
+        os.symlink(path, link)
+        for target in (path, link):
+            code, _, err = run("python3", path, "vendor", target)
+            self.assertEqual((code, "would replace its own source" in err), (1, True))
+        self.assertEqual(read_file(path), before)
+
+    def test_other_libraries_get_right_values_or_a_refusal(self):
+        for formats, flags in COPIES:
+            copy = module_of(self.make(formats, flags)[1])
+            if not hasattr(copy.Tensor, "__array__"):  # of a board
+                continue
+            item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
+            for call in (item.__array__, item.__dlpack__, item.__jax_array__):
+                if "arrays" not in copy.FEATURES:
+                    self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
+            small = "only" in flags or "no-tools" in flags
+            self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
 
 
 if __name__ == "__main__":
