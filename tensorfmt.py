@@ -854,6 +854,29 @@ class Trace:
         return CborFields(self, base, name, meaning, level)
 
 
+class Budget:
+    """The bytes that a file may ask for: read, hashed, decoded, copied, written, looked at.
+
+    Who is about to work spends what that will take. `limit` is the name of a constant.
+    """
+
+    def __init__(self, limit: str, nbytes: int, error: Any = ValueError) -> None:
+        self.limit, self.left, self.error = limit, nbytes, error
+
+    def covers(self, nbytes: int) -> bool:
+        """Return whether so many are left, and take them."""
+        enough = nbytes <= self.left
+        if enough:
+            self.left -= nbytes
+        return enough
+
+    def spend(self, nbytes: int, what: str) -> None:
+        """Take so many, or raise the error, which says `what` asks for them."""
+        if not self.covers(nbytes):
+            raise self.error(f"{what}: {nbytes} bytes more, {self.left} are left; "
+                             f"{self.limit} = {globals()[self.limit]}")
+
+
 class Reader:
     """What all readers share: the record, the trace, how to raise or note an error."""
 
@@ -3641,38 +3664,52 @@ class Quantized(Tensor):
                              Unsupported)
         return plan
 
-    def _made(self, dtype: str, shape: Shape, numbers: Any) -> Tensor:
-        return new_tensor(dtype, shape, pack_values(dtype, numbers), "<", self.name, self.format)
+    def numbers(self, plan: Plan, start: int, stop: int) -> "List[Any]":
+        """Return the stored numbers from element `start`, a multiple of 8, on."""
+        bits, half, first = plan.bits, 1 << plan.bits - 1, start * plan.bits >> 3
+        raw = self.stored.source.view(self.start + first, (stop * bits + 7 >> 3) - first)
+        table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
+                 for code in range(2 * half)]
+        rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
+                for byte in range(256)]  # what each byte holds
+        return [number for byte in raw for number in rows[byte]][:stop - start]
+
+    def factors(self, plan: Plan, start: int, stop: int) -> Any:
+        """Return some of the scales."""
+        width = ITEMSIZE.get(plan.scale, 1)
+        first = self.start + plan.scales_at + start * width
+        raw = self.stored.source.view(first, (stop - start) * width)
+        if plan.scale in ITEMSIZE:
+            return unpack_values(plan.scale, raw)
+        return [minifloat(plan.scale, code) for code in raw]
 
     @property
     def values(self) -> Tensor:
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
-        raw, kind, bits, half = self.raw, plan.kind, plan.bits, 1 << plan.bits - 1
-        codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
-        table = [minifloat(kind, c) if kind else (c ^ half) - half for c in range(2 * half)]
-        return self._made("float32" if kind else "int8", self.shape, [table[c] for c in codes])
+        dtype = "float32" if plan.kind else "int8"
+        blocks = [pack_values(dtype, self.numbers(plan, *run)) for run in self.runs()]
+        data = b"".join([bytes(block) for block in blocks])
+        return new_tensor(dtype, self.shape, data, "<", self.name, self.format)
 
     @property
     def scales(self) -> Tensor:
         """The scales: one, or one per block, in row-major order of the blocks."""
         plan = self.plan()
-        raw = bytes(self.raw)[plan.scales_at:]
-        numbers = (unpack_values(plan.scale, raw) if plan.scale in ITEMSIZE else
-                   [minifloat(plan.scale, c) for c in raw])
-        return self._made("float32", (plan.count,), numbers)
+        data = pack_values("float32", self.factors(plan, 0, plan.count))
+        return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
+
+    def runs(self) -> "List[Tuple[int, int]]":
+        """Return (start, stop) of runs of elements."""
+        return [(at, min(at + PART, self.size)) for at in range(0, self.size, PART)]
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
-        block = self.plan().block
-        step = self.size if block is None else block[-1]
-        if block is not None and (set(block[:-1]) - {1} or self.shape[-1] % step):
-            what = f"the block shape {show(block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        scales = list(self.scales.flat)
-        made = self._made("float32", self.shape, [
-            value * scales[i // step] for i, value in enumerate(self.values.flat)])
-        return made.copy(attrs=self.attrs_without(self.SCHEMES))
+        return self.floats().contiguous().copy(attrs=self.attrs_without(self.SCHEMES))
+
+    def floats(self) -> Tensor:
+        """Return what dequantize() does, computed when its bytes are asked for."""
+        return Dequantized(self)
 
     # <save>
     @staticmethod
@@ -3685,6 +3722,38 @@ class Quantized(Tensor):
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
+    # </save>
+
+
+class Dequantized(Cast):
+    """A quantized tensor as float32, block by block."""
+
+    __slots__ = ("_plan", "_step")
+
+    def __init__(self, base: Quantized) -> None:
+        super().__init__(base, "float32")
+        self._plan = base.plan()
+        block = self._plan.block
+        self._step = base.size if block is None else block[-1]  # elements that share a scale
+        if block is not None and (set(block[:-1]) - {1} or base.shape[-1] % self._step):
+            what = f"the block shape {show(block)} has two meanings among the backends"
+            raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
+
+    def blocks(self) -> Chunks:
+        plan, step, base = self._plan, self._step, self._base
+        for start, stop in base.runs():
+            first, numbers = start // step, base.numbers(plan, start, stop)
+            scales = base.factors(plan, first, (stop - 1) // step + 1)
+            if len(scales) == 1:
+                values = [number * scales[0] for number in numbers]
+            else:
+                places = enumerate(numbers, start - first * step)
+                values = [number * scales[i // step] for i, number in places]
+            yield pack_values("float32", values)
+
+    # <save>
+    def transpose(self) -> Tensor:
+        return Tensor.transpose(self)  # of its decoded form: blocks have no transpose
     # </save>
 
 
@@ -7461,30 +7530,59 @@ def named_again(tensors: "List[Tensor]") -> Any:
     return again
 
 
-def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
-    """Raise ValueError where a file would become far larger, since bytes are named many times."""
-    tensors = [item for _, item in items]
-    sizes = [sum([row[1] for row in tensors[i].ranges()])
-             if is_sparse(tensors[i]) and "sparse" in kind.USES else tensors[i].nbytes
-             for i in named_again(tensors)]
-    total = sum(sizes) - max(sizes, default=0)  # what one alone needs is never too much
-    if total > MAX_COPIES * nbytes:
-        raise ValueError("the tensors name the same bytes again and again: %d bytes more, of a "
-                         "file of %d; MAX_COPIES = %d" % (total, nbytes, MAX_COPIES))
+def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
+    """Return the bytes that one tensor is when it is read, decoded and written."""
+    stored = item.stored
+    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    if is_sparse(item):
+        try:
+            cost = item.cost(most)
+        except FormatError:  # damaged: its values raise again where they are asked for
+            cost = nbytes
+        return cost if sparse else cost + item.nbytes
+    if item.dtype == "qfloat":
+        return nbytes + 4 * item.size if cast else nbytes
+    walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
+    return nbytes + 8 * stored.nbytes if walked else nbytes
+
+
+def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
+    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
+    for _, item in items:
+        item = getattr(item, "_base", item)  # of a Cast
+        if item.stored.source.of_file:
+            _, tensors = sources.setdefault(id(item.stored.source), (item.stored.source, {}))
+            tensors[item.name] = item
+    for source, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * source.nbytes
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
+                 for i in named_again(tensors)]
+        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
+        what = f"the tensors name the same bytes of {source.nbytes} again and again"
+        Budget("MAX_COPIES", most).spend(more, what)
 
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
-    seen = set()
+    budgets: Any = {}  # of each file: it, its Budget
+    seen = set()  # ranges, and what was hashed of them
     for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[item.format], item.stored.source
-        for label, *row in kind.checksums(item):
-            key = (id(source),) + tuple(row)
-            status, why = ("", "") if key in seen else kind.check_range(source, *row)
+        if id(source) not in budgets:
+            budgets[id(source)] = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        for label, offset, nbytes, text in kind.checksums(item):
+            part = id(source), offset, nbytes
+            if part + (text,) in seen:
+                continue
+            if part in seen:  # another spelling; a range alone is what its tensor says
+                cost, slow = kind.hash_cost(nbytes, text)
+                budgets[id(source)][1].spend(cost + 4 * slow, "many checksums of the same bytes")
+            seen.update([part, part + (text,)])
+            status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
-                part = label and plain(label[:-2]) + ": "  # its name
-                raise FormatError(part + why, row[0], "data", name, source.path, "checksums")
-            seen.add(key)
+                why = (label and plain(label[:-2]) + ": ") + why  # the name of a part
+                raise FormatError(why, offset, "data", name, source.path, "checksums")
 
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -7518,8 +7616,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if not BOARD and isinstance(tensors, File):
-        check_copies(kind, items, tensors.nbytes)
+    if not BOARD:
+        check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -8056,10 +8154,11 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                  deep: bool) -> bool:
     """Check stored checksums, decode what is coded; return whether all was looked at.
 
-    A range is read once. What is hashed, what is decoded of bytes that come again, and the
+    A range is read once. What is hashed, decoded and looked at of bytes that come again, and the
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
-    statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
+    statuses, decoded, skipped = [], 0, 0
+    budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
     again, done, lacking = named_again(tensors), {}, {}
     room, unhashed = MAX_SLOW_HASH, 0
     for i, item in enumerate(tensors):
@@ -8073,9 +8172,10 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                     unhashed += 1
                     statuses.append("-")
                     continue
-                left[0], room = left[0] - cost, room - slow
-                done[key] = kind.check_range(source, offset, nbytes, text) if left[0] >= 0 else (
-                    "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
+                room -= slow
+                done[key] = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+                if i not in again or budget.covers(cost):
+                    done[key] = kind.check_range(source, offset, nbytes, text)
             part = label and plain(label[:-2]) + ": "  # its name
             status, text = done[key][0], part + done[key][1]
             statuses.append(status)
@@ -8084,7 +8184,11 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            count = _decode_parts(source, item, i in again, done, left)
+            count = _decode_parts(source, item, i in again, done, budget)
+            if count >= 0 and item.dtype == "bool" and i in again:
+                key = "bool", item.start, item.stored.nbytes
+                count = count if key in done or budget.covers(item.size) else -1
+                done[key] = True
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
             odd = kind.odd_bytes(item, done) if count >= 0 else None
             if odd is not None:
@@ -8112,24 +8216,22 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _decode_parts(source: Any, item: Any, again: bool, done: Any, left: "List[int]") -> int:
+def _decode_parts(source: Any, item: Any, again: bool, done: Any, budget: Budget) -> int:
     """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
 
     -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
     """
     parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
     if is_sparse(item):
-        most = min(left[0], (4 << 20) + 4 * source.nbytes)
+        most = min(budget.left, (4 << 20) + 4 * source.nbytes)
         cost = item.cost(most)
-        if cost > most:
+        if cost > most or not budget.covers(cost):
             return -1
-        left[0] -= cost
         parts, cost = list(item.components.values()), 0
     fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
              and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if fresh and cost > left[0]:
+    if fresh and not budget.covers(cost):
         return -1
-    left[0] -= cost if fresh else 0
     for part in fresh:
         done[part.start, part.stored.nbytes, part.nbytes] = True
         for block in part.blocks():
@@ -8209,7 +8311,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     kind.check_options(options)
     summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
-    check_copies(kind, chosen, file.nbytes)
+    check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
     attrs = file.attrs if kind is origin else Map()
@@ -8281,7 +8383,7 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
-        return item.dequantize().cast(new)
+        return item.floats().cast(new)
     values = item.components["values"] if is_sparse(item) else item
     try:
         made = item.with_values(new) if is_sparse(item) else item.cast(new)
@@ -8625,7 +8727,7 @@ def show_diff(args: Any) -> bool:
     found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(args.a) as a, load(args.b) as b:
         for file in (a, b):
-            check_copies(Format(), list(file.items()), file.nbytes)
+            check_work(Format(), list(file.items()))
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
         for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
             for name in list(x) + [name for name in y if name not in x]:
