@@ -759,7 +759,10 @@ class Path(Stream):
         return shared_path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException:  # Ctrl-C: Python would print it, and the file closes itself
+            pass
     # </full>
 
 
@@ -3199,12 +3202,25 @@ class File(TensorMap):
         text = f"no tensor {show(name)}"
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
             try:
-                from difflib import get_close_matches
+                near = self.find_nearest(name)
             except ImportError:
                 return text
-            near = get_close_matches(name, list(self), cutoff=0.5)
-            text += f"; nearest is {quote(near[0])}" if near else ""
+            text += f"; nearest is {quote(near)}" if near else ""
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
+
+    def find_nearest(self, name: str) -> str:
+        """Return the name that is most like this one, or ""; of chosen names not all are tried."""
+        from difflib import SequenceMatcher
+        matcher, best, budget = SequenceMatcher(b=name), (0.5, ""), Budget("", 1 << 21)
+        for other in self:
+            if not budget.covers(len(other)):
+                break
+            matcher.set_seq1(other)
+            if matcher.real_quick_ratio() >= best[0] and matcher.quick_ratio() >= best[0]:
+                if not budget.covers(len(other) * len(name)):
+                    break
+                best = max(best, (matcher.ratio(), other))
+        return best[1]
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -7438,30 +7454,39 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
+    """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     import gc
-    error: Any = None
     collecting = not BOARD and gc.isenabled()
     try:
-        if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
-            gc.disable()
-        for trace in (None, Trace(), Trace()):
-            if trace is not None:
-                trace.wanted = error.field
-                if not BOARD:
-                    error.__traceback__ = None  # it keeps all that was parsed
-            try:
-                attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
-                return File(kind, source, attrs, metadata, tensors, options)
-            except FormatError as caught:
-                error = caught
-            except OverflowError:  # a device whose files end at 2 GiB
-                error = Unsupported("an offset in the file is too large for this device")
-                break
+        try:
+            if collecting:
+                gc.disable()
+            return parse_index(kind, source, options)
+        finally:
+            if collecting:
+                gc.enable()
     finally:
-        if collecting:
+        if collecting:  # again: Ctrl-C may have come between `finally` and enable()
             gc.enable()
+
+
+def parse_index(kind: "Format", source: Any, options: Facts) -> File:
+    """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
+    error: Any = None
+    for trace in (None, Trace(), Trace()):
+        if trace is not None:
+            trace.wanted = error.field
+            if not BOARD:
+                error.__traceback__ = None  # it keeps all that was parsed
+        try:
+            attrs, metadata, tensors = kind.read(kind.READER(source, trace), **options)
+            return File(kind, source, attrs, metadata, tensors, options)
+        except FormatError as caught:
+            error = caught
+        except OverflowError:  # a device whose files end at 2 GiB
+            error = Unsupported("an offset in the file is too large for this device")
+            break
     error.path = source.path
     raise error
 
@@ -7675,9 +7700,10 @@ def write_out(target: Any, chunks: Chunks) -> int:
         return write_all(target, chunks)
     path = path_of(target)
     if not BOARD and hasattr(os, "replace"):
-        if not os.path.exists(path) or os.path.isfile(path):
-            return _write_beside(path, chunks)
-        with open(path, "wb") as stream:  # a device, a pipe (or a folder: an OSError)
+        real = os.path.realpath(path)
+        if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
+            return _write_beside(real, chunks, path)
+        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
             return write_all(stream, chunks)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
@@ -7706,18 +7732,20 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     return total
 
 
-def _write_beside(target: str, chunks: Chunks) -> int:
-    """Write a file beside the target, then rename it over the target."""
-    path = os.path.realpath(target)
+def _write_beside(path: str, chunks: Chunks, target: str) -> int:
+    """Write a file beside the path, then rename it over it; errors speak of the target."""
+    from functools import partial
     folder, name = os.path.split(path)
     # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
     number = int.from_bytes(os.urandom(6), "little")
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    try:
-        stream = open(temporary, "xb")
-        if os.path.exists(path) and hasattr(os, "chmod"):  # before anybody else can read it
-            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+    try:  # made with the mode: nobody may read what the target does not let him
+        opener = partial(os.open, mode=0o666 if mode is None else mode)
+        stream = open(temporary, "xb", opener=opener)
+        if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
+            os.chmod(temporary, mode)
         total = write_all(stream, chunks)
         stream.flush()
         if hasattr(os, "fsync"):
@@ -7736,11 +7764,13 @@ def _write_beside(target: str, chunks: Chunks) -> int:
             raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
     try:  # make the rename durable where folders can be synced (not on Windows)
-        opened = os.open(folder, os.O_RDONLY)
+        opened: Any = None
         try:
+            opened = os.open(folder, os.O_RDONLY)
             os.fsync(opened)
         finally:
-            os.close(opened)
+            if opened is not None:
+                os.close(opened)
     except (OSError, AttributeError):
         pass
     return total

@@ -7507,6 +7507,110 @@ class TrustTest(FolderCase):
         self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
                       error_of(FormatError, budget.spend, 1, "tea").what)
 
+    def test_files_are_made_with_the_mode_of_the_target(self):
+        if os.name != "posix":
+            self.skipTest("modes are of POSIX")
+        write_file(self.path, b"old")
+        seen, real = [], tensorfmt.write_all
+
+        def look(stream, chunks):
+            seen.append([oct(os.stat(os.path.join(self.folder, name)).st_mode & 0o7777)
+                         for name in os.listdir(self.folder) if name.endswith(".tmp")])
+            return real(stream, chunks)
+        made, real_open = [], os.open
+
+        def made_with(path, flags, mode=0o777, **more):
+            made.append(mode)
+            return real_open(path, flags, mode, **more)
+        for mode, wanted in ((0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644)):
+            os.chmod(self.path, mode)
+            with Changed(tensorfmt, "write_all", look), Changed(os, "open", made_with):
+                tensorfmt.save(self.path, {"w": F32})
+            self.assertEqual((seen.pop(), made[0]), ([oct(wanted)], wanted))
+            self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
+            del made[:]
+
+    def test_the_descriptor_of_a_deleted_file(self):
+        if not os.path.exists("/proc/self/fd"):
+            self.skipTest("needs /proc")
+        with open(self.path, "w+b") as stream:
+            os.remove(self.path)
+            for folder in "/dev/fd", "/proc/self/fd":
+                tensorfmt.save("%s/%d" % (folder, stream.fileno()), {"w": F32}, format="ztensor")
+                stream.seek(0)
+                self.assertEqual(list(load(stream)), ["w"])
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def interrupted(self, call, number):
+        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far."""
+        left = [number]
+
+        def trace(frame, event, arg):
+            if frame.f_globals is not tensorfmt.__dict__:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                left[0] -= 1
+                if not left[0]:
+                    raise KeyboardInterrupt
+            return trace
+        usual = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(usual)
+        return left[0] <= 0
+
+    def test_interrupts_leave_nothing_behind(self):
+        if PYPY or PYTHON < (3, 7) or not os.path.exists("/proc/self/fd"):
+            self.skipTest("needs opcode traces and /proc")
+        import gc
+        import warnings
+        self.addCleanup(warnings.resetwarnings)
+        warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
+        printed, hook = [], getattr(sys, "unraisablehook", None)
+        tensorfmt.save(self.path, {"w": F32})
+        load(self.path).close()
+        descriptors = len(os.listdir("/proc/self/fd"))
+
+        def both():
+            with load(self.path) as file:
+                file["w"].tolist()
+            load(self.path)  # closed by __del__
+        sys.unraisablehook = lambda args: printed.append(args.exc_type)
+        try:
+            number, more = 1, True
+            while more:
+                more = self.interrupted(both, number)
+                self.assertTrue(gc.isenabled(), number)
+                number += 1 if number < 200 else 7
+        finally:
+            gc.enable()
+            if hook:
+                sys.unraisablehook = hook
+        gc.collect()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
+        self.assertGreater(number, 500)
+        self.assertLess(len(printed), 5)  # only at the first opcode of __del__
+
+    def test_a_missing_name_among_chosen_ones(self):
+        wanted = "model.layers.0.self_attn.q_proj.weight"
+        names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
+        file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
+        calls = []
+
+        class Counted(__import__("difflib").SequenceMatcher):
+            def ratio(self):
+                calls.append(len(self.a) * len(self.b))
+                return super().ratio()
+        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
+            text = file.say_missing(wanted)
+        self.assertIn("; nearest is '", text)
+        self.assertLessEqual(sum(calls), 1 << 21)
+
 
 @full
 class CopiesTellTest(TestCase):
