@@ -180,9 +180,9 @@ class FormatError(ValueError):
         path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
-        place += [] if self.field is None else [clip(self.field, MAX_PATH)]
-        what = clip(self.what, 800)
-        return f"{path}{name}{what}" + (f" ({', '.join(place)})" if place else "")
+        place += [] if self.field is None else [self.field]
+        end = f" ({', '.join(place)})" if place else ""
+        return path + name + clip(self.what, 800) + end
 
 
 class Unsupported(FormatError):
@@ -196,8 +196,10 @@ class Unsupported(FormatError):
 def feature(name: str) -> Any:
     """Return what is registered under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
-        remedy = "" if name == "verify" else f"; `vendor --with {name}` makes one that has it"
-        raise Unsupported(f"this copy was made without {name}{remedy}")
+        what = f"this copy was made without {name}"
+        if not BOARD and name != "verify":
+            what += f"; `vendor --with {name}` makes one that has it"
+        raise Unsupported(what)
     return FEATURES[name]
 
 
@@ -208,14 +210,13 @@ def count_of(number: int, noun: str) -> str:
 
 def clip(text: str, limit: int) -> str:
     """Return a text; of one that is longer than the limit, its beginning and its end."""
-    if len(text) <= limit:
-        return text
+    if BOARD or len(text) <= limit:
+        return text[:limit]
     return text[:limit - limit // 4 - 3] + "..." + text[len(text) - limit // 4:]
 
 
 def quote(value: Any) -> str:
-    """Return a text for people: quoted, escaped, cut to MAX_TEXT; of another value its repr."""
-    # Every text of a file that reaches a terminal passes here, or through plain() or show().
+    """Return a text for people, quoted, escaped and cut; texts leave by it, plain() and show()."""
     text = clip(value, MAX_TEXT) if isinstance(value, str) else value
     return clip(escape(text), MAX_TEXT)
 
@@ -237,6 +238,8 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
 
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
+    if BOARD:
+        return "\n  ".join(lines[:101])
     shown, left = [], MAX_MESSAGE
     for line in lines[:101]:  # the first is perhaps their number
         shown.append(clip(line, MAX_LINE - 100))
@@ -645,7 +648,7 @@ class Stream:
                         kind = type(part).__name__
                         raise TypeError(f"the stream gives {kind}; open it in binary mode")
                     if len(part) > nbytes:
-                        raise OSError(f"the stream gives {len(part)} bytes, asked for {nbytes}")
+                        raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
                     nbytes -= len(part)
             finally:
@@ -807,7 +810,7 @@ def open_source(source: Any, mapped: bool) -> Any:
     try:
         return Memory(source, True)
     except TypeError:
-        if not [name for name in ("read", "seek", "tell") if not hasattr(source, name)]:
+        if hasattr(source, "read") and hasattr(source, "seek") and hasattr(source, "tell"):
             if REMOTE:
                 return Remote(source)
             return Stream(source)
@@ -2782,13 +2785,9 @@ class Tensor:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
-        self.check_dims(self.shape[:1])
+        if not BOARD:
+            self.check_dims(self.shape[:1])
         return self.shape[0]
-
-    def check_dims(self, shape: Shape) -> None:
-        """Raise ValueError for a dimension that no sequence of this Python can have."""
-        if [n for n in shape if n > sys.maxsize]:
-            raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -3058,6 +3057,10 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     # <full>
+    def check_dims(self, shape: Shape) -> None:
+        if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
+            raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
@@ -3073,20 +3076,20 @@ class Tensor:
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
         return feature("arrays").to_numpy(self, dtype, copy)
 
-    def __jax_array__(self) -> Any:
-        return feature("arrays").to_jax(self)
-
     def __dlpack__(self, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
         return feature("arrays").to_dlpack(self, options)
 
     def __dlpack_device__(self) -> "Tuple[int, int]":
         return 1, 0  # memory of the CPU
 
     # <arrays>
+    def __jax_array__(self) -> Any:
+        array = self.__array__()
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
         code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
@@ -3118,6 +3121,7 @@ class Arrays:
 
     @staticmethod
     def to_numpy(item: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
         import numpy
         array: Any = item
         if item.dtype == "bfloat16":
@@ -3129,13 +3133,8 @@ class Arrays:
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     @staticmethod
-    def to_jax(item: Tensor) -> Any:
-        array = Arrays.to_numpy(item)
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return sys.modules["jax"].numpy.asarray(native)
-
-    @staticmethod
     def to_dlpack(item: Tensor, options: Facts) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
         if item.dtype == "bfloat16":
             torch: Any = sys.modules.get("torch")
             if torch is None:
@@ -3200,14 +3199,17 @@ class File(TensorMap):
 
     def say_missing(self, name: str) -> str:
         text = f"no tensor {show(name)}"
+        # <tools>
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
             try:
                 near = self.find_nearest(name)
             except ImportError:
                 return text
             text += f"; nearest is {quote(near)}" if near else ""
+        # </tools>
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
+    # <tools>
     def find_nearest(self, name: str) -> str:
         """Return the name that is most like this one, or ""; of chosen names not all are tried."""
         from difflib import SequenceMatcher
@@ -3221,6 +3223,7 @@ class File(TensorMap):
                     break
                 best = max(best, (matcher.ratio(), other))
         return best[1]
+    # </tools>
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -3330,8 +3333,7 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
     ((2, 2), 3.0, '0000803f')
     """
-    attrs = Map() if attrs is None else Map(attrs.items())
-    attrs.update(more)
+    attrs = dict(attrs or {}, **more)
     if components is not None:
         sparse: Tensor = feature("sparse").make(dtype, shape, components, attrs)
         return sparse
@@ -3756,7 +3758,8 @@ class Dequantized(Cast):
             raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
 
     def blocks(self) -> Chunks:
-        plan, step, base = self._plan, self._step, self._base
+        plan, step = self._plan, self._step
+        base: Any = self._base
         for start, stop in base.runs():
             first, numbers = start // step, base.numbers(plan, start, stop)
             scales = base.factors(plan, first, (stop - 1) // step + 1)
@@ -7455,24 +7458,22 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     import gc
-    collecting = not BOARD and gc.isenabled()
+    if not gc.isenabled():
+        return parse_index(kind, source, options)
     try:
         try:
-            if collecting:
-                gc.disable()
+            gc.disable()
             return parse_index(kind, source, options)
         finally:
-            if collecting:
-                gc.enable()
-    finally:
-        if collecting:  # again: Ctrl-C may have come between `finally` and enable()
             gc.enable()
+    finally:
+        gc.enable()  # again: Ctrl-C may have come before the other
 
 
 def parse_index(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again: for the field's path, then its offset."""
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
     for trace in (None, Trace(), Trace()):
         if trace is not None:
@@ -7508,7 +7509,10 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     opened = open_source(source, mmap)
     try:
         kind = kind_of(opened, format)
-        file = read_file(kind, opened, options)
+        read = parse_index
+        if not BOARD:
+            read = read_file
+        file = read(kind, opened, options)
         if verify:
             for error in feature("verify")(opened, kind, options).errors:
                 raise error
@@ -7590,19 +7594,20 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
-    budgets: Any = {}  # of each file: it, its Budget
+    if not BOARD:
+        budgets: Any = {}  # of each file: it, its Budget
     seen = set()  # ranges, and what was hashed of them
     for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[item.format], item.stored.source
-        if id(source) not in budgets:
-            budgets[id(source)] = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
         for label, offset, nbytes, text in kind.checksums(item):
             part = id(source), offset, nbytes
             if part + (text,) in seen:
                 continue
-            if part in seen:  # another spelling; a range alone is what its tensor says
+            if not BOARD and part in seen:  # another spelling; once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                budgets[id(source)][1].spend(cost + 4 * slow, "many checksums of the same bytes")
+                fresh = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                _, budget = budgets.setdefault(id(source), fresh)
+                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
             seen.update([part, part + (text,)])
             status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
@@ -8218,7 +8223,7 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
             if count >= 0 and item.dtype == "bool" and i in again:
                 key = "bool", item.start, item.stored.nbytes
                 count = count if key in done or budget.covers(item.size) else -1
-                done[key] = True
+                done[key] = "ok", ""
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
             odd = kind.odd_bytes(item, done) if count >= 0 else None
             if odd is not None:
@@ -9333,7 +9338,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
     text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
-    if "tools" in drop:
+    if "tools" in drop and "full" not in drop:
         text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
@@ -9359,7 +9364,7 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
     if "save" not in kept:
         example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
     if "explain" not in kept:
-        rest = re.sub(r"(?s)\nThe room of a format .*?\n\n", "\n", rest)
+        rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
     for name in [name for name in __all__ if name not in kept]:
         rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
     head = f'"""{title} tensor files: a copy of tensorfmt.\n\n{titles}.\n\n{example}\n'
