@@ -9357,8 +9357,9 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
              "Read and write" if "save" in kept else "Read")
     titles = ", ".join([kind.TITLE for kind in kinds])
     example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    if "burnpack" not in [kind.NAME for kind in kinds]:  # a dtype that all formats have
-        example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
+    fit = [kind for kind in kinds if "int64" in kind.DTYPES and "float64" in kind.DTYPES]
+    example = example.replace("model.bpk", "model" + (fit or kinds)[0].SUFFIXES[0])
+    if not fit:  # a dtype that all formats have
         example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
         example = example.replace("float64", "float32")
     if "save" not in kept:
