@@ -69,10 +69,12 @@ Contents (the banners of the rooms below; search for a number)
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file.
 Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
-fastest. Data are little-endian unless said otherwise. The room of a format has its drawn layout,
-tables of the fields, one `read` (also behind `explain`) and one `write`, and uses the rooms above.
-What a copy may lack registers itself (FEATURES, ENCODINGS). A copy that only loads lacks what only
-writing names, and the lines between `# <save>` and `# </save>`; [11] explains all such marks.
+fastest. Data are little-endian unless said otherwise.
+
+The room of a format has its drawn layout, tables of the fields, one `read` (also behind `explain`)
+and one `write`, and uses the rooms above. What a copy may lack registers itself (FEATURES,
+ENCODINGS). A copy that only loads lacks what only writing names, and the lines between `# <save>`
+and `# </save>`; [11] explains all such marks.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -115,9 +117,9 @@ REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False i
 ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
 try:
-    quote = ascii  # names are data: escaped for people
+    escape = ascii  # names are data: escaped for people
 except NameError:
-    quote = repr
+    escape = repr
 
 if BOARD:  # its dict has no order
     import collections
@@ -147,6 +149,9 @@ PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed:
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
 NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
 MAX_PATH = 400  # characters of the path of a field
+MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_LINE = 2000  # characters of a line of a message, and of a repr
+MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without xxhash or deep=True
 MAX_FAULTS = 1000  # that verify notes before it stops
 MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
@@ -179,7 +184,8 @@ class FormatError(ValueError):
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
-        return f"{path}{name}{self.what}" + (f" ({', '.join(place)})" if place else "")
+        end = f" ({', '.join(place)})" if place else ""
+        return path + name + clip(self.what, 800) + end
 
 
 class Unsupported(FormatError):
@@ -193,7 +199,10 @@ class Unsupported(FormatError):
 def feature(name: str) -> Any:
     """Return what is registered under this name; Unsupported in a copy without it."""
     if name not in FEATURES:
-        raise Unsupported(f"this copy was made without {name}")
+        what = f"this copy was made without {name}"
+        if not BOARD and name != "verify":
+            what += f"; `vendor --with {name}` makes one that has it"
+        raise Unsupported(what)
     return FEATURES[name]
 
 
@@ -202,10 +211,47 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def plain(text: str) -> str:
-    """Return a name for a listing: unquoted if printable ASCII without blanks at its ends."""
+def clip(text: str, limit: int) -> str:
+    """Return a text; of one that is longer than the limit, its beginning and its end."""
+    if BOARD or len(text) <= limit:
+        return text[:limit]
+    return text[:limit - limit // 4 - 3] + "..." + text[len(text) - limit // 4:]
+
+
+def quote(value: Any) -> str:
+    """Return a text for people, quoted, escaped and cut; texts leave by it, plain() and show()."""
+    text = clip(value, MAX_TEXT) if isinstance(value, str) else value
+    return clip(escape(text), MAX_TEXT)
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Return a text for a listing: unquoted if printable ASCII without blanks at its ends."""
+    text = clip(text, limit)
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
     return text if fine else quote(text)
+# <tools>
+
+
+def to_html(value: Any, limit: int = MAX_TEXT) -> str:
+    """Return a value as text for a page: printable ASCII, without marks of HTML."""
+    from html import escape as escape_html
+    return escape_html(plain(str(value), limit))
+# </tools>
+
+
+def join_lines(lines: "List[str]") -> str:
+    """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
+    if BOARD:
+        return "\n  ".join(lines[:101])
+    shown, left = [], MAX_MESSAGE
+    for line in lines[:101]:  # the first is perhaps their number
+        shown.append(clip(line, MAX_LINE - 100))
+        left -= len(shown[-1]) + 3
+        if left < 0:
+            shown.pop()
+            break
+    more = len(lines) - len(shown)
+    return "\n  ".join(shown + ([f"{more} more"] if more else []))
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -267,9 +313,9 @@ def keep(known: Any, key: Any, value: Any) -> Any:
 
 def join_path(path: str, key: Any) -> str:
     """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
-    if isinstance(key, str) and key.replace("_", "").isalpha() and quote(key) == repr(key):
+    if isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key):
         return clip_path(f"{path}.{key}" if path else key)
-    return clip_path(f"{path}[{quote(key) if isinstance(key, str) else show(key)}]")
+    return clip_path(f"{path}[{escape(key) if isinstance(key, str) else show(key)}]")
 
 
 def join_index(field: str, *index: int) -> str:
@@ -609,6 +655,8 @@ class Stream:
                     if not isinstance(part, (bytes, bytearray, memoryview)):
                         kind = type(part).__name__
                         raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                    if len(part) > nbytes:
+                        raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
                     nbytes -= len(part)
             finally:
@@ -722,7 +770,10 @@ class Path(Stream):
         return shared_path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException:  # Ctrl-C: Python would print it, and the file closes itself
+            pass
     # </full>
 
 
@@ -767,7 +818,7 @@ def open_source(source: Any, mapped: bool) -> Any:
     try:
         return Memory(source, True)
     except TypeError:
-        if hasattr(source, "read") and hasattr(source, "seek"):
+        if hasattr(source, "read") and hasattr(source, "seek") and hasattr(source, "tell"):
             if REMOTE:
                 return Remote(source)
             return Stream(source)
@@ -781,22 +832,34 @@ def open_source(source: Any, mapped: bool) -> Any:
 
 
 class Budget:
-    """What a file may still ask for: `left` bytes of memory or work, by the limit of that name."""
+    """The bytes of memory or work that a file may still ask for; `limit` names the constant.
+
+    Who is about to work spends what that will take: read, hash, decode, copy, write, look at.
+    """
 
     hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
 
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.most, self.left = limit, nbytes, nbytes
+    def __init__(self, limit: str, nbytes: int, error: Any = ValueError) -> None:
+        self.limit, self.left, self.error = limit, nbytes, error
+
+    def covers(self, nbytes: int) -> bool:
+        """Return whether so many are left, and take them."""
+        enough = nbytes <= self.left
+        if enough:
+            self.left -= nbytes
+        return enough
 
     def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
               offset: Any = None) -> None:
-        """Take bytes for `what`; raise Unsupported, of a reader's field, where none are left."""
-        self.left -= nbytes
-        if self.left < 0:
-            text = f"{what}: over {self.limit}, here {self.most} bytes"
-            if reader is None:
-                raise Unsupported(text, offset)
+        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
+        if self.covers(nbytes):
+            return
+        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
+        if self.limit in globals():
+            text += f" = {globals()[self.limit]}"
+        if reader is not None:
             raise reader.error(text, *path, offset=offset, error=Unsupported)
+        raise self.error(text) if offset is None else Unsupported(text, offset)
 
 
 class Record:
@@ -2880,20 +2943,25 @@ class Tensor:
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
-        text = f"<Tensor {quote(self.name)} {self.dtype} {show(self.shape)}{of}"
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}{of}"
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
-                text += ":\n" + self.preview()
+                for edge in (MAX_SHOWN, 3, 1, 0):
+                    whole = f"{text}:\n{self.preview(edge)}>"
+                    if len(whole) <= MAX_LINE:
+                        return whole
             except (ValueError, OSError):  # damaged, closed, no values
                 pass
         # </tools>
         return text + ">"
 
-    def preview(self) -> str:
+    def preview(self, edge: int = MAX_SHOWN) -> str:
         """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        edge = 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0
-        edge = MAX_SHOWN if 0 < self.size <= MAX_SHOWN else edge
+        if self.ndim > 64:
+            raise ValueError(f"{self.ndim} dimensions are too many to be shown; see .flat")
+        if not 0 < self.size <= MAX_SHOWN:
+            edge = min(edge, 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0)
         widths = [0]
 
         def text_of(item: Any, depth: int) -> str:
@@ -2901,7 +2969,7 @@ class Tensor:
                 item = float("%.8g" % item) if isinstance(item, float) else item
                 widths.append(len(repr(item)))
                 return repr(item).rjust(width)
-            n, comma = len(item), ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            n, comma = item.shape[0], ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
             rows = list(range(n)) if n <= 2 * edge else (
                 list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
@@ -2914,6 +2982,8 @@ class Tensor:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
+        if not BOARD:
+            self.check_dims(self.shape[:1])
         return self.shape[0]
 
     def __bool__(self) -> bool:
@@ -3184,12 +3254,17 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     # <full>
+    def check_dims(self, shape: Shape) -> None:
+        if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
+            raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         if self.dtype == "bfloat16":
             raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
+        self.check_dims(self.shape)
         base, order = self, self.stored.order
         if self.stored.encoding != "raw":
             base, order = self.contiguous(), "<"
@@ -3197,40 +3272,20 @@ class Tensor:
         return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
-    # <arrays>
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
-        import numpy
-        array: Any = self
-        if self.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+        return feature("arrays").to_numpy(self, dtype, copy)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        return feature("arrays").to_dlpack(self, options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    # <arrays>
     def __jax_array__(self) -> Any:
         array = self.__array__()
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         return sys.modules["jax"].numpy.asarray(native)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype == "bfloat16":
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(self, self.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> "Tuple[int, int]":
-        return 1, 0  # memory of the CPU
 
     def __buffer__(self, flags: int) -> Any:
         """Give an exact C-order native view (CPython 3.12+), or BufferError."""
@@ -3254,6 +3309,45 @@ class Tensor:
         return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
                             self.format)
     # </full>
+
+
+# <full>
+# <arrays>
+class Arrays:
+    """What arrays of other libraries are made of."""
+
+    @staticmethod
+    def to_numpy(item: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        import numpy
+        array: Any = item
+        if item.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
+            bits = numpy.asarray(item.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     item.astype("float32"))
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+
+    @staticmethod
+    def to_dlpack(item: Tensor, options: Facts) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if item.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(item.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(item, item.dtype)  # native
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
+
+
+FEATURES["arrays"] = Arrays
+# </arrays>
+# </full>
 
 
 def as_index(key: Any) -> int:
@@ -3302,14 +3396,31 @@ class File(TensorMap):
 
     def say_missing(self, name: str) -> str:
         text = f"no tensor {show(name)}"
+        # <tools>
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
             try:
-                from difflib import get_close_matches
+                near = self.find_nearest(name)
             except ImportError:
                 return text
-            near = get_close_matches(name, list(self), cutoff=0.5)
-            text += f"; nearest is {quote(near[0])}" if near else ""
+            text += f"; nearest is {quote(near)}" if near else ""
+        # </tools>
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
+
+    # <tools>
+    def find_nearest(self, name: str) -> str:
+        """Return the name that is most like this one, or ""; of chosen names not all are tried."""
+        from difflib import SequenceMatcher
+        matcher, best, budget = SequenceMatcher(b=name), (0.5, ""), Budget("", 1 << 21)
+        for other in self:
+            if not budget.covers(len(other)):
+                break
+            matcher.set_seq1(other)
+            if matcher.real_quick_ratio() >= best[0] and matcher.quick_ratio() >= best[0]:
+                if not budget.covers(len(other) * len(name)):
+                    break
+                best = max(best, (matcher.ratio(), other))
+        return best[1]
+    # </tools>
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -3356,11 +3467,11 @@ class File(TensorMap):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        from html import escape
-        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"] + [
-            f"<tr><td>{item.dtype}<td>{show(item.shape)}<td>{item.nbytes}<td>{escape(plain(name))}"
-            for name, item in list(self.items())[:MAX_SHOWN]]
-        return f"{escape(repr(self))}<table>{''.join(rows)}</table>"
+        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"]
+        for name, item in list(self.items())[:MAX_SHOWN]:
+            facts = item.dtype, show(item.shape), item.nbytes, name
+            rows.append("<tr>" + "".join(["<td>" + to_html(fact) for fact in facts]))
+        return f"{to_html(repr(self), MAX_LINE)}<table>{''.join(rows)}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -3407,17 +3518,19 @@ class Cast(Tensor):
 
 # <save>
 def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
-           components: Any = None, **attrs: Any) -> Tensor:
+           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. `attrs`: for the format to save to. ValueError for what is unfit.
+    converts, `shape` reshapes. Other keywords are attrs for the format to save to; `attrs` is a
+    mapping of more of them, for keys such as "data". ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
     ((2, 2), 3.0, '0000803f')
     """
+    attrs = dict(attrs or {}, **more)
     if components is not None:
         sparse: Tensor = feature("sparse").make(dtype, shape, components, attrs)
         return sparse
@@ -3880,38 +3993,52 @@ class Quantized(Tensor):
                              Unsupported)
         return plan
 
-    def _made(self, dtype: str, shape: Shape, numbers: Any) -> Tensor:
-        return new_tensor(dtype, shape, pack_values(dtype, numbers), "<", self.name, self.format)
+    def numbers(self, plan: Plan, start: int, stop: int) -> "List[Any]":
+        """Return the stored numbers from element `start`, a multiple of 8, on."""
+        bits, half, first = plan.bits, 1 << plan.bits - 1, start * plan.bits >> 3
+        raw = self.stored.source.view(self.start + first, (stop * bits + 7 >> 3) - first)
+        table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
+                 for code in range(2 * half)]
+        rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
+                for byte in range(256)]  # what each byte holds
+        return [number for byte in raw for number in rows[byte]][:stop - start]
+
+    def factors(self, plan: Plan, start: int, stop: int) -> Any:
+        """Return some of the scales."""
+        width = ITEMSIZE.get(plan.scale, 1)
+        first = self.start + plan.scales_at + start * width
+        raw = self.stored.source.view(first, (stop - start) * width)
+        if plan.scale in ITEMSIZE:
+            return unpack_values(plan.scale, raw)
+        return [minifloat(plan.scale, code) for code in raw]
 
     @property
     def values(self) -> Tensor:
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
-        raw, kind, bits, half = self.raw, plan.kind, plan.bits, 1 << plan.bits - 1
-        codes = [raw[i * bits >> 3] >> (i * bits & 7) & 2 * half - 1 for i in range(self.size)]
-        table = [minifloat(kind, c) if kind else (c ^ half) - half for c in range(2 * half)]
-        return self._made("float32" if kind else "int8", self.shape, [table[c] for c in codes])
+        dtype = "float32" if plan.kind else "int8"
+        blocks = [pack_values(dtype, self.numbers(plan, *run)) for run in self.runs()]
+        data = b"".join([bytes(block) for block in blocks])
+        return new_tensor(dtype, self.shape, data, "<", self.name, self.format)
 
     @property
     def scales(self) -> Tensor:
         """The scales: one, or one per block, in row-major order of the blocks."""
         plan = self.plan()
-        raw = bytes(self.raw)[plan.scales_at:]
-        numbers = (unpack_values(plan.scale, raw) if plan.scale in ITEMSIZE else
-                   [minifloat(plan.scale, c) for c in raw])
-        return self._made("float32", (plan.count,), numbers)
+        data = pack_values("float32", self.factors(plan, 0, plan.count))
+        return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
+
+    def runs(self) -> "List[Tuple[int, int]]":
+        """Return (start, stop) of runs of elements."""
+        return [(at, min(at + PART, self.size)) for at in range(0, self.size, PART)]
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
-        block = self.plan().block
-        step = self.size if block is None else block[-1]
-        if block is not None and (set(block[:-1]) - {1} or self.shape[-1] % step):
-            what = f"the block shape {show(block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        scales = list(self.scales.flat)
-        made = self._made("float32", self.shape, [
-            value * scales[i // step] for i, value in enumerate(self.values.flat)])
-        return made.copy(attrs=self.attrs_without(self.SCHEMES))
+        return self.floats().contiguous().copy(attrs=self.attrs_without(self.SCHEMES))
+
+    def floats(self) -> Tensor:
+        """Return what dequantize() does, computed when its bytes are asked for."""
+        return Dequantized(self)
 
     # <save>
     @staticmethod
@@ -3924,6 +4051,39 @@ class Quantized(Tensor):
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
+    # </save>
+
+
+class Dequantized(Cast):
+    """A quantized tensor as float32, block by block."""
+
+    __slots__ = ("_plan", "_step")
+
+    def __init__(self, base: Quantized) -> None:
+        super().__init__(base, "float32")
+        self._plan = base.plan()
+        block = self._plan.block
+        self._step = base.size if block is None else block[-1]  # elements that share a scale
+        if block is not None and (set(block[:-1]) - {1} or base.shape[-1] % self._step):
+            what = f"the block shape {show(block)} has two meanings among the backends"
+            raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
+
+    def blocks(self) -> Chunks:
+        plan, step = self._plan, self._step
+        base: Any = self._base
+        for start, stop in base.runs():
+            first, numbers = start // step, base.numbers(plan, start, stop)
+            scales = base.factors(plan, first, (stop - 1) // step + 1)
+            if len(scales) == 1:
+                values = [number * scales[0] for number in numbers]
+            else:
+                places = enumerate(numbers, start - first * step)
+                values = [number * scales[i // step] for i, number in places]
+            yield pack_values("float32", values)
+
+    # <save>
+    def transpose(self) -> Tensor:
+        return Tensor.transpose(self)  # of its decoded form: blocks have no transpose
     # </save>
 
 
@@ -4197,10 +4357,9 @@ class Format:
     def refuse(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
         lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"tensor {quote(name)}: {text}" for name, text in problems[:100]]
-        lines += [f"{len(problems) - 100} more"] if len(problems) > 100 else []
+        lines += [f"tensor {quote(name)}: {text}" for name, text in problems]
         if lines:
-            raise ValueError("%s cannot hold %s" % (self.TITLE, "\n  ".join(lines)))
+            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
 
     @staticmethod
     def lay_out(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Chunks:
@@ -7683,10 +7842,11 @@ class RecordReader(MsgpackTree):
             i, (at, _, value, end) = next(
                 (i, row) for i, row in enumerate(each_head(self.source, start, stop))
                 if not least <= row[2] <= most)
-            wrong = ("value", i), f"{show(value)} does not fit {dtype}"
+            wrong = ("value", i), f"{show(value)} does not fit {plain(dtype)}"
             self.add(at, end - at, f"value[{i}]", value, "does not fit")
         if f"[{dtype}]" not in ENCODINGS:
-            return None, (stop - start, None, "<", "raw", f"{ints} is not known"), start, wrong
+            why = f"{plain(ints)} is not known"
+            return None, (stop - start, None, "<", "raw", why), start, wrong
         return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
 
 
@@ -7886,33 +8046,39 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
+    """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
+    import gc
+    if not gc.isenabled():
+        return parse_index(kind, source, options)
+    try:
+        try:
+            gc.disable()
+            return parse_index(kind, source, options)
+        finally:
+            gc.enable()
+    finally:
+        gc.enable()  # again: Ctrl-C may have come before the other
+
+
+def parse_index(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
-    import gc
     error: Any = None
-    collecting = not BOARD and gc.isenabled()
-    try:
-        if collecting:  # a parse makes no cycles: looking for them takes a fifth of its time
-            gc.disable()
-        while True:
-            trace = None if error is None else Trace(error.around)
-            try:
-                parsed = parse(kind, kind.READER(source, trace), options)
-                return File(kind, source, parsed[0], parsed[1], parsed[2], options)
-            except FormatError as caught:
-                known = caught.offset is not None and caught.field is not None
-                if known or trace is not None and trace.names == caught.around:
-                    error = caught
-                    break
-                error = caught
-                if not BOARD:
-                    error.__traceback__ = None  # it keeps all that was parsed
-            except OverflowError:  # a device whose files end at 2 GiB
-                error = Unsupported("an offset in the file is too large for this device")
+    while True:
+        trace = None if error is None else Trace(error.around)
+        try:
+            parsed = parse(kind, kind.READER(source, trace), options)
+            return File(kind, source, parsed[0], parsed[1], parsed[2], options)
+        except FormatError as caught:
+            error, before = caught, error
+            known = caught.offset is not None and caught.field is not None
+            if known or before is not None and before.around == caught.around:
                 break
-    finally:
-        if collecting:
-            gc.enable()
+            if not BOARD:
+                error.__traceback__ = None  # it keeps all that was parsed
+        except OverflowError:  # a device whose files end at 2 GiB
+            error = Unsupported("an offset in the file is too large for this device")
+            break
     error.path = source.path
     raise error
 
@@ -7942,7 +8108,10 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     opened = open_source(source, mmap)
     try:
         kind = kind_of(opened, format)
-        file = read_file(kind, opened, options)
+        read = parse_index
+        if not BOARD:
+            read = read_file
+        file = read(kind, opened, options)
         if verify:
             for error in feature("verify")(opened, kind, options).errors:
                 raise error
@@ -7989,29 +8158,60 @@ def named_again(tensors: "List[Tensor]") -> Any:
     return again
 
 
-def check_copies(kind: "Format", items: Items, nbytes: int) -> None:
-    """Raise ValueError where a file would become far larger, since bytes are named many times."""
-    tensors = [item for _, item in items]
-    sizes = [sum([row[1] for row in tensors[i].ranges()])
-             if is_sparse(tensors[i]) and "sparse" in kind.USES else tensors[i].nbytes
-             for i in named_again(tensors)]
-    total = sum(sizes) - max(sizes, default=0)  # what one alone needs is never too much
-    if total > MAX_COPIES * nbytes:
-        raise ValueError("the tensors name the same bytes again and again: %d bytes more, of a "
-                         "file of %d; MAX_COPIES = %d" % (total, nbytes, MAX_COPIES))
+def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
+    """Return the bytes that one tensor is when it is read, decoded and written."""
+    stored = item.stored
+    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    if is_sparse(item):
+        try:
+            cost = item.cost(most)
+        except FormatError:  # damaged: its values raise again where they are asked for
+            cost = nbytes
+        return cost if sparse else cost + item.nbytes
+    if item.dtype == "qfloat":
+        return nbytes + 4 * item.size if cast else nbytes
+    walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
+    return nbytes + 8 * stored.nbytes if walked else nbytes
+
+
+def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
+    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
+    for _, item in items:
+        item = getattr(item, "_base", item)  # of a Cast
+        if item.stored.source.of_file:
+            _, tensors = sources.setdefault(id(item.stored.source), (item.stored.source, {}))
+            tensors[item.name] = item
+    for source, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * source.nbytes
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
+                 for i in named_again(tensors)]
+        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
+        what = f"the tensors name the same bytes of {source.nbytes} again and again"
+        Budget("MAX_COPIES", most).spend(more, what)
 
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
-    seen = set()
+    if not BOARD:
+        budgets: Any = {}  # of each file: it, its Budget
+    seen = set()  # ranges, and what was hashed of them
     for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[item.format], item.stored.source
-        for label, *row in kind.checksums(item):
-            key = (id(source),) + tuple(row)
-            status, why = ("", "") if key in seen else kind.check_range(source, *row)
+        for label, offset, nbytes, text in kind.checksums(item):
+            part = id(source), offset, nbytes
+            if part + (text,) in seen:
+                continue
+            if not BOARD and part in seen:  # another spelling; once is what the tensor says
+                cost, slow = kind.hash_cost(nbytes, text)
+                fresh = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                _, budget = budgets.setdefault(id(source), fresh)
+                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
+            seen.update([part, part + (text,)])
+            status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
-                raise FormatError(label + why, row[0], "data", name, source.path, "checksums")
-            seen.add(key)
+                why = (label and plain(label[:-2]) + ": ") + why  # the name of a part
+                raise FormatError(why, offset, "data", name, source.path, "checksums")
 
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -8045,8 +8245,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if not BOARD and isinstance(tensors, File):
-        check_copies(kind, items, tensors.nbytes)
+    if not BOARD:
+        check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -8104,9 +8304,10 @@ def write_out(target: Any, chunks: Chunks) -> int:
         return write_all(target, chunks)
     path = path_of(target)
     if not BOARD and hasattr(os, "replace"):
-        if not os.path.exists(path) or os.path.isfile(path):
-            return _write_beside(path, chunks)
-        with open(path, "wb") as stream:  # a device, a pipe (or a folder: an OSError)
+        real = os.path.realpath(path)
+        if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
+            return _write_beside(real, chunks, path)
+        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
             return write_all(stream, chunks)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
@@ -8135,18 +8336,20 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     return total
 
 
-def _write_beside(target: str, chunks: Chunks) -> int:
-    """Write a file beside the target, then rename it over the target."""
-    path = os.path.realpath(target)
+def _write_beside(path: str, chunks: Chunks, target: str) -> int:
+    """Write a file beside the path, then rename it over it; errors speak of the target."""
+    from functools import partial
     folder, name = os.path.split(path)
     # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
     number = int.from_bytes(os.urandom(6), "little")
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    try:
-        stream = open(temporary, "xb")
-        if os.path.exists(path) and hasattr(os, "chmod"):  # before anybody else can read it
-            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+    try:  # made with the mode: nobody may read what the target does not let him
+        opener = partial(os.open, mode=0o666 if mode is None else mode)
+        stream = open(temporary, "xb", opener=opener)
+        if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
+            os.chmod(temporary, mode)
         total = write_all(stream, chunks)
         stream.flush()
         if hasattr(os, "fsync"):
@@ -8165,11 +8368,13 @@ def _write_beside(target: str, chunks: Chunks) -> int:
             raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
     try:  # make the rename durable where folders can be synced (not on Windows)
-        opened = os.open(folder, os.O_RDONLY)
+        opened: Any = None
         try:
+            opened = os.open(folder, os.O_RDONLY)
             os.fsync(opened)
         finally:
-            os.close(opened)
+            if opened is not None:
+                os.close(opened)
     except (OSError, AttributeError):
         pass
     return total
@@ -8333,13 +8538,14 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
 
 def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
-    text, stored, itemsize = f"{item.dtype} {show(item.shape)}", item.stored, item.itemsize
+    text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
+    itemsize = item.itemsize
     if is_sparse(item):
         return "values" if label == item.name else label[len(item.name) + 1:], "of sparse " + text
     if stored.why is not None:
         return text, stored.why
     if stored.encoding != "raw":
-        return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
+        return text, f"{plain(stored.encoding)}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
     doc = "column-major, " if stored.strides is not None else ""
@@ -8442,7 +8648,7 @@ class Report:
         for status, check, name, text, offset in self.rows:
             head = "" if name is None else f"tensor {quote(name)}: "
             place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
-            lines.append(f"{status:5} {check:12} {head}{text}{place}")
+            lines.append(f"{status:5} {check:12} {head}{clip(text, MAX_LINE // 2)}{place}")
         last = f"valid {self.format}"
         if self.errors:
             title = " " + self.format if self.format else ""
@@ -8585,10 +8791,11 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                  deep: bool) -> bool:
     """Check stored checksums, decode what is coded; return whether all was looked at.
 
-    A range is read once. What is hashed, what is decoded of bytes that come again, and the
+    A range is read once. What is hashed, decoded and looked at of bytes that come again, and the
     elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
-    statuses, decoded, skipped, left = [], 0, 0, [MAX_COPIES * source.nbytes]
+    statuses, decoded, skipped = [], 0, 0
+    budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
     again, done, lacking = named_again(tensors), {}, {}
     room, unhashed = MAX_SLOW_HASH, 0
     for i, item in enumerate(tensors):
@@ -8602,17 +8809,23 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
                     unhashed += 1
                     statuses.append("-")
                     continue
-                left[0], room = left[0] - cost, room - slow
-                done[key] = kind.check_range(source, offset, nbytes, text) if left[0] >= 0 else (
-                    "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash")
-            status, text = done[key][0], label + done[key][1]
+                room -= slow
+                done[key] = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+                if i not in again or budget.covers(cost):
+                    done[key] = kind.check_range(source, offset, nbytes, text)
+            part = label and plain(label[:-2]) + ": "  # its name
+            status, text = done[key][0], part + done[key][1]
             statuses.append(status)
             if status == "FAIL":
                 report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
             elif status == "-":
                 report.add("-", "checksums", text, item.name, offset)
         try:
-            count = _decode_parts(source, item, i in again, done, left)
+            count = _decode_parts(source, item, i in again, done, budget)
+            if count >= 0 and item.dtype == "bool" and i in again:
+                key = "bool", item.start, item.stored.nbytes
+                count = count if key in done or budget.covers(item.size) else -1
+                done[key] = "ok", ""
             decoded, skipped = decoded + max(0, count), skipped + (count < 0)
             odd = kind.odd_bytes(item, done) if count >= 0 else None
             if odd is not None:
@@ -8640,24 +8853,22 @@ def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Ten
     return not skipped
 
 
-def _decode_parts(source: Any, item: Any, again: bool, done: Any, left: "List[int]") -> int:
+def _decode_parts(source: Any, item: Any, again: bool, done: Any, budget: Budget) -> int:
     """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
 
     -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
     """
     parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
     if is_sparse(item):
-        most = min(left[0], (4 << 20) + 4 * source.nbytes)
+        most = min(budget.left, (4 << 20) + 4 * source.nbytes)
         cost = item.cost(most)
-        if cost > most:
+        if cost > most or not budget.covers(cost):
             return -1
-        left[0] -= cost
         parts, cost = list(item.components.values()), 0
     fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
              and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if fresh and cost > left[0]:
+    if fresh and not budget.covers(cost):
         return -1
-    left[0] -= cost if fresh else 0
     for part in fresh:
         done[part.start, part.stored.nbytes, part.nbytes] = True
         for block in part.blocks():
@@ -8689,7 +8900,9 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        lines += [f"left behind: {', '.join(self.left_behind)}"] * bool(self.left_behind)
+        if self.left_behind:
+            keys = ", ".join([plain(key) for key in self.left_behind[:100]])
+            lines.append("left behind: " + clip(keys, MAX_LINE // 2))
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
@@ -8735,7 +8948,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     kind.check_options(options)
     summary, origin = Summary(), file.kind
     chosen = _select(in_order(file), only)
-    check_copies(kind, chosen, file.nbytes)
+    check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
     attrs = file.attrs if kind is origin else Map()
@@ -8760,8 +8973,9 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         summary.dropped += [where + show(key) for where, key, content in found if content]
         summary.left_behind = sorted(set([key for _, key, content in found if not content]))
     if summary.dropped and not drop:
-        lines = "\n  ".join(summary.dropped + ["drop=True (--drop) leaves it out"])
-        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}")
+        lines = join_lines(summary.dropped)
+        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
+                         "  drop=True (--drop) leaves it out")
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, metadata, attrs, options)
@@ -8807,7 +9021,7 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
-        return item.dequantize().cast(new)
+        return item.floats().cast(new)
     values = item.components["values"] if is_sparse(item) else item
     try:
         made = item.with_values(new) if is_sparse(item) else item.cast(new)
@@ -8920,10 +9134,13 @@ def print_listing(file: File, path: str, args: Any) -> None:
     codings = sorted(set([item.stored.encoding for _, item in items]))
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(items), "tensor")]
-    facts += ["%s %s" % (key, plain(value.split("<")[0].split("::")[-1])  # of a path in Rust
-              if isinstance(value, str) else show(value))
-              for key, value in attrs.items() if key not in ("version", "scalars", "operations")]
-    print(", ".join(facts + ["all " + coding for coding in codings if len(codings) == 1]))
+    for key, value in attrs.items():
+        if key not in ("version", "scalars", "operations"):
+            short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
+            facts.append(f"{plain(key)} {short or show(value)}")
+    if len(codings) == 1:
+        facts.append("all " + plain(codings[0]))
+    print(clip(", ".join(facts), MAX_LINE))
     for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
             print(f"{title} {plain(key)} = {show(value)}")
@@ -8940,8 +9157,8 @@ def print_listing(file: File, path: str, args: Any) -> None:
     rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
     for name, item in items[:args.limit]:
         coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-        dtype = item.dtype or plain(str((coded + ["?"])[0]))  # a type that we do not decode
-        rows.append((item.stored.nbytes, item.offset, dtype, item.stored.encoding,
+        dtype = plain(str(item.dtype or (coded + ["?"])[0]))  # perhaps one that we do not decode
+        rows.append((item.stored.nbytes, item.offset, dtype, plain(item.stored.encoding),
                      show(item.shape), plain(name)))
         if item.scheme is not None:
             rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
@@ -9148,7 +9365,7 @@ def show_diff(args: Any) -> bool:
     found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(args.a) as a, load(args.b) as b:
         for file in (a, b):
-            check_copies(Format(), list(file.items()), file.nbytes)
+            check_work(Format(), list(file.items()))
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
         for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
             for name in list(x) + [name for name in y if name not in x]:
@@ -9178,9 +9395,10 @@ def show_diff(args: Any) -> bool:
 def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{both[0].dtype} {show(both[0].shape)}"]
+        return [f"{plain(str(both[0].dtype))} {show(both[0].shape)}"]
     a, b = both
-    changes = [] if a.dtype == b.dtype else [f"dtype {a.dtype} -> {b.dtype}"]
+    dtypes = plain(str(a.dtype)), plain(str(b.dtype))
+    changes = [] if a.dtype == b.dtype else ["dtype %s -> %s" % dtypes]
     if a.shape == b.shape:
         return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
@@ -9663,11 +9881,20 @@ API = {  # what a program may use of a copy, by the section that it goes with
     "quantized": "scheme values scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
+ALONE = """
+
+if __name__ == "__main__":
+    sys.stderr.write("error: a copy of tensorfmt without its commands: a program imports it\\n")
+    sys.exit(2)
+"""
 
 
 def show_vendor(args: Any) -> None:
     if sys.version_info < (3, 8):
         raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
+    for own in (globals().get("__file__", ""), getattr(globals().get("__loader__"), "archive", "")):
+        if os.path.exists(own) and os.path.exists(args.out) and os.path.samefile(own, args.out):
+            raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
     needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
@@ -9726,9 +9953,39 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     names = "|".join(re.findall(empty, text) + ["-"])
     text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
+    text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
+    if "tools" in drop and "full" not in drop:
+        text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
     return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
+
+
+def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what it has."""
+    import re
+    start = text.find('"""')
+    stop = text.find('\n"""', start)
+    head, contents, rest = text[start:stop].partition("\nContents")
+    if not contents:
+        return text
+    title = ("Read, write and explain" if "explain" in kept else
+             "Read and write" if "save" in kept else "Read")
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
+    fit = [kind for kind in kinds if "int64" in kind.DTYPES and "float64" in kind.DTYPES]
+    example = example.replace("model.bpk", "model" + (fit or kinds)[0].SUFFIXES[0])
+    if not fit:  # a dtype that all formats have
+        example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
+        example = example.replace("float64", "float32")
+    if "save" not in kept:
+        example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
+    if "explain" not in kept:
+        rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
+    for name in [name for name in __all__ if name not in kept]:
+        rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
+    head = f'"""{title} tensor files: a copy of tensorfmt.\n\n{titles}.\n\n{example}\n'
+    return text[:start] + head + contents + rest + text[stop:]
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:

@@ -2463,7 +2463,8 @@ class TensorTest(TestCase):
                 (tensor(list(range(2000))), "[   0,    1,    2, ..., 1997, 1998, 1999]"),
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
-                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, 5, 5, ..., 5, 5, 5],\n   [5, "),
+                (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
+                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
                 (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
                 (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
@@ -4037,8 +4038,9 @@ class ConvertTest(TestCase):
         self.assertTrue(bool(tensorfmt.verify(many)))
         csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
         file = load(dumps({"s": csr}, format="ztensor"))
-        many = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys("abcd", file["s"]))
-        for kind, options, total in (("ztensor", {}, 160), ("burnpack", {"dense": True}, 120)):
+        many = tensorfmt.File(file.kind, file._source, {}, {}, Map(
+            [(name, file["s"].copy(name=name)) for name in "abcd"]))
+        for kind, options, total in (("ztensor", {}, 160), ("burnpack", {"dense": True}, 280)):
             with Changed(tensorfmt, "MAX_COPIES", ratio(total, file.nbytes)):
                 self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
             with Changed(tensorfmt, "MAX_COPIES", ratio(total - 1, file.nbytes)):
@@ -5753,11 +5755,23 @@ class VerifyTest(TestCase):
         def rows_of(n):
             return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
                               shape=[n, 44], indptr=dict(part, size=256))
-        data = dumps({"w": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
-        for number, status in ((16, "ok"), (15, "-")):
+        data = ztensor()
+        text = "crc32c:0x%08X" % tensorfmt.crc32c(data[64:80])
+        usual = load(data)["a"]
+        entry = {"offset": 64, "size": 16, "dtype": usual.dtype, "shape": [4], "encoding": "raw"}
+        data = ztensor(*[dict(entry, name=name, checksum=spelled) for name, spelled in (
+            ("a", text), ("b", text.lower()), ("c", text))])
+        for number, agreed in ((16, 3), (15, 2)):
             with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
-                rows = [row[:2] for row in tensorfmt.verify(data).rows]
-                self.assertEqual(rows.count((status, "checksums")), 1 + (status == "-"))
+                texts = [row[3] for row in tensorfmt.verify(data).rows if row[1] == "checksums"]
+                self.assertEqual(len([row for row in texts if "MAX_COPIES" in row]), 3 - agreed)
+                self.assertEqual(texts[-1], "%d of 3 agree" % agreed)
+        items = list(load(data).items())
+        with Changed(tensorfmt, "MAX_COPIES", ratio(16, len(data))):
+            self.assertEqual(len(load(dumps(dict(items), format="burnpack"))), 3)
+        with Changed(tensorfmt, "MAX_COPIES", ratio(15, len(data))):
+            self.refuses(["MAX_COPIES"], dumps, dict(items), format="burnpack")
+            self.assertTrue(dumps(dict(items[:1]), format="burnpack"))
         last = (1 << 19) + len(rows_of(1 << 19)) // 2 - 1
         for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
@@ -6234,7 +6248,7 @@ class CopyTest(TestCase):
     def lost_attributes(self, tree, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
         defined, stored, used = attributes_of(tree)
-        others = set("make with_values dequantize".split())  # behind feature() and is_sparse()
+        others = set("make with_values floats to_numpy to_dlpack".split())  # of features
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
         return used & whole - defined - stored - others
@@ -7157,6 +7171,261 @@ class ArraysAndDigestsTest(TestCase):
                              + tensorfmt.WIPE)
 
 
+@full
+class TrustTest(FolderCase):
+    """What a file must not do to who looks at it: text, memory, work, interrupts."""
+
+    def assertHarmless(self, text, evil):
+        """Assert that a text has printable ASCII only, short lines, none that a file forged."""
+        odd = [c for c in text if c != "\n" and not " " <= c <= "~"]
+        self.assertEqual(odd, [], ascii(text))
+        self.assertLessEqual(max(map(len, text.split("\n"))), 2000)
+        self.assertEqual([line for line in text.split("\n") if line.startswith("FORGED")], [])
+
+    def evil_files(self, evil):
+        header = {"w": {"dtype": evil, "shape": [2], "data_offsets": [0, 8]}}
+        for key in ("name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil):
+            yield ".zt", ztensor(**{key: evil})
+        yield ".zt", zt1_file(bytes(8), w=(evil, [1], {evil: (64, 4, evil, {"digest": evil})}))
+        yield ".safetensors", safetensors(header, bytes(8))
+        header["w"]["dtype"] = "F32"
+        yield ".safetensors", safetensors(dict(header, __metadata__={evil: evil}), bytes(8))
+
+    def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
+        for evil in EVIL:
+            for suffix, data in self.evil_files(evil):
+                path = os.path.join(self.folder, "evil" + suffix)
+                write_file(path, data)
+                texts = [str(tensorfmt.verify(path))]
+                for words in ("ls", "verify", "explain", "get %s no", "diff %s m.mag",
+                              "explain --html page.html", "convert %s m.bpk --drop --dense"):
+                    args = (words if "%s" in words else words + " %s").split()
+                    args = [word.replace("%s", path) for word in args]
+                    texts += run(*[os.path.join(self.folder, word) if "." in word and path != word
+                                   else word for word in args])[1:]
+                try:
+                    file = load(path)
+                except FormatError as error:
+                    texts.append(str(error))
+                    continue
+                texts += [repr(file)] + [repr(item) for item in file.values()]
+                page = os.path.join(self.folder, "page.html")
+                for html in (file._repr_html_(), read_file(page).decode()):
+                    for mark in ("<script>f", "<img", "&lt;b&gt;"):
+                        self.assertNotIn(mark, html)
+                texts.append(file._repr_html_())
+                for text in texts[:-1]:
+                    self.assertHarmless(text, evil)
+                self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
+
+    def test_messages_are_bounded(self):
+        many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
+        text = self.refuses(["3000 things", " more"], dumps, many, format="mag")
+        self.assertLess(len(text), 32000)
+        self.assertHarmless(text, "")
+        attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
+        file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
+        text = self.refuses(["--drop"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
+        self.assertLess(len(text), 32000)
+        self.assertHarmless(text, "")
+        self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000)), "")
+
+    def test_shapes_that_python_cannot_hold(self):
+        numpy = sys.modules.get("numpy")
+        for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
+            item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
+            self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
+            self.assertLess(len(repr(item)), 200)
+            for call in (tensorfmt.Tensor.tolist, tensorfmt.Tensor.preview, len) + (
+                    (numpy.asarray,) if numpy else ()):
+                try:
+                    call(item)
+                except ValueError:
+                    pass
+            path = os.path.join(self.folder, "m.zt")
+            tensorfmt.save(path, {"w": item})
+            for words in ("ls", "get %s w", "get %s w --stats", "verify", "explain"):
+                args = (words if "%s" in words else words + " %s").split()
+                self.assertIn(run(*[word.replace("%s", path) for word in args])[0], (0, 1))
+        self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
+
+    def test_streams_that_lie(self):
+        good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
+
+        class More(io.BytesIO):
+            def read(self, nbytes=-1):
+                return super().read(nbytes) + b"more"
+        self.assertIn("asked for", str(error_of(OSError, load, More(good))))
+
+        class NoTell:
+            read = seek = None
+        self.assertIn("a seekable stream, not NoTell", str(error_of(TypeError, load, NoTell())))
+
+    def test_attrs_that_are_called_like_arguments(self):
+        given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
+        item = tensor([1.0], attrs=given, note="n")
+        self.assertSame(dict(item.attrs), dict(given, note="n"))
+        self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].attrs)["data"], 1)
+
+    def test_quantized_tensors_are_cast_in_blocks(self):
+        import tracemalloc
+        size = 1 << 20
+        for code, bits, level in (("Q2S", 2, "Tensor"), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
+            count = 1 if level == "Tensor" else size // level
+            if level != "Tensor":
+                level = {"Block": {"len": 1, "storage": [level]}}
+            scheme = {"value": code, "param": "F32", "store": {"PackedU32": 0}, "level": level,
+                      "mode": "Symmetric"}
+            packed = bytes(range(256)) * (size * bits // 8 // 256)
+            scales = struct.pack("<%df" % count, *[i + 0.5 for i in range(count)])
+            entry = {"dtype": {"QFloat": scheme}, "shape": [size],
+                     "data_offsets": [0, len(packed + scales)]}
+            data = burnpack({"tensors": {"w": entry}}, packed + scales)
+
+            class Null(io.RawIOBase):
+                def write(self, data):
+                    return len(data)
+            item = load(data)["w"]
+            whole = item.dequantize().tobytes()
+            values, factors = item.values.data, item.scales.data
+            for i in (0, 1, 7, 32767, 32768, size // 2 + 5, size - 1):
+                self.assertEqual(struct.unpack_from("<f", whole, 4 * i)[0],
+                                 values[i] * factors[i * count // size], (code, i))
+            self.assertEqual(b"".join(map(bytes, item.floats().blocks())), whole)
+            self.assertEqual(bytes(item.floats().transpose().tobytes()), whole)
+            tracemalloc.start()
+            try:
+                tensorfmt.convert(data, Null(), format="safetensors", cast="float32")
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            self.assertLess(peak, 8 << 20, code)  # where the values are 4 MiB, lists of them 40
+
+    def test_one_budget_whatever_the_mapping(self):
+        many = spans([(0, 4096)] * 400, bytes(4096))
+        file = load(many)
+        users = dict([("u%d" % i, file["t0"]) for i in range(400)])  # the user's own wish
+        self.assertEqual(len(load(dumps(users, format="ztensor"))), 400)
+        cast = dict([(name, item.cast("int16")) for name, item in file.items()])
+        with Changed(tensorfmt, "MAX_COPIES", 10):
+            for tensors in (file, dict(file), file.items(), cast):
+                self.refuses(["again and again", "MAX_COPIES = 10"], dumps, tensors,
+                             format="ztensor")
+            self.refuses(["MAX_COPIES = 10"], tensorfmt.convert, file, io.BytesIO(), format="mag",
+                         cast="int32")
+            self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
+                                            format="ztensor"))), 2)
+        budget = tensorfmt.Budget("MAX_COPIES", 10, FormatError)
+        self.assertEqual([budget.covers(n) for n in (6, 5, 4, 1, 0)],
+                         [True, False, True, False, True])
+        self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
+                      error_of(FormatError, budget.spend, 1, "tea").what)
+
+    def test_files_are_made_with_the_mode_of_the_target(self):
+        if os.name != "posix":
+            self.skipTest("modes are of POSIX")
+        write_file(self.path, b"old")
+        seen, real = [], tensorfmt.write_all
+
+        def look(stream, chunks):
+            seen.append([oct(os.stat(os.path.join(self.folder, name)).st_mode & 0o7777)
+                         for name in os.listdir(self.folder) if name.endswith(".tmp")])
+            return real(stream, chunks)
+        made, real_open = [], os.open
+
+        def made_with(path, flags, mode=0o777, **more):
+            made.append(mode)
+            return real_open(path, flags, mode, **more)
+        for mode, wanted in ((0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644)):
+            os.chmod(self.path, mode)
+            with Changed(tensorfmt, "write_all", look), Changed(os, "open", made_with):
+                tensorfmt.save(self.path, {"w": F32})
+            self.assertEqual((seen.pop(), made[0]), ([oct(wanted)], wanted))
+            self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
+            del made[:]
+
+    def test_the_descriptor_of_a_deleted_file(self):
+        if not os.path.exists("/proc/self/fd"):
+            self.skipTest("needs /proc")
+        with open(self.path, "w+b") as stream:
+            os.remove(self.path)
+            for folder in "/dev/fd", "/proc/self/fd":
+                tensorfmt.save("%s/%d" % (folder, stream.fileno()), {"w": F32}, format="ztensor")
+                stream.seek(0)
+                self.assertEqual(list(load(stream)), ["w"])
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def interrupted(self, call, number):
+        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far."""
+        left = [number]
+
+        def trace(frame, event, arg):
+            if frame.f_globals is not tensorfmt.__dict__:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                left[0] -= 1
+                if not left[0]:
+                    raise KeyboardInterrupt
+            return trace
+        usual = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(usual)
+        return left[0] <= 0
+
+    def test_interrupts_leave_nothing_behind(self):
+        if PYPY or PYTHON < (3, 7) or not os.path.exists("/proc/self/fd"):
+            self.skipTest("needs opcode traces and /proc")
+        import gc
+        import warnings
+        self.addCleanup(warnings.resetwarnings)
+        warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
+        printed, hook = [], getattr(sys, "unraisablehook", None)
+        tensorfmt.save(self.path, {"w": F32})
+        load(self.path).close()
+        descriptors = len(os.listdir("/proc/self/fd"))
+
+        def both():
+            with load(self.path) as file:
+                file["w"].tolist()
+            load(self.path)  # closed by __del__
+        sys.unraisablehook = lambda args: printed.append(args.exc_type)
+        try:
+            number, more = 1, True
+            while more:
+                more = self.interrupted(both, number)
+                self.assertTrue(gc.isenabled(), number)
+                number += 1 if number < 200 else 7
+        finally:
+            gc.enable()
+            if hook:
+                sys.unraisablehook = hook
+        gc.collect()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
+        self.assertGreater(number, 500)
+        self.assertLess(len(printed), 5)  # only at the first opcode of __del__
+
+    def test_a_missing_name_among_chosen_ones(self):
+        wanted = "model.layers.0.self_attn.q_proj.weight"
+        names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
+        file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
+        calls = []
+
+        class Counted(__import__("difflib").SequenceMatcher):
+            def ratio(self):
+                calls.append(len(self.a) * len(self.b))
+                return super().ratio()
+        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
+            text = file.say_missing(wanted)
+        self.assertIn("; nearest is '", text)
+        self.assertLessEqual(sum(calls), 1 << 21)
+
+
 def add_peers():
     """Take in the tests beside other libraries, as if they stood here."""
     from importlib.util import module_from_spec, spec_from_file_location
@@ -7177,6 +7446,65 @@ def accepting_tests():
     kinds = [kind for kind in globals().values() if isinstance(kind, type)]
     return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
                        if hasattr(vars(kind)[name], "accepts")]))
+
+
+# -- [20] trust ----------------------------------------------------------------------------------
+
+EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
+        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
+
+
+@full
+class CopiesTellTest(TestCase):
+    """What copies say of themselves and of what they lack."""
+
+    texts, setUp, make = CopyTest.texts, CopyTest.setUp, CopyTest.make
+
+    def test_docstrings_speak_of_what_is_there(self):
+        for formats, flags in COPIES:
+            text = self.make(formats, flags)[1]
+            copy = module_of(text)
+            with self.subTest(formats=formats, flags=flags):
+                doc = copy.__doc__
+                words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
+                lacking = [name for name in tensorfmt.__all__ if name not in copy.__all__]
+                if "dumps" in copy.__all__:  # what the example does, works
+                    example = doc[doc.index("    save("):doc.index("    with")].strip()
+                    example = example.replace("save(", "save(folder + ")
+                    exec(example, dict(copy.__dict__, folder=self.folder + os.sep))
+                else:
+                    lacking.append("save(")
+                for name in [name for name in lacking if name not in ("save", "tensor")]:
+                    self.assertNotIn(name, words - {"convert", "verify", "explain"})
+                self.assertEqual("explain" in doc, "explain" in copy.__all__)
+
+    def test_a_copy_without_commands_says_so(self):
+        path = self.make(["mag"], "load-only")[0]
+        self.assertEqual(run("python3", path, "ls", "x"), (
+            2, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
+        self.assertEqual(run("python3", path)[0], 2)
+
+    def test_a_copy_never_replaces_its_source(self):
+        path, _ = self.make(["mag"], "")
+        before = read_file(path)
+        link = os.path.join(self.folder, "link.py")
+        os.symlink(path, link)
+        for target in (path, link):
+            code, _, err = run("python3", path, "vendor", target)
+            self.assertEqual((code, "would replace its own source" in err), (1, True))
+        self.assertEqual(read_file(path), before)
+
+    def test_other_libraries_get_right_values_or_a_refusal(self):
+        for formats, flags in COPIES:
+            copy = module_of(self.make(formats, flags)[1])
+            if not hasattr(copy.Tensor, "__array__"):  # of a board
+                continue
+            item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
+            for call in (item.__array__, item.__dlpack__):
+                if "arrays" not in copy.FEATURES:
+                    self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
+            small = "only" in flags or "no-tools" in flags
+            self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
 
 
 if __name__ == "__main__":
