@@ -917,7 +917,7 @@ class Reader:
     faults: Any = None  # of verify: fault() notes errors there
     deferred: Any = None  # the first error that counts only if there is no other
     where: Any = ()  # path of the record that is read now
-    root = ""  # field that all others lie in, where the index is one tree
+    outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
     _named: Any = ((), "")  # where, and that as text
 
@@ -949,7 +949,7 @@ class Reader:
 
         Its offset, unless given, is where the trace has the field, or the innermost one around it.
         """
-        names, name = [self.root], ""
+        names, name = [self.outermost], ""
         for key in self.where + path:
             name = join_path(name, key)
             names.append(name)
@@ -1075,7 +1075,7 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token, self.root = None, name or root
+        token, self.outermost = None, name or root
         if self.trace is not None:
             token = self.trace.cbor(data, offset, name, schema, deep, root)
         value, end = cbor_read(data, offset, token=token, **rules)
@@ -1084,7 +1084,7 @@ class Cursor(Reader):
     def read_json(self, data: bytes, offset: int, name: str, schema: Any, level: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
-        token, self.root = None, name
+        token, self.outermost = None, name
         if self.trace is not None:
             token = CborFields(self.trace, offset, "", schema, level, name)
         value = json_read(data, offset, name, token=token, **rules)
@@ -5319,7 +5319,7 @@ class Mag300(Format):
         """Return the map of the JSON, and its tensors under "tensors"."""
         cursor.seek(meta)
         data, root = cursor.next_bytes(span, "meta"), None
-        cursor.root = "meta"
+        cursor.outermost = "meta"
         if 0 in data:
             raise cursor.error("a NUL byte in the JSON", offset=meta + data.find(0))
 
@@ -7464,7 +7464,7 @@ class Safetensors(Format):
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
         data, top = cursor.source.read(8, nbytes), None
-        cursor.root = "header"
+        cursor.outermost = "header"
         if data[:1] != b"{":
             raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", offset=8)
 
@@ -8064,18 +8064,19 @@ def parse_index(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
-    while True:
-        trace = None if error is None else Trace(error.around)
+    trace: Any = None
+    for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
             return File(kind, source, parsed[0], parsed[1], parsed[2], options)
         except FormatError as caught:
-            error, before = caught, error
-            known = caught.offset is not None and caught.field is not None
-            if known or before is not None and before.around == caught.around:
+            error = caught
+            if trace is not None and trace.names == error.around or (
+                    error.offset is not None and error.field is not None):
                 break
             if not BOARD:
                 error.__traceback__ = None  # it keeps all that was parsed
+            trace = Trace(error.around)
         except OverflowError:  # a device whose files end at 2 GiB
             error = Unsupported("an offset in the file is too large for this device")
             break
