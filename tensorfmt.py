@@ -967,9 +967,10 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
-        if self.faults is not None:
-            self._note(error)
-        self.deferred = self.deferred or error
+        if self.faults is None:
+            self.deferred = self.deferred or error
+        elif len(self.faults) < MAX_FAULTS:
+            self.faults.append(error)
 
     def _note(self, error: FormatError) -> None:
         if self.faults is None or len(self.faults) >= MAX_FAULTS:
@@ -1018,20 +1019,20 @@ class Cursor(Reader):
             values += found
         return values
 
-    def next_bytes(self, nbytes: int, field: str) -> bytes:
+    def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
-            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left", field,
-                             offset=self.pos)
+            what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
+            raise self.error(what, field, *index, offset=self.pos)
         data = self.head(nbytes)
         self.pos += nbytes
         return data
 
-    def take(self, nbytes: int, field: str, doc: str) -> bytes:
-        data = self.next_bytes(nbytes, field)
+    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
+        data = self.next_bytes(nbytes, field, *index)
         if self.trace is not None:
-            text = decode_text(data)
-            self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
+            text, name = decode_text(data), join_index(field, *index)
+            self.add(self.pos - nbytes, nbytes, name, data if text is None else text, doc)
         return data
 
     def limit(self, field: str, value: int, low: int, high: int, why: str,
@@ -4125,7 +4126,7 @@ class Schema:
     keys are indices.
     """
 
-    TEXT = is_text, "text"  # for `keys`
+    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
@@ -4526,9 +4527,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             continue
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
-        field, what, check = misfit(item, tensors, low, high)
+        number, what, check = misfit(item, tensors, low, high)
         if what:
-            reader.fault(what, *fields[field:field + 1], tensor=name, check=check)
+            path = (fields[number],) if fields[number] else ()
+            reader.fault(what, *path, tensor=name, check=check)
         else:
             fitting.add(stored)
             tensors[name] = item
@@ -4575,7 +4577,7 @@ class Usual:
 
     `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr. open_entry(name, entry) is the plain reader, which returns the Tensor of an
+    the key of an attr; or last, (bytes at the end, how many belong to the next). open_entry(name, entry) is the plain reader, which returns the Tensor of an
     entry that agrees with its `schema`.
     What lies between the slots is compared with an entry that the plain reader took. It took that
     entry with other values, too, so each slot is known to be what it seems to be. An entry that is
@@ -4588,9 +4590,11 @@ class Usual:
         self.low, self.step, self.high, self.rules = low, step, high, rules
         self.fits = fits  # (name, attr) -> whether both may be
         self.keyed = place[0] > 0  # a map: the name is the key
-        self.plan: Any = ()  # (mark, its bytes) of the slots of the entry learned last, name first
+        self.plan: Any = ()  # (mark, its bytes, those of the next) of the slots that entries have
         self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
-        self.kinds: Facts = {}  # what entries share, by the bytes between the slots
+        self.plans: Facts = Map()  # all four, by the slots
+        self.learned = 0  # entries
+        self.kinds: Facts = {}  # what entries share, by the slots and the bytes between them
 
     def knows(self, major: int, depth: int, key: Any) -> bool:
         return major == (5 if self.keyed else 4) and (depth, key) == self.place
@@ -4600,8 +4604,14 @@ class Usual:
         """Return (Entries, position behind them) of so many entries from data[pos] on."""
         pairs, start = [], pos
         while len(pairs) < count:
+            done = len(pairs)
             pos = self.read_usual(data, pos, count, pairs)
-            if len(pairs) < count:  # an unusual one
+            for plan in self.plans.values() if done == len(pairs) else ():
+                self.plan, self.at_start, self.at_stop, self.at_attr = plan
+                pos = self.read_usual(data, pos, count, pairs)
+                if done < len(pairs):
+                    break
+            if done == len(pairs):  # an unusual one
                 begin, item = pos, None
                 for opening in (True, False):
                     entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
@@ -4616,8 +4626,7 @@ class Usual:
                         continue
                     break
                 pairs.append((name, entry if item is None else item))
-                if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
-                    self.learn(data[begin:pos], item)
+                self.learn(data, begin, pos, item, len(pairs))
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
@@ -4626,11 +4635,11 @@ class Usual:
 
     def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
         """Add the entries that follow, as long as they are usual; return the position behind."""
-        if not self.plan:
+        if self.plan not in self.kinds:
             return pos
         at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
-        low, step, kinds, scan = self.low, self.step, self.kinds, self.scan(data, pos)
-        fits = self.fits
+        low, step, fits, scan = self.low, self.step, self.fits, self.scan(data, pos)
+        kinds = self.kinds[self.plan]
         starts = [pos]  # of the last entry, and behind it
         try:
             pieces, values, end = next(scan)
@@ -4670,11 +4679,14 @@ class Usual:
         while True:
             pieces: Any = ()
             values: Any = []
-            for mark, nbytes in plan:
+            for mark, nbytes, over in plan:
                 start = pos
                 if nbytes:
                     start = find(mark, pos, pos + 512) + nbytes
                     pieces += (data[pos:start],)
+                if over >= 0:
+                    pos = start - over
+                    break
                 head, pos = data[start], start + 1
                 if head < 24:
                     values.append(head)
@@ -4693,35 +4705,38 @@ class Usual:
                     pos += size
             pos = yield pieces, values, pos
 
-    def learn(self, data: bytes, item: Any) -> None:
+    def learn(self, data: bytes, begin: int, end: int, item: Any, count: int) -> None:
         """Keep what entries like this one share, if the plain reader agrees on what differs."""
-        slots = [slot for slot in self.slots if slot[0] in data]
-        whats = [what for _, what in slots]
+        last = self.slots[-1][1]
+        raw = data[begin:end + last] if type(last) is int else data[begin:end]
+        slots = [slot for slot in self.slots if slot[0] in raw]
+        whats = [what for _, what in slots if type(what) is str]
         if (type(item) is not Tensor or item.stored.why is not None or whats[:1] != ["name"]
-                or "start" not in whats):
+                or "start" not in whats or self.learned > 100 + count // 8):  # nearly all differ
             return
-        old = self.plan, self.at_start, self.at_stop, self.at_attr
-        self.plan = [(mark, len(mark)) for mark, _ in slots]
+        self.plan = tuple([(mark, len(mark), what if type(what) is int else -1)
+                           for mark, what in slots])
         self.at_start = whats.index("start")
         self.at_stop = whats.index("stop") if "stop" in whats else 0
         self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
         try:
-            self.add_kind(data, item)
+            self.add_kind(raw, end - begin, item)
+            self.plans[self.plan] = self.plan, self.at_start, self.at_stop, self.at_attr
         except (ValueError, LookupError, TypeError):
-            self.plan, self.at_start, self.at_stop, self.at_attr = old
+            pass  # one that others cannot share
 
-    def add_kind(self, data: bytes, one: Tensor) -> None:
+    def add_kind(self, data: bytes, size: int, one: Tensor) -> None:
         """Add the kind of an entry; ValueError where a value is not what it seems to be."""
         pieces, values, end = next(self.scan(data, 0))
-        others = self.other_values(values)
-        two = self.read_one(self.join(pieces, others) + data[end:])
+        others, rest = self.other_values(values), data[end:size]
+        two = self.read_one(self.put_together(pieces, others) + rest)
         shift = one.start - values[self.at_start]
         flat, more = one.flat_attrs(), ()
         wanted = list(flat)
         if self.at_attr:  # the only one that differs
             at = [x == y for x, y in zip(flat, two.flat_attrs())].index(False)
             wanted[at], flat, more = others[self.at_attr], flat[:at], flat[at + 1:]
-        if ((one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
+        if (end > size or (one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
                 or two.start != others[self.at_start] + shift or list(two.flat_attrs()) != wanted
                 or [x for x in wanted if type(x) in (list, Map)]):
             raise ValueError("an entry that others cannot share")
@@ -4730,16 +4745,20 @@ class Usual:
         if self.at_attr:
             pieces += (type(values[self.at_attr]),)
         last = self.high - one.stored.nbytes
-        self.kinds[pieces] = (one.dtype, one.shape, one.stored, last, shift, flat, more,
-                              data[end:], one.format)
+        self.kinds.setdefault(self.plan, {})[pieces] = (
+            one.dtype, one.shape, one.stored, last, shift, flat, more, rest, one.format)
+        self.learned += 1
 
-    def join(self, pieces: Any, values: Any) -> bytes:
-        """Return the bytes that scan() would split so."""
+    def put_together(self, pieces: Any, values: Any) -> bytes:
+        """Return the bytes that scan() takes apart so, without those of the next entry."""
         fields, left = [], list(pieces)
-        for (_, nbytes), value in zip(self.plan, values):
+        for i, (_, nbytes, over) in enumerate(self.plan):
             if nbytes:
                 fields.append(left.pop(0))
-            fields.append(cbor_dumps(value))
+            if over < 0:
+                fields.append(cbor_dumps(values[i]))
+            elif over:
+                fields[-1] = fields[-1][:-over]
         return b"".join(fields)
 
     def other_values(self, values: Any) -> Any:
@@ -4814,6 +4833,7 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     known = {}
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
+    del found, between, heads, sizes, text  # memory for each entry
     pairs: Any = []
     for name, entry in entries.items():
         if name not in runs:
@@ -5213,7 +5233,7 @@ class Mag100(Format):
                 what = f"{offset}; the first is 0, each other one larger than the last"
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
+            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
             if name is None or name in names:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
             names[name] = None
@@ -5510,13 +5530,13 @@ class ZFamily(Format):
         kind, _, digits = given.partition(":")
         size, digits = self.DIGESTS.get(kind), digits.lower()
         if size is None or ":" not in given:
-            return "-", f"checksum {show(given)} is of an unknown algorithm"
+            return "-", f"{self.DIGEST} {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
         readable = plain != "" and not plain.strip("0123456789abcdef")
         if readable and size == 8 and plain != digits:  # with or without leading zeros
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
-            return "FAIL", f"the checksum {show(given)} cannot be read"
+            return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
         blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
                        for at in range(offset, offset + nbytes, BLOCK))
         try:
@@ -5584,7 +5604,7 @@ class ZObjects(ZFamily):
         top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", usual=usual, **rules)
         if stop < start + nbytes:
             raise cursor.error("bytes left over behind the manifest", offset=stop)
-        cursor.check(self.TOP, top)
+        self.check_map(cursor, top, self.TOP)
         return top
 
     fits: Any = None  # of Usual
@@ -5689,8 +5709,8 @@ class ZTensor(ZFamily):
         ("coords", "any", False, "coo: coordinates", COMPONENT),
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
-    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"),
-             (b"\x68checksum", "checksum"))  # of Usual
+    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
+             (b"\xff\xbf\x64name", 6))  # of Usual
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     READS = "dense", "sparse", "sparsecsr", "sparsecoo"
@@ -6148,7 +6168,8 @@ class ZTensor2(ZObjects):
         ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
         ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
         doc="the manifest")
-    SLOTS = (b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest")
+    SLOTS = ((b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest"),
+             (b"\x66layout\x65dense", 0))  # of Usual
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6180,6 +6201,7 @@ class ZTensor2(ZObjects):
         for name, facts in shards.items():
             if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
                 raise cursor.error(f"a shard cannot be called {show(name)}", "shards", name)
+            self.check_map(cursor, facts, self.SHARD, "shards", name)
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
                              ("digest", not self.is_digest(facts["digest"])))
 
