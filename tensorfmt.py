@@ -80,7 +80,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
@@ -4104,6 +4104,18 @@ def minifloat(kind: str, code: int) -> float:
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
+#
+# To add a format: 1. a room with one class below Format, and an object of it in FORMATS. Its
+# docstring draws the layout; its attributes say what the generic rooms ask (dtypes, suffixes ...).
+# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: they check what is read
+# and what will be written, and explain both. 3. read(cursor) reads the header with
+# cursor.record(), the index with cursor.cbor() or read_json(), and returns (attrs, metadata,
+# tensors). cursor.open_entries() makes a Tensor of each entry, admit() checks what is the same in
+# all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads to
+# the field, its offset comes from a second parse. 4. write() calls check_items() and refuse() first,
+# then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
+# vendor and the command line need nothing more. A real index with thousands of entries is opened
+# faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
 
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words

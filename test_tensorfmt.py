@@ -27,6 +27,7 @@ reader of its own code. Without the folder .ci these tests are skipped by name.
     [13] copies            what `tensorfmt vendor` writes
     [14] command line      in this process, and through a real one
     [15] README            every example is run
+    [16] trust             what files must not do to who looks at them
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -7448,7 +7449,7 @@ def accepting_tests():
                        if hasattr(vars(kind)[name], "accepts")]))
 
 
-# -- [20] trust ----------------------------------------------------------------------------------
+# -- [16] trust ----------------------------------------------------------------------------------
 
 EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
         "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
