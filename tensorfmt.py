@@ -2894,7 +2894,8 @@ class Tensor:
         """Return whether two dense tensors differ in name, place and attrs at most."""
         a, b = self.stored, other.stored
         return (type(self) is type(other) is Tensor
-                and (self.dtype, self.shape, self.format) == (other.dtype, other.shape, other.format)
+                and (self.dtype, self.shape) == (other.dtype, other.shape)
+                and self.format == other.format
                 and (a.source, a.nbytes, a.strides) == (b.source, b.nbytes, b.strides)
                 and (a.order, a.encoding, a.why) == (b.order, b.encoding, b.why))
 
@@ -4160,7 +4161,8 @@ class Schema:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
-        for key, value in enumerate(found) if type(found) is list else found.items():
+        pairs: Any = enumerate(found) if type(found) is list else found.items()
+        for key, value in pairs:
             misfit, _, inside, is_map = self.rows.get(key, self.other)
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
@@ -4247,10 +4249,10 @@ class Format:
         raise NotImplementedError
 
     def checksums(self, tensor: Tensor) -> Chunks:
-        """Yield (label, offset, nbytes, text) of each checksum of a tensor."""
+        """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
 
@@ -4270,7 +4272,7 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
 
@@ -5046,7 +5048,7 @@ class Mag(Format):
 
     @staticmethod
     def _spec_shape(places: "List[int]", nbytes: int) -> Any:
-        """Return (shape, (field, what is wrong) or None): it ends at -1, or at 0 if there are data."""
+        """Return (shape, (field, what is wrong) or None); -1 ends it, or 0 if there are data."""
         rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
@@ -5229,11 +5231,12 @@ class Mag100(Format):
             cursor.where = "tensors", i
             name, at, field = unused.pop(key, None), round_up(at, align), ""
             if name is None:
-                field, what = "key_id", f"name {key} of {len(names)}, each is used once"
-            elif number >= len(dtypes):
+                what = f"name {key} of {len(names)}, each is used once"
+                raise cursor.error(what, "key_id", check="sizes")
+            if number >= len(dtypes):
                 what = f"dtype {number} of {len(dtypes)}"
                 raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
-            elif [n for n in shape if not 1 <= n < 1 << 63]:
+            if [n for n in shape if not 1 <= n < 1 << 63]:
                 field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
             elif numel != count_elements(shape):
                 field, what = "numel", f"{numel} elements, the shape is {show(shape)}"
@@ -5366,7 +5369,8 @@ class Mag300(Format):
             what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
             cursor.fault(what, "nbytes", tensor=name, check="sizes")
             return None
-        attrs, why = (), None
+        attrs: Any = ()
+        why = None
         if dtype not in ITEMSIZE:
             why = f"dtype_id {number} ({show(text)}) is not known"
             attrs = "dtype", text, "dtype_id", number
@@ -5776,10 +5780,11 @@ class ZTensor(ZFamily):
 
     def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
-        if isinstance(facts, list) and all_u64(facts):
+        if not (isinstance(facts, list) and all_u64(facts)):
+            cursor.check(self.COMPONENT, facts, *where)
+        if isinstance(facts, list):
             data = bytes(pack_values("uint64", facts))
             return Part(where[0], "uint64", 0, len(data), source=Memory(data))
-        cursor.check(self.COMPONENT, facts, *where)
         dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
         big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
         if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
@@ -6895,7 +6900,8 @@ class Burnpack(Format):
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
     SCHEME = Schema(
-        ("value", "any", False, "type of the values"), ("param", "any", False, "type of the scales"),
+        ("value", "any", False, "type of the values"),
+        ("param", "any", False, "type of the scales"),
         ("store", "any", False, "how values are packed", Schema(other=("any", "packed dimension"))),
         ("level", "any", False, "what shares a scale", Schema(
             ("Block", "any", False, "elements that share one", Schema(
@@ -7512,7 +7518,8 @@ class Safetensors(Format):
             return None
         if cursor.trace is not None and len(entry) > 3:
             key = [key for key in entry if key not in self.ENTRY.rows][0]
-            at = cursor.trace.find(["header", cursor.prefix[:-1], join_path(cursor.prefix[:-1], key)])
+            around = cursor.prefix[:-1]
+            at = cursor.trace.find(["header", around, join_path(around, key)])
             cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
@@ -7601,6 +7608,8 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
+
+
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
@@ -7662,7 +7671,7 @@ class RecordReader(MsgpackTree):
     ITEM = Schema(("id", "any", False, "Burn's own id of it"),
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps in maps, of any depth
+    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps, of any depth
         ITEM.rows[key] = None, doc, ITEM, False
     ITEM.other = None, "of the record", ITEM, False
     TEXT_KEYS = True
@@ -7830,7 +7839,8 @@ class RecordReader(MsgpackTree):
         if type(found) is list:
             return "", (), 0, (("value", self.odd[id(found)]), "not as those before it")
         kind, start, stop, count, low, high = found
-        told, ints, wrong = self.metadata["float"], self.metadata["int"], None
+        told, ints = self.metadata["float"], self.metadata["int"]
+        wrong: Any = None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
         dtype = kind or half or {"f64": "float64"}.get(told, "float32")
         if kind == "int":

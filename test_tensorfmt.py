@@ -27,6 +27,8 @@ reader of its own code. Without the folder .ci these tests are skipped by name.
     [13] copies            what `tensorfmt vendor` writes
     [14] command line      in this process, and through a real one
     [15] README            every example is run
+    [16] parsers           FlatBuffers, usual entries of JSON, parts of tensors, arrays
+    [17] trust             what a file must not do to who looks at it; what copies say they lack
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -6713,6 +6715,9 @@ class ReadmeTest(TestCase):
         self.assertTrue(min(ran.values()) > 0, ran)
 
 
+# -- [16] parsers --------------------------------------------------------------------------------
+
+
 class FlatBuffersTest(TestCase):
     def shared(self, steps, inputs):
         """Return a TensorBuffers file of so many operations that share one vector."""
@@ -7033,7 +7038,7 @@ class PartsTest(TestCase):
 
 
 @full
-class ArraysAndDigestsTest(TestCase):
+class ArraysAndDigestsTest(PeerCase):
     def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
@@ -7138,7 +7143,7 @@ class ArraysAndDigestsTest(TestCase):
             self.assertEqual(tensorfmt.common_float(old, new), wide)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
-        numpy = PeerTest.peer(self, "numpy")
+        numpy = self.peer("numpy")
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
@@ -7169,6 +7174,12 @@ class ArraysAndDigestsTest(TestCase):
                 list(tensorfmt.Progress(1, note=note).watch([b"a"]))
             self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
                              + tensorfmt.WIPE)
+
+
+# -- [17] trust ----------------------------------------------------------------------------------
+
+EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
+        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
 
 
 @full
@@ -7446,12 +7457,6 @@ def accepting_tests():
     kinds = [kind for kind in globals().values() if isinstance(kind, type)]
     return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
                        if hasattr(vars(kind)[name], "accepts")]))
-
-
-# -- [20] trust ----------------------------------------------------------------------------------
-
-EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
-        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
 
 
 @full
