@@ -1367,7 +1367,6 @@ CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "
 CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  # many share one
 CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
-CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
@@ -1612,16 +1611,6 @@ class StrictCbor:
             self.keys[depth + 1] = b""
         if self.token is not None:
             self.token(start, stop, depth, kind, value, key)
-
-
-def cbor_short_text(data: bytes) -> str:
-    """Return the text that data are, of under 256 bytes with the shortest head, or ValueError."""
-    nbytes = len(data) - 1
-    if nbytes < 24 and data[0] == 0x60 + nbytes:
-        return data[1:].decode()
-    if data[0] == 0x78 and data[1] == nbytes - 1:
-        return data[2:].decode()
-    raise ValueError
 
 
 class CborFields:
@@ -2710,10 +2699,14 @@ def json_tokens(data: bytes, depth: int, python: bool) -> Chunks:
             boxes.append([",}", set(), None])
             allowed = '"}'
     if mark or allowed:
-        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
         here = show(data[start:start + 9]) if mark else "the end"
-        raise FormatError(f"{here}, expected {wanted}", start)
+        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
     yield end, 0, "end", None, None
+
+
+def json_wanted(allowed: str) -> str:
+    """Return in words which marks may come next."""
+    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
 
 
 def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
@@ -4604,27 +4597,33 @@ class Usual:
         while len(pairs) < count:
             pos = self.read_usual(data, pos, count, pairs)
             if len(pairs) < count:  # an unusual one
-                begin, item = pos, None
-                for opening in (True, False):
-                    entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                           budget=budget, **self.rules)
-                    name = len(pairs)
-                    if self.keyed:
-                        (name, entry), = entry.items()
-                    try:
-                        if opening and not self.schema.first_wrong(entry):
-                            item = self.open_entry(name, entry)
-                    except FormatError:  # it is opened later, in its place; read it again
-                        continue
-                    break
-                pairs.append((name, entry if item is None else item))
+                begin, place = pos, (base, pos, len(pairs), level, budget)
+                name, found, pos = self.read_plain(data, *place)
+                pairs.append((name, found))
                 if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
-                    self.learn(data[begin:pos], item)
+                    self.learn(data[begin:pos], found)
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
                 raise FormatError("not deterministic (sorted keys)", start)
         return Entries(pairs), pos
+
+    def read_plain(self, data: bytes, base: int, begin: int, name: Any, level: int,
+                   budget: Budget) -> Any:
+        """Return (name, Tensor or else the entry, position behind it); `name`: in an array."""
+        item = None
+        for opening in (True, False):
+            entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
+                                   budget=budget, **self.rules)
+            if self.keyed:
+                (name, entry), = entry.items()
+            try:
+                if opening and not self.schema.first_wrong(entry):
+                    item = self.open_entry(name, entry)
+                break
+            except FormatError:  # open_entries() raises it, in its place; read it anew for that
+                continue
+        return name, entry if item is None else item, pos
 
     def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
         """Add the entries that follow, as long as they are usual; return the position behind."""
@@ -4816,19 +4815,28 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     known = {}
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
+    filled = fill_holes(entries, runs, list(zip(names, kinds, starts)), known)
+    if not holder:
+        return filled
+    top[holder] = filled
+    return top
+
+
+def fill_holes(entries: Any, runs: Any, rows: Any, known: Any) -> Entries:
+    """Return the entries with the Tensors of a run for its HOLE, of `rows` (name, kind, start).
+
+    `known`: kind -> (a Tensor of it, the start in its row).
+    """
     pairs: Any = []
-    for name, entry in entries.items():
-        if name not in runs:
-            pairs.append((name, entry))
+    for key, entry in entries.items():
+        if key not in runs:
+            pairs.append((key, entry))
             continue
-        span = slice(*runs[name])
-        for name, kind, start in zip(names[span], kinds[span], starts[span]):
+        for name, kind, start in rows[slice(*runs[key])]:
             like, first = known[kind]
             pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
                                        like.start + start - first, like.flat_attrs(), like.format)))
-    if holder:
-        top[holder] = Entries(pairs)
-    return top if holder else Entries(pairs)
+    return Entries(pairs)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
