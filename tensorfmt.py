@@ -1368,7 +1368,6 @@ CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "
 CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  # many share one
 CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
-CBOR_ENDS = (1,) * 24 + (2, 3, 5, 9)  # where the head of an unsigned integer ends
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
@@ -1613,16 +1612,6 @@ class StrictCbor:
             self.keys[depth + 1] = b""
         if self.token is not None:
             self.token(start, stop, depth, kind, value, key)
-
-
-def cbor_short_text(data: bytes) -> str:
-    """Return the text that data are, of under 256 bytes with the shortest head, or ValueError."""
-    nbytes = len(data) - 1
-    if nbytes < 24 and data[0] == 0x60 + nbytes:
-        return data[1:].decode()
-    if data[0] == 0x78 and data[1] == nbytes - 1:
-        return data[2:].decode()
-    raise ValueError
 
 
 class CborFields:
@@ -2711,10 +2700,14 @@ def json_tokens(data: bytes, depth: int, python: bool) -> Chunks:
             boxes.append([",}", set(), None])
             allowed = '"}'
     if mark or allowed:
-        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
         here = show(data[start:start + 9]) if mark else "the end"
-        raise FormatError(f"{here}, expected {wanted}", start)
+        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
     yield end, 0, "end", None, None
+
+
+def json_wanted(allowed: str) -> str:
+    """Return in words which marks may come next."""
+    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
 
 
 def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
@@ -2895,7 +2888,8 @@ class Tensor:
         """Return whether two dense tensors differ in name, place and attrs at most."""
         a, b = self.stored, other.stored
         return (type(self) is type(other) is Tensor
-                and (self.dtype, self.shape, self.format) == (other.dtype, other.shape, other.format)
+                and (self.dtype, self.shape) == (other.dtype, other.shape)
+                and self.format == other.format
                 and (a.source, a.nbytes, a.strides) == (b.source, b.nbytes, b.strides)
                 and (a.order, a.encoding, a.why) == (b.order, b.encoding, b.why))
 
@@ -4173,7 +4167,8 @@ class Schema:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
-        for key, value in enumerate(found) if type(found) is list else found.items():
+        pairs: Any = enumerate(found) if type(found) is list else found.items()
+        for key, value in pairs:
             misfit, _, inside, is_map = self.rows.get(key, self.other)
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
@@ -4260,10 +4255,10 @@ class Format:
         raise NotImplementedError
 
     def checksums(self, tensor: Tensor) -> Chunks:
-        """Yield (label, offset, nbytes, text) of each checksum of a tensor."""
+        """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def check_range(self, source: Any, offset: int, nbytes: int, text: str) -> "Tuple[str, str]":
+    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
 
@@ -4283,7 +4278,7 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def hash_cost(self, nbytes: int, text: str) -> "Tuple[int, int]":
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
 
@@ -4589,8 +4584,9 @@ class Usual:
 
     `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr; or last, (bytes at the end, how many belong to the next). open_entry(name, entry) is the plain reader, which returns the Tensor of an
-    entry that agrees with its `schema`.
+    the key of an attr; or last, (bytes at the end, how many belong to the next entry).
+    open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
+    with its `schema`.
     What lies between the slots is compared with an entry that the plain reader took. It took that
     entry with other values, too, so each slot is known to be what it seems to be. An entry that is
     not usual is left to the plain reader, alone.
@@ -4624,26 +4620,32 @@ class Usual:
                 if done < len(pairs):
                     break
             if done == len(pairs):  # an unusual one
-                begin, item = pos, None
-                for opening in (True, False):
-                    entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                           budget=budget, **self.rules)
-                    name = len(pairs)
-                    if self.keyed:
-                        (name, entry), = entry.items()
-                    try:
-                        if opening and not self.schema.first_wrong(entry):
-                            item = self.open_entry(name, entry)
-                    except FormatError:  # it is opened later, in its place; read it again
-                        continue
-                    break
-                pairs.append((name, entry if item is None else item))
-                self.learn(data, begin, pos, item, len(pairs))
+                begin, place = pos, (base, pos, len(pairs), level, budget)
+                name, found, pos = self.read_plain(data, *place)
+                pairs.append((name, found))
+                self.learn(data, begin, pos, found, len(pairs))
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
                 raise FormatError("not deterministic (sorted keys)", start)
         return Entries(pairs), pos
+
+    def read_plain(self, data: bytes, base: int, begin: int, name: Any, level: int,
+                   budget: Budget) -> Any:
+        """Return (name, Tensor or else the entry, position behind it); `name`: in an array."""
+        item = None
+        for opening in (True, False):
+            entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
+                                   budget=budget, **self.rules)
+            if self.keyed:
+                (name, entry), = entry.items()
+            try:
+                if opening and not self.schema.first_wrong(entry):
+                    item = self.open_entry(name, entry)
+                break
+            except FormatError:  # open_entries() raises it, in its place; read it anew for that
+                continue
+        return name, entry if item is None else item, pos
 
     def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
         """Add the entries that follow, as long as they are usual; return the position behind."""
@@ -4846,19 +4848,28 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
     del found, between, heads, sizes, text  # memory for each entry
+    filled = fill_holes(entries, runs, list(zip(names, kinds, starts)), known)
+    if not holder:
+        return filled
+    top[holder] = filled
+    return top
+
+
+def fill_holes(entries: Any, runs: Any, rows: Any, known: Any) -> Entries:
+    """Return the entries with the Tensors of a run for its HOLE, of `rows` (name, kind, start).
+
+    `known`: kind -> (a Tensor of it, the start in its row).
+    """
     pairs: Any = []
-    for name, entry in entries.items():
-        if name not in runs:
-            pairs.append((name, entry))
+    for key, entry in entries.items():
+        if key not in runs:
+            pairs.append((key, entry))
             continue
-        span = slice(*runs[name])
-        for name, kind, start in zip(names[span], kinds[span], starts[span]):
+        for name, kind, start in rows[slice(*runs[key])]:
             like, first = known[kind]
             pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
                                        like.start + start - first, like.flat_attrs(), like.format)))
-    if holder:
-        top[holder] = Entries(pairs)
-    return top if holder else Entries(pairs)
+    return Entries(pairs)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -5078,7 +5089,7 @@ class Mag(Format):
 
     @staticmethod
     def _spec_shape(places: "List[int]", nbytes: int) -> Any:
-        """Return (shape, (field, what is wrong) or None): it ends at -1, or at 0 if there are data."""
+        """Return (shape, (field, what is wrong) or None); -1 ends it, or 0 if there are data."""
         rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
@@ -5261,11 +5272,12 @@ class Mag100(Format):
             cursor.where = "tensors", i
             name, at, field = unused.pop(key, None), round_up(at, align), ""
             if name is None:
-                field, what = "key_id", f"name {key} of {len(names)}, each is used once"
-            elif number >= len(dtypes):
+                what = f"name {key} of {len(names)}, each is used once"
+                raise cursor.error(what, "key_id", check="sizes")
+            if number >= len(dtypes):
                 what = f"dtype {number} of {len(dtypes)}"
                 raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
-            elif [n for n in shape if not 1 <= n < 1 << 63]:
+            if [n for n in shape if not 1 <= n < 1 << 63]:
                 field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
             elif numel != count_elements(shape):
                 field, what = "numel", f"{numel} elements, the shape is {show(shape)}"
@@ -5398,7 +5410,8 @@ class Mag300(Format):
             what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
             cursor.fault(what, "nbytes", tensor=name, check="sizes")
             return None
-        attrs, why = (), None
+        attrs: Any = ()
+        why = None
         if dtype not in ITEMSIZE:
             why = f"dtype_id {number} ({show(text)}) is not known"
             attrs = "dtype", text, "dtype_id", number
@@ -5808,10 +5821,11 @@ class ZTensor(ZFamily):
 
     def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
-        if isinstance(facts, list) and all_u64(facts):
+        if not (isinstance(facts, list) and all_u64(facts)):
+            cursor.check(self.COMPONENT, facts, *where)
+        if isinstance(facts, list):
             data = bytes(pack_values("uint64", facts))
             return Part(where[0], "uint64", 0, len(data), source=Memory(data))
-        cursor.check(self.COMPONENT, facts, *where)
         dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
         big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
         if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
@@ -6929,7 +6943,8 @@ class Burnpack(Format):
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
     SCHEME = Schema(
-        ("value", "any", False, "type of the values"), ("param", "any", False, "type of the scales"),
+        ("value", "any", False, "type of the values"),
+        ("param", "any", False, "type of the scales"),
         ("store", "any", False, "how values are packed", Schema(other=("any", "packed dimension"))),
         ("level", "any", False, "what shares a scale", Schema(
             ("Block", "any", False, "elements that share one", Schema(
@@ -7546,7 +7561,8 @@ class Safetensors(Format):
             return None
         if cursor.trace is not None and len(entry) > 3:
             key = [key for key in entry if key not in self.ENTRY.rows][0]
-            at = cursor.trace.find(["header", cursor.prefix[:-1], join_path(cursor.prefix[:-1], key)])
+            around = cursor.prefix[:-1]
+            at = cursor.trace.find(["header", around, join_path(around, key)])
             cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
@@ -7635,6 +7651,8 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
+
+
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
@@ -7696,7 +7714,7 @@ class RecordReader(MsgpackTree):
     ITEM = Schema(("id", "any", False, "Burn's own id of it"),
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps in maps, of any depth
+    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps, of any depth
         ITEM.rows[key] = None, doc, ITEM, False
     ITEM.other = None, "of the record", ITEM, False
     TEXT_KEYS = True
@@ -7864,7 +7882,8 @@ class RecordReader(MsgpackTree):
         if type(found) is list:
             return "", (), 0, (("value", self.odd[id(found)]), "not as those before it")
         kind, start, stop, count, low, high = found
-        told, ints, wrong = self.metadata["float"], self.metadata["int"], None
+        told, ints = self.metadata["float"], self.metadata["int"]
+        wrong: Any = None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
         dtype = kind or half or {"f64": "float64"}.get(told, "float32")
         if kind == "int":

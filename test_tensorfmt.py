@@ -27,7 +27,8 @@ reader of its own code. Without the folder .ci these tests are skipped by name.
     [13] copies            what `tensorfmt vendor` writes
     [14] command line      in this process, and through a real one
     [15] README            every example is run
-    [16] trust             what files must not do to who looks at them
+    [16] parsers           FlatBuffers, usual entries of JSON, parts of tensors, arrays
+    [17] trust             what a file must not do to who looks at it; what copies say they lack
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -1197,10 +1198,6 @@ class CodecTest(TestCase):
         for value in (1 << 71, -1 - (1 << 71), 1 << 64):
             self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
         self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
-        for data in (b"\x62ab", b"\x60", b"\x78\x17" + b"a" * 23, b"\x78\x18" + b"a" * 24):
-            self.assertEqual(tensorfmt.cbor_short_text(data), tensorfmt.cbor_loads(data))
-        for data in (b"\x61ab", b"\x63ab", b"\x41a", b"\x78\x19" + b"a" * 24, b"\x79\x02ab"):
-            error_of(ValueError, tensorfmt.cbor_short_text, data)
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
             self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
@@ -6714,6 +6711,9 @@ class ReadmeTest(TestCase):
         self.assertTrue(min(ran.values()) > 0, ran)
 
 
+# -- [16] parsers --------------------------------------------------------------------------------
+
+
 class FlatBuffersTest(TestCase):
     def shared(self, steps, inputs):
         """Return a TensorBuffers file of so many operations that share one vector."""
@@ -7034,7 +7034,7 @@ class PartsTest(TestCase):
 
 
 @full
-class ArraysAndDigestsTest(TestCase):
+class ArraysAndDigestsTest(PeerCase):
     def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
@@ -7139,7 +7139,7 @@ class ArraysAndDigestsTest(TestCase):
             self.assertEqual(tensorfmt.common_float(old, new), wide)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
-        numpy = PeerTest.peer(self, "numpy")
+        numpy = self.peer("numpy")
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
@@ -7170,6 +7170,12 @@ class ArraysAndDigestsTest(TestCase):
                 list(tensorfmt.Progress(1, note=note).watch([b"a"]))
             self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
                              + tensorfmt.WIPE)
+
+
+# -- [17] trust ----------------------------------------------------------------------------------
+
+EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
+        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
 
 
 @full
@@ -7447,12 +7453,6 @@ def accepting_tests():
     kinds = [kind for kind in globals().values() if isinstance(kind, type)]
     return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
                        if hasattr(vars(kind)[name], "accepts")]))
-
-
-# -- [16] trust ----------------------------------------------------------------------------------
-
-EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
-        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
 
 
 @full
