@@ -10027,7 +10027,8 @@ def drop_unnamed(text: str, needed: Any) -> str:
     """Return the text without the definitions that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
-    named: Any = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    named: Any = {ast.Name: "id", ast.alias: "name"}
+    reached = set(needed)  # what attributes name: methods, constants of classes
 
     def defined(node: Any) -> "List[str]":
         """Return the names that a mere definition defines."""
@@ -10037,19 +10038,22 @@ def drop_unnamed(text: str, needed: Any) -> str:
             return []
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
-    waiting: Any = [node for node in body if defined(node)]  # that nothing has named yet
     found: Any = [node for node in body if not defined(node)]
+    waiting: Any = [(node, [needed]) for node in body if defined(node)]  # and the names
     while found:
         for node in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
                 inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-                waiting += inner
+                waiting += [(one, [reached] if isinstance(one, ast.FunctionDef) else
+                             [reached, needed]) for one in inner]
                 node.body = [one for one in node.body if one not in inner]
             needed.update([getattr(one, named[type(one)])
                            for one in ast.walk(node) if type(one) in named])
-        found = [node for node in waiting if needed.intersection(defined(node))]
-        waiting = [node for node in waiting if node not in found]
-    for node in sorted(waiting, key=lambda node: -int(node.lineno)):
+            reached.update([one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)])
+        found = [node for node, names in waiting
+                 if [1 for known in names if known.intersection(defined(node))]]
+        waiting = [pair for pair in waiting if pair[0] not in found]
+    for node in sorted([pair[0] for pair in waiting], key=lambda node: -int(node.lineno)):
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())]) - 1
         while lines[start - 1].lstrip().startswith("#") and not lines[start - 1].startswith("# --"):
             start -= 1
