@@ -1042,10 +1042,9 @@ class Cursor(Reader):
             raise self.error(f"{field} is {value}, expected {low} to {high}: {why}", field,
                              error=error)
 
-    def check(self, schema: Any, found: Any, *path: Any) -> None:
+    def check_schema(self, schema: Any, found: Any, *path: Any) -> None:
         """Raise for the first thing that is wrong in a map."""
-        wrong = schema.first_wrong(found, *path)
-        if wrong is not None:
+        for wrong in schema.wrongs(found, *path):
             raise self.error(wrong[1], *wrong[0])
 
     def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
@@ -1055,7 +1054,7 @@ class Cursor(Reader):
         """
         for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
-            if type(entry) is Tensor:  # of Usual, which checked it
+            if FAST and type(entry) is Tensor:  # of Usual, which checked it
                 yield entry
                 continue
             item = None
@@ -1063,7 +1062,7 @@ class Cursor(Reader):
             if type(self.tensor) is not str:
                 self.tensor = None
             try:
-                self.check(schema, entry)
+                self.check_schema(schema, entry)
                 item = open_entry(name, entry)
             except FormatError as error:
                 self._note(error)
@@ -1397,8 +1396,10 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
     tag, key = MISSING, MISSING
     budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)  # memory for arrays and maps
+    # <later>
     if strict:
         token = StrictCbor(data, strict, token)
+    # </later>
     try:
         while True:
             while left == 0:  # close what is complete
@@ -1465,7 +1466,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             opens = 3 < major < 6
             if opens:
                 value = [] if major == 4 else Map()
-                if usual is not None and size > 0 and usual.knows(major, len(stack), key):
+                if FAST and usual and size > 0 and usual.knows(major, len(stack), key):
                     value, pos = usual.read_all(data, base, pos, size, level + tags + 1, budget)
                     opens = False
             if keyed:
@@ -4163,7 +4164,10 @@ class Schema:
 
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
-        if type(found) is not self.of and type(found) is not Entries:
+        given = type(found)
+        if FAST and given is Entries:
+            given = self.of
+        if given is not self.of:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
@@ -4563,20 +4567,14 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     return 0, "", ""
 
 
-class Entries:
+class Entries(list):  # type: ignore[type-arg]
     """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
 
-    def __init__(self, pairs: "List[Tuple[Any, Any]]") -> None:
-        self.pairs = pairs
-
     def items(self) -> "List[Tuple[Any, Any]]":
-        return self.pairs
+        return self
 
     def __contains__(self, name: object) -> bool:
-        return name in [pair[0] for pair in self.pairs]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
+        return name in [pair[0] for pair in self]
 
 
 class Usual:
@@ -5373,7 +5371,7 @@ class Mag300(Format):
             root = usual_json(data, self.USUAL, self.ENTRY, open_entry, "tensor_map", python=True)
         if root is None:
             root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
-        cursor.check(self.ROOT, root)
+        cursor.check_schema(self.ROOT, root)
         if root["manifest_ver"] != 1:
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
                                "manifest_ver", error=Unsupported)
@@ -5544,11 +5542,13 @@ class ZFamily(Format):
                 need = part.decoded_nbytes if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
+    # <later>
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
         need = decoded or nbytes
         slow = text.startswith("xxh3:") and fast_xxh3() is None
         return need, need if slow else 0
+    # </later>
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
@@ -5636,7 +5636,7 @@ class ZObjects(ZFamily):
 
     def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
         """Raise for what is wrong in a map; remark on keys that are not known."""
-        cursor.check(schema, facts, *where)
+        cursor.check_schema(schema, facts, *where)
         for key in facts if cursor.trace is not None else ():
             if key not in schema.rows:
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
@@ -5768,7 +5768,7 @@ class ZTensor(ZFamily):
         if stop != end:
             raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
                                offset=stop)
-        if type(index) not in (list, Entries):
+        if not isinstance(index, list):
             raise cursor.error(f"the index is {show(index)}, expected an array", "index")
         found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
         tensors = admit(cursor, found, fields=("name", "size", "offset"))
@@ -5822,7 +5822,7 @@ class ZTensor(ZFamily):
     def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         if not (isinstance(facts, list) and all_u64(facts)):
-            cursor.check(self.COMPONENT, facts, *where)
+            cursor.check_schema(self.COMPONENT, facts, *where)
         if isinstance(facts, list):
             data = bytes(pack_values("uint64", facts))
             return Part(where[0], "uint64", 0, len(data), source=Memory(data))
@@ -6990,7 +6990,7 @@ class Burnpack(Format):
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
-        cursor.check(self.TOP, top)
+        cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
@@ -7526,7 +7526,7 @@ class Safetensors(Format):
             if cursor.trace is not None and end < base:
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
-        cursor.check(self.TOP, top)
+        cursor.check_schema(self.TOP, top)
         metadata = self.take_metadata(cursor, top)
         attrs: Facts = Map()
         if metadata == {}:
@@ -7543,8 +7543,8 @@ class Safetensors(Format):
         found = [pair for pair in top.items() if pair[0] == "__metadata__"]
         if not found:
             return None
-        if type(top) is Entries:
-            top.pairs.remove(found[0])
+        if FAST and type(top) is Entries:
+            top.remove(found[0])
         else:
             del top["__metadata__"]
         if found[0][1] is None:
@@ -10080,7 +10080,8 @@ def drop_unnamed(text: str, needed: Any) -> str:
     """Return the text without the definitions that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
-    named: Any = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    named: Any = {ast.Name: "id", ast.alias: "name"}
+    reached = set(needed)  # what attributes name: methods, constants of classes
 
     def defined(node: Any) -> "List[str]":
         """Return the names that a mere definition defines."""
@@ -10090,19 +10091,22 @@ def drop_unnamed(text: str, needed: Any) -> str:
             return []
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
-    waiting: Any = [node for node in body if defined(node)]  # that nothing has named yet
     found: Any = [node for node in body if not defined(node)]
+    waiting: Any = [(node, [needed]) for node in body if defined(node)]  # and the names
     while found:
         for node in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
                 inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-                waiting += inner
+                waiting += [(one, [reached] if isinstance(one, ast.FunctionDef) else
+                             [reached, needed]) for one in inner]
                 node.body = [one for one in node.body if one not in inner]
             needed.update([getattr(one, named[type(one)])
                            for one in ast.walk(node) if type(one) in named])
-        found = [node for node in waiting if needed.intersection(defined(node))]
-        waiting = [node for node in waiting if node not in found]
-    for node in sorted(waiting, key=lambda node: -int(node.lineno)):
+            reached.update([one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)])
+        found = [node for node, names in waiting
+                 if [1 for known in names if known.intersection(defined(node))]]
+        waiting = [pair for pair in waiting if pair[0] not in found]
+    for node in sorted([pair[0] for pair in waiting], key=lambda node: -int(node.lineno)):
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())]) - 1
         while lines[start - 1].lstrip().startswith("#") and not lines[start - 1].startswith("# --"):
             start -= 1
