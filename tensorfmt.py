@@ -1020,20 +1020,21 @@ class Cursor(Reader):
             values += found
         return values
 
-    def next_bytes(self, nbytes: int, field: str) -> bytes:
+    def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
-            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left", field,
+            name, left = join_index(field, *index), self.end - self.pos
+            raise self.error(f"{name} needs {nbytes} bytes, {left} left", field, *index,
                              offset=self.pos)
         data = self.head(nbytes)
         self.pos += nbytes
         return data
 
-    def take(self, nbytes: int, field: str, doc: str) -> bytes:
-        data = self.next_bytes(nbytes, field)
+    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
+        data = self.next_bytes(nbytes, field, *index)
         if self.trace is not None:
-            text = decode_text(data)
-            self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
+            text, name = decode_text(data), join_index(field, *index)
+            self.add(self.pos - nbytes, nbytes, name, data if text is None else text, doc)
         return data
 
     def limit(self, field: str, value: int, low: int, high: int, why: str,
@@ -2015,7 +2016,7 @@ class MsgpackReader(Cursor):
     def text(self, field: str, doc: str, *index: int) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1, *index), field)
+        data = self.next_bytes(self.count("str", field, doc, 1, *index), field, *index)
         if self.trace is not None:
             name = join_index(field, *index)
             self.add(start, self.pos - start, name, msgpack_text(data), doc)
@@ -4507,12 +4508,13 @@ LAYOUTS[""] = Compound
 
 
 def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
-          fields: Any = ("", "", "")) -> Facts:
+          fields: Any = ()) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `items`: Tensors in the order of the index, each with reader.where at its record; None where a
     fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
-    to `high`. `fields` of the record have the name, the size and the place, for errors.
+    to `high`. `fields` of the record have the name, the size and the place, for errors; "": it
+    is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
@@ -4528,7 +4530,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             reader.trace.owners[reader.prefix] = name
         field, what, check = misfit(item, tensors, low, high)
         if what:
-            reader.fault(what, *fields[field:field + 1], tensor=name, check=check)
+            path = [key for key in fields[field:field + 1] if key]
+            reader.fault(what, *path, tensor=name, check=check)
         else:
             fitting.add(stored)
             tensors[name] = item
@@ -4540,8 +4543,7 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     """Return (number of the field, what is wrong with a tensor or "", the check of verify)."""
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
     if item.name in tensors:
-        first = list(tensors).index(item.name)
-        return 0, f"two tensors have this name: {first} and another", "index"
+        return 0, "two tensors have this name", "index"
     if nbytes and not low <= start <= high - nbytes:
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
         return 2, what, "bounds"
@@ -5213,7 +5215,7 @@ class Mag100(Format):
                 what = f"{offset}; the first is 0, each other one larger than the last"
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
+            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
             if name is None or name in names:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
             names[name] = None
@@ -8424,7 +8426,9 @@ class FieldTrace(Trace):
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
-        if kind == "absent":
+        if kind == "absent":  # no field, but an error can be one of it
+            if len(self.fields) <= self._most:
+                self._offsets[name] = offset
             return
         if len(self.fields) > self._most:
             last = self.fields[-1]
