@@ -256,7 +256,9 @@ def join_lines(lines: "List[str]") -> str:
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
-    if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
+    if isinstance(value, int):
+        if -(1 << 128) < value < 1 << 128:
+            return escape(value)
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
@@ -2004,7 +2006,7 @@ class MsgpackReader(Cursor):
     def text(self, field: str, doc: str, *index: int) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1, *index), field)
+        data = self.next_bytes(self.count("str", field, doc, 1, *index), field, *index)
         if self.trace is not None:
             name = join_index(field, *index)
             self.add(start, self.pos - start, name, msgpack_text(data), doc)
@@ -2929,9 +2931,9 @@ class Tensor:
         return self.start if self.stored.source.of_file else None
 
     def ranges(self) -> Any:
-        """Return (offset, nbytes, label) of its bytes in the file."""
+        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
         entry = self.stored.entry
-        return entry.ranges() if entry else [(self.start, self.stored.nbytes, self.name)]
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -4475,12 +4477,10 @@ class Entry:
         return made
 
     def ranges(self) -> Any:
-        """Return (offset, nbytes, label) of its parts."""
+        """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
-        labels = {id(main): self.name} if self.layout else {}
-        return [(part.offset, part.nbytes, labels.get(id(part), f"{self.name}.{part.role}"))
-                for part in self.parts.values() if part.source is None] or [
-                    (main.offset, 0, self.name)]
+        return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
+                for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
 
 
 # <later>
@@ -4519,12 +4519,13 @@ LAYOUTS[""] = Compound
 
 
 def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
-          fields: Any = ("", "", "")) -> Facts:
+          fields: Any = ()) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `items`: Tensors in the order of the index, each with reader.where at its record; None where a
     fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
-    to `high`. `fields` of the record have the name, the size and the place, for errors.
+    to `high`. `fields` of the record have the name, the size and the place, for errors; "": it
+    is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
@@ -4553,8 +4554,7 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     """Return (number of the field, what is wrong with a tensor or "", the check of verify)."""
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
     if item.name in tensors:
-        first = list(tensors).index(item.name)
-        return 0, f"two tensors have this name: {first} and another", "index"
+        return 0, "two tensors have this name", "index"
     if nbytes and not low <= start <= high - nbytes:
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
         return 2, what, "bounds"
@@ -8477,7 +8477,9 @@ class FieldTrace(Trace):
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
-        if kind == "absent":
+        if kind == "absent":  # no field, but an error can be one of it
+            if len(self.fields) <= self._most:
+                self._offsets[name] = offset
             return
         if len(self.fields) > self._most:
             last = self.fields[-1]
@@ -8579,9 +8581,11 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    fields += [Field(start, nbytes, "data " + label, *_data_text(item, label), "data", 0, item.name)
-               for item in parsed[2].values() for start, nbytes, label in item.ranges()
-               if start not in trace.rest]
+    for item in parsed[2].values():
+        name = "data " + clip_path(item.name)
+        fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
+                         *_data_text(item, role), "data", 0, item.name)
+                   for start, nbytes, role in item.ranges() if start not in trace.rest]
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace
 
 
@@ -8590,12 +8594,12 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
     return sorted(fields, key=lambda field: 2 * field.offset + (field.nbytes > 0))
 
 
-def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
+def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
     text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
     itemsize = item.itemsize
     if is_sparse(item):
-        return "values" if label == item.name else label[len(item.name) + 1:], "of sparse " + text
+        return role or "values", "of sparse " + text
     if stored.why is not None:
         return text, stored.why
     if stored.encoding != "raw":

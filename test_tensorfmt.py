@@ -6970,8 +6970,8 @@ class PartsTest(TestCase):
     @full
     def test_ranges_name_the_parts(self):
         file = load(self.zt1_parts())
-        self.assertEqual(file["coo"].ranges(), [(64, 32, "coo.coords"), (128, 8, "coo")])
-        self.assertEqual(file["x"].ranges(), [(64, 8, "x.scales"), (128, 8, "x.values")])
+        self.assertEqual(file["coo"].ranges(), [(64, 32, "coords"), (128, 8, "")])
+        self.assertEqual(file["x"].ranges(), [(64, 8, "scales"), (128, 8, "values")])
 
     @full
     def test_what_zt2_cannot_hold_is_refused_together(self):
