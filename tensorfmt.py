@@ -4109,7 +4109,7 @@ def minifloat(kind: str, code: int) -> float:
 # cursor.record(), the index with cursor.cbor() or read_json(), and returns (attrs, metadata,
 # tensors). cursor.open_entries() makes a Tensor of each entry, admit() checks what is the same in
 # all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads to
-# the field, its offset comes from a second parse. 4. write() calls check_items() and refuse() first,
+# the field, its offset comes from a second parse. 4. write() calls check_items() and refuse(),
 # then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
 # vendor and the command line need nothing more. A real index with thousands of entries is opened
 # faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
@@ -4519,7 +4519,7 @@ LAYOUTS[""] = Compound
 
 
 def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
-          fields: Any = ()) -> Facts:
+          fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
     `items`: Tensors in the order of the index, each with reader.where at its record; None where a
@@ -4622,6 +4622,8 @@ class Usual:
                 name, found, pos = self.read_plain(data, *place)
                 pairs.append((name, found))
                 self.learn(data, begin, pos, found, len(pairs))
+        if self.keyed and len(set([name for name, _ in pairs])) < count:
+            raise FormatError("a key twice", start)  # the second parse finds its place
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
