@@ -794,7 +794,7 @@ class Trace:
         self.odd: Facts = Map()  # what remark() was told -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
         if name == self.wanted:
             self.offset = offset
 
@@ -1879,8 +1879,13 @@ class FlatReader(Reader):
     def wrong(self, what: str, pos: int, field: str, kind: Any = FormatError) -> FormatError:
         return self.error("FlatBuffers: " + what, field, self.base + pos, kind=kind)
 
-    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
-        self.add(self.base + pos, nbytes, field, value, doc)
+    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
+             target: Any = None, depth: int = 1) -> None:
+        """Trace a field; `target`: where an offset leads; `depth`: below the table."""
+        if self.trace is not None:
+            target = None if target is None else self.base + target
+            self.trace.add(self.base + pos, nbytes, self.prefix + field, value, doc,
+                           self.depth + depth, owner=self.owner, target=target)
         self.check_aligned(pos, align)
 
     def check_aligned(self, pos: int, align: int) -> None:
@@ -1914,8 +1919,8 @@ class FlatReader(Reader):
                                  "vtable", Unsupported)
             size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, pos + 2)
             self.vtables[pos] = size, slots
-            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
-        self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}")
+            self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", depth=0)
+        self.note(table, 4, "table", table - pos, "vtable", target=pos, depth=0)
         return self.vtables[pos]
 
     def fields(self, table: int, rows: Any) -> Any:
@@ -1938,7 +1943,7 @@ class FlatReader(Reader):
                     self.note(pos, nbytes, name, value, doc, nbytes)
                 else:
                     value = self.target(pos, name)
-                    self.note(pos, nbytes, name, value - pos, f"{doc}: at {value}", 4)
+                    self.note(pos, nbytes, name, value - pos, doc, 4, value)
             elif self.trace is not None:  # an error in it is one of the table
                 self.trace.add(self.base + table, 0, self.prefix + name, None, doc, kind="absent")
             out.append(value)
@@ -2005,8 +2010,8 @@ class FlatReader(Reader):
             self.target(at, name)  # raises where it leads astray
             if self.trace is not None:
                 name = self.prefix + name
-                self.trace.add(self.base + at, 4, name, step, f"table at {targets[i]}", self.depth,
-                               owner=name + ".")
+                self.trace.add(self.base + at, 4, name, step, "table", self.depth + 2,
+                               owner=name + ".", target=self.base + targets[i])
         return targets
 
 
@@ -3701,6 +3706,7 @@ class Format:
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
+    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
@@ -3927,6 +3933,7 @@ class Mag(Format):
     USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
+    MARKS = {"end": "padding data"}
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
@@ -4191,6 +4198,7 @@ class Mag100(Format):
     DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
                    "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
     PAD_END = "structure"
+    MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -4481,6 +4489,7 @@ class ZTensor(Format):
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
+    MARKS = {"S": "index"}
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
@@ -5313,6 +5322,8 @@ class ZTensor2(ObjectFormat):
     PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
     SPARSE = {"zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     STRICT = StrictCbor
+    MARKS = {"S": "item", "S+N": "manifest_size"}
+    MARKS = {"4096 k": "data", "4096 m": "item"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
@@ -6046,6 +6057,7 @@ class Burnpack(Format):
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
     DATA_ORDER = True
+    MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
     MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
@@ -6429,6 +6441,7 @@ class TensorBuffers(Format):
     DATA_ORDER = True
     MAX_RANK = 64
     DIM_BITS = 32
+    MARKS = {"M": "root"}
     PAD_INSIDE = 8
 
     LEAD = Record(("magic", "4s", "TensorBuffers"))
@@ -6461,7 +6474,7 @@ class TensorBuffers(Format):
                 nbytes, cursor.end - 12), "metadata_size", cursor.end - 8)
         flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
         root = flat.target(0, "root")
-        flat.note(0, 4, "root", root, f"root table at {root}")
+        flat.note(0, 4, "root", root, "root table", target=root, depth=0)
         version, model, tensors, operations = flat.fields(root, self.ROOT)
         if version is None:
             raise flat.wrong("the required field version is missing", root, "table")
@@ -6663,6 +6676,7 @@ class Safetensors(Format):
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
@@ -7566,21 +7580,28 @@ def _write_beside(target: str, chunks: Chunks) -> int:
 
 # -- [9a] explain --------------------------------------------------------------------------------
 
+FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
+    ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
+    ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
+    ("fault", ("where reading stopped", "1;31")), ("unreached", ("was not read", "33"))])
+
 
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` of nesting, `.tensor` (a
-    name or None) and `.lead` (bytes before its value: the map key and tags).
+    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name or None), `.lead`
+    (bytes before its value: the map key and tags) and `.target` (where an offset leads, or None).
     """
 
-    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
+                 "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
-                 lead: int = 0) -> None:
+                 lead: int = 0, target: "Optional[int]" = None) -> None:
         self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
         self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
+        self.target = target
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -7606,7 +7627,7 @@ class FieldTrace(Trace):
         self._known, self.rest = 0, range(0)
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
         if kind == "absent":
             return
         if len(self.fields) > self._most:
@@ -7618,7 +7639,7 @@ class FieldTrace(Trace):
                 last.doc = f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
                 self.rest = range(last.offset, offset + nbytes)  # tensors too
                 return
-        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
+        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead, target))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
@@ -7671,8 +7692,9 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
             **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
-    Only shared tensor data overlap. Of a broken file, all up to the offending field come, then
-    the FormatError. `wire`: CBOR token by token.
+    Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
+    one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
+    token.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -7682,6 +7704,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
         fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None, wire)
     finally:
         opened.close()
+    aim_offsets(fields)
 
     def each() -> "Iterator[Field]":
         yield from fields
@@ -7729,28 +7752,99 @@ def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
         return text, f"{stored.encoding}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
-    doc = "column-major, " if stored.strides is not None else ""
-    if itemsize > 1:
-        doc += "LE: " if stored.order == "<" else "BE: "
+    doc = "column-major: " if stored.strides is not None else ""
+    if itemsize > 1 and stored.order == ">":
+        doc += "big-endian: "
     head = stored.source.view(item.start, min(stored.nbytes, 3 * itemsize))
-    values = [repr(value) for value in unpack_values(str(item.dtype), head, stored.order)]
-    return text, doc + " ".join(values + ["..."] * (item.size > 3))
+    values = unpack_values(str(item.dtype), head, stored.order)
+    doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
+                     for value in values])
+    return text, doc + (" ..." if item.size > 3 else "")
 
 
 def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
-    """Return the fields up to the offending one, and what was not reached before it."""
-    fields = _without_overlap(fields)
+    """Return the fields that were read, the offending one, and what was not reached."""
     offset = nbytes if error.offset is None else error.offset
-    found = [f for f in fields if f.offset == offset and f.name == error.field]
-    kept = [field for field in fields if field.offset < offset] + found
+    fields = _without_overlap(fields)
+    found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
-        kept = [field for field in fields if field.offset + field.nbytes <= offset]
-        stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
-        kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
-    ends = [0] + [field.offset + field.nbytes for field in kept]
-    return sort_fields(kept + [
-        Field(end, field.offset - end, "not reached", None, "parsing stopped before it", "unused")
-        for end, field in zip(ends, kept) if field.offset > end])
+        stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
+        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
+        fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
+        fields = sort_fields(fields + found)
+    found[0].kind = "fault"
+    out, at = [], 0
+    for field in fields + [Field(nbytes, 0, "", None, "", "end")]:
+        if field.offset > at:
+            out.append(Field(at, field.offset - at, "not reached", None, "was not read",
+                             "unreached"))
+        at = field.offset + field.nbytes
+        out.append(field)
+    return out[:-1]
+
+
+def aim_offsets(fields: "List[Field]") -> None:
+    """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
+    starts, firsts = set(), {}
+    for field in fields:
+        if field.kind == "data":
+            starts.add((field.tensor, field.offset))
+            firsts.setdefault(field.tensor, field.offset)
+    for field in fields:
+        last = field.name[field.name.rfind(".") + 1:]
+        if field.target is None and field.kind == "structure" and (
+                "offset" in last or last == "blob"):
+            value = field.value
+            if isinstance(value, list):
+                value = value[0] if value else None
+            if isinstance(value, int) and (field.tensor, value) in starts:
+                field.target = value
+            elif field.tensor is not None:
+                field.target = firsts.get(field.tensor)
+            elif field.depth == 0 and isinstance(value, int):
+                field.target = value
+
+
+def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, List[str]]]]":
+    """Return the paragraphs of a format's docstring and its drawn layout: rows (label, items).
+
+    A row begins with a label, then items stand between bars, on more lines too. -OO: ([], []).
+    """
+    import re
+    from textwrap import dedent
+    first, _, rest = (kind.__doc__ or "").partition("\n")
+    texts, lines = [first.strip()] if first else [], []
+    for part in dedent(rest).strip("\n").rstrip().split("\n\n"):
+        label = r"(\S.{0,11}?)(?:  +| +(?==))(.*)"
+        if not re.match(label, part):
+            texts.append(" ".join(part.split()))
+            continue
+        for line in part.split("\n"):
+            match = re.match(label, line)
+            if match:
+                lines.append([match.group(1), match.group(2)])
+            else:
+                lines[-1][1] += (" " if lines[-1][1][-1] in ",|:;" else " | ") + line.strip()
+    rows = [(label, [item for item in re.split(r" \|(?: |$)", text) if item])
+            for label, text in lines]
+    return [text for text in texts if text], rows
+
+
+def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
+    """Return where the labels of a layout are in this file: label -> offset."""
+    places: "Dict[str, int]" = {}
+    for label, _ in rows:
+        marks = kind.MARKS.get(label, label).split(" ")
+        found = [field for field in fields if field.name in marks or field.kind in marks][:1]
+        if label.isdigit():
+            places[label] = int(label)
+        elif label[:4] == "end-":
+            places[label] = nbytes - int(label[4:])
+        elif found and label not in kind.MARKS and isinstance(found[0].value, int):
+            places[label] = found[0].value  # "meta_offset"
+        elif found and label in kind.MARKS:
+            places[label] = found[0].offset
+    return dict([(label, at) for label, at in places.items() if 0 <= at < nbytes])
 
 
 def _without_overlap(fields: Any) -> "List[Field]":
@@ -7779,7 +7873,8 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
         if field.offset > at:
             for nbytes, byte, doc in kind.padding(at, field.offset, before, after, filled, attrs):
                 value = None if filled(at, at + nbytes, byte) else f"not all {byte:02x}"
-                out.append(Field(at, nbytes, "padding", value, doc, "padding"))
+                depth = max(out[-1].depth, field.depth) if before == after == "structure" else 0
+                out.append(Field(at, nbytes, "padding", value, doc, "padding", depth))
                 at += nbytes
         if field.offset > at:
             doc = count_of(field.offset - at, "byte") + " that no field names"
@@ -8301,7 +8396,7 @@ def path_or_stdin(path: str) -> Any:
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
-    attrs, items = file.attrs, list(file.items())
+    attrs, items, paint = file.attrs, list(file.items()), painter(args)
     codings = sorted(set([item.stored.encoding for _, item in items]))
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(items), "tensor")]
@@ -8311,7 +8406,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     print(", ".join(facts + ["all " + coding for coding in codings if len(codings) == 1]))
     for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
-            print(f"{title} {plain(key)} = {show(value)}")
+            print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
         if len(pairs) > 20:
             print(f"{len(pairs) - 20} more {title} entries")
     if attrs.get("operations"):
@@ -8338,6 +8433,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
         coding = f"  {coding:{wide}}" if len(codings) > 1 else ""
+        name = paint(name, "data" if name and nbytes != "bytes" else "")
         print(f"{nbytes:>10}  {offset:>10}  {dtype:{width}}{coding}  {shape:16}  {name}".rstrip())
 
 
@@ -8442,91 +8538,174 @@ def print_values(item: Tensor) -> None:
 
 
 def show_explain(args: Any) -> None:
-    with open(path_of(args.file), "rb") as stream:
-        rows, error, totals = explain_rows(args, stream)
-        if error is None and args.tensor is not None and not rows:
+    source = open_source(path_of(args.file), True)
+    try:
+        found = Explained(args, source)
+        error = found.error
+        if error is None and args.tensor is not None and not found.rows:
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
         if args.html:
-            write_page(args, rows, error, totals)
+            write_page(args, found)
         elif args.json:
-            for row in rows:
+            for row in found.rows:
                 print(to_json(list(row.field)))
         else:
-            print_rows(args, rows, error, totals)
+            print_rows(args, found)
+    finally:
+        source.close()
     if error is not None:
         raise error
 
 
-def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatError], str]":
-    """Return the rows that are asked for, the error at the end, and the sums as text."""
-    rows: Any = []
-    sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
-    names: Any = {}  # of the fields around this one, by depth
-    reach, error = 0, None
-    fields = explain(args.file, wire=args.wire, **args.options)
-    try:
+class Explained:
+    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
+
+    def __init__(self, args: Any, source: Any) -> None:
+        self.source, self.kind = source, kind_of(source, None)
+        fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
+        aim_offsets(fields)
+        self.parsed = parsed if args.html else None  # (attrs, metadata, tensors)
+        self.texts, self.layout = layout_of(self.kind)
+        self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
+        self.sums = dict([(kind, 0) for kind in FIELD_KINDS])
+        self.rows: "List[Row]" = []
+        names: Any = {}  # of the fields around this one, by depth
+        reach = 0
         for field in fields:
             end = field.offset + field.nbytes
-            sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
             if args.tensor in (None, field.tensor) and end > args.start:
-                names[field.depth] = field.name
-                rows.append(Row(field, names.get(field.depth - 1, ""), stream))
-    except FormatError as caught:
-        error = caught
-    texts = [f"{nbytes} {kind}" for kind, nbytes in sums.items() if nbytes or kind != "unused"]
-    nbytes = count_of(os.stat(args.file).st_size, "byte")
-    return rows, error, f"{sum(sums.values())} of {nbytes} explained: {', '.join(texts)}"
+                table = field.name[-6:] == ".table"  # of FlatBuffers
+                names[field.depth] = field.name[:-6] if table else field.name
+                self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
 
 
-def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
-    """Print a table; --limit never leaves the offending row out."""
-    print("offset    bytes                    %-22s %-20s meaning" % (
-        "token" if args.wire else "field", "value"))
-    last = rows[-1:] if error is not None else []
-    shown = rows[:len(rows) - len(last)][:args.limit] + last
-    for row in shown:
-        print(f"{row.line(87):87}      <- here" if row in last else
-              row.line(120 if args.wire else 100))
+def print_rows(args: Any, found: Explained) -> None:
+    """Print a table that fits the terminal; --limit never leaves the offending row out."""
+    rows, paint = found.rows, painter(args)
+    shown = rows[:args.limit]
+    shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
+    width = max(args.width or terminal_width(), 40)
+    count = 8 if width >= 100 else 5  # bytes
+    cells = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    cells += [row.cells(count) for row in shown]
+    place = max([len(row[0]) for row in cells])
+    widths = [place, 3 * count - 1] + column_widths(
+        [[row[i] for row in cells] for i in (2, 3, 4)], width - place - 3 * count - 7)
+    for row, kind in zip(cells, [""] + [row.field.kind for row in shown]):
+        for line in table_lines(row, widths, lambda text: paint(text, kind)):
+            print(line)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more rows")
-    if error is None:
-        print("\n" + totals)
-    if [row for row in shown if row.field.lead or row.field.nbytes > 8]:
+    if found.error is None:
+        texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
+                 if nbytes or kind in ("data", "padding", "structure")]
+        total = count_of(found.source.nbytes, "byte")
+        print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
+    if [row for row in cells if ".." in row[1]]:
         print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
+
+
+def terminal_width() -> int:
+    """Return COLUMNS, else the width of the terminal, 100 where there is none."""
+    from shutil import get_terminal_size
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    return get_terminal_size((100, 24)).columns if known else 100
+
+
+def painter(args: Any) -> Any:
+    """Return a function (text, kind of a field) that colours text, if --color says so."""
+    env = os.environ
+    wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
+    if args.color == "never" or (args.color == "auto" and not wanted):
+        return lambda text, kind: text
+    return lambda text, kind: f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind else text
+
+
+def column_widths(columns: Any, width: int) -> "List[int]":
+    """Return the widths of names, values and meanings, which have the rest of `width`.
+
+    Where the longest have no room, one text of twenty may be longer than its column.
+    """
+    lengths = [sorted([len(text) for text in column]) for column in columns]
+    names, values, meanings = [column[-1] for column in lengths]
+    if names + values + meanings > width:
+        names, values, _ = [column[-1 - len(column) // 20] for column in lengths]
+        names, values = min(names, width * 9 // 20), min(values, width * 3 // 10)
+    return [names, values, width - names - values]
+
+
+def table_lines(cells: Any, widths: "List[int]", paint: Any) -> Chunks:
+    """Yield the lines of a row: where a column is too narrow, its text is wrapped."""
+    from itertools import zip_longest
+    place, digits, name, value, meaning = cells
+    wide, rest = widths[3], widths[3] + widths[4]
+    wide = max(wide, min(len(value), rest - len(meaning)))  # into the room of a short meaning
+    indent = " " * (len(name) - len(name.lstrip()) + 2)
+    columns = ([place], [digits], wrap(name, widths[2], "._/", indent), wrap(value, wide, " "),
+               wrap(meaning, rest - wide, " "))
+    for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
+        coloured = paint(f"{digits:{widths[1]}}  {name:{widths[2]}}")
+        yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
+
+
+def wrap(text: str, width: int, marks: str, indent: str = "") -> "List[str]":
+    """Return the lines of a text, broken behind marks, or anywhere."""
+    lines = []
+    while len(text) > width:
+        least = max(len(indent) + 1, width // 2)
+        at = max([text.rfind(mark, least, width) for mark in marks]) + 1 or width
+        lines.append(text[:at].rstrip())
+        text = indent + text[at:].lstrip()
+    return lines + [text]
 
 
 class Row:
     """A field for a person: `.name` without that of the field around, `.value` as text."""
 
-    def __init__(self, field: Field, parent: str, stream: Any) -> None:
-        self.field = field
-        self._stream = stream
+    __slots__ = ("field", "name", "value", "found")
+
+    def __init__(self, field: Field, parent: str, found: Explained) -> None:
+        self.field, self.found = field, found
         start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
         if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
         self.name = plain(field.name[start:])
         self.value = "" if field.value is None else show(field.value, 40)
-        if field.kind in ("padding", "unused"):
+        if field.kind in ("padding", "unused", "unreached"):
             self.value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
             self.value = str(field.value)
 
+    @property
+    def meaning(self) -> str:
+        """What the field means, with places: of labels of the layout, of where it leads."""
+        import re
+        places, target = self.found.places, self.field.target
+
+        def place(match: Any) -> str:
+            label = match.group()
+            return f"{label} = 0x{places[label]:x}" if label in places else label
+        doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
+        return doc if target is None else f"{doc} -> 0x{target:x}"
+
     def bytes(self, skip: int, most: int) -> bytes:
         """Return up to `most` bytes of the field, from its byte `skip` on."""
-        self._stream.seek(self.field.offset + skip)
-        return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
+        field = self.field
+        count = max(0, min(field.nbytes - skip, most))
+        return bytes(self.found.source.read(field.offset + skip, count))
 
-    def line(self, width: int) -> str:
-        """Return the row of the table, cut off at a width."""
+    def cells(self, count: int) -> "Tuple[str, str, str, str, str]":
+        """Return offset, up to `count` bytes, name, value and meaning."""
         field = self.field
         digits = ".. " if field.lead else ""
-        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
-        if field.nbytes - field.lead > 8 or len(digits) > 23:
-            digits = digits[:20] + " .."
-        name = "  " * field.depth + self.name
-        line = f"{field.offset:08x}  {digits:23}  {name:22} {self.value:20} {field.doc}".rstrip()
-        return line if len(line) <= width else line[:width - 3] + "..."
+        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, count)])
+        if field.nbytes - field.lead > count or len(digits) > 3 * count - 1:
+            digits = digits[:3 * count - 4] + " .."
+        here = "<- here: " if field.kind == "fault" else ""
+        return (f"0x{field.offset:x}", digits, "  " * field.depth + self.name, self.value,
+                here + self.meaning)
 
 
 def show_diff(args: Any) -> bool:
@@ -8769,8 +8948,10 @@ def make_parser(wanted: str) -> Any:
                 parser.add_argument(name, **settings)
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
+    color = option("--color", "kinds of bytes in colours", choices=["auto", "always", "never"],
+                   default="auto")
     command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
-            files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
+            files, limit, json, color, option("--sort", choices=["bytes", "name", "offset"]))
     command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
             file, option("name", type=str),
             option("--all", f"every value, also of more than {MAX_SHOWN}"),
@@ -8778,7 +8959,8 @@ def make_parser(wanted: str) -> Any:
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))
     command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
-            file, limit, option("--tensor", "only the rows of this tensor", type=str),
+            file, limit, color, option("--width", "columns of the terminal", type=natural),
+            option("--tensor", "only the rows of this tensor", type=str),
             option("--from", "only the rows from this byte on (0x1f40, 8000)", dest="start",
                    metavar="OFFSET", type=natural, default=0),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
