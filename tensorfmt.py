@@ -205,6 +205,11 @@ def plain(text: str) -> str:
     return text if fine else quote(text)
 
 
+def html(text: Any) -> str:
+    from html import escape
+    return escape(str(text))
+
+
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
     if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
@@ -7639,7 +7644,8 @@ class FieldTrace(Trace):
                 last.doc = f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
                 self.rest = range(last.offset, offset + nbytes)  # tensors too
                 return
-        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead, target))
+        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
+                                 target))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
@@ -7791,60 +7797,52 @@ def aim_offsets(fields: "List[Field]") -> None:
             starts.add((field.tensor, field.offset))
             firsts.setdefault(field.tensor, field.offset)
     for field in fields:
-        last = field.name[field.name.rfind(".") + 1:]
-        if field.target is None and field.kind == "structure" and (
-                "offset" in last or last == "blob"):
-            value = field.value
-            if isinstance(value, list):
-                value = value[0] if value else None
-            if isinstance(value, int) and (field.tensor, value) in starts:
-                field.target = value
-            elif field.tensor is not None:
-                field.target = firsts.get(field.tensor)
-            elif field.depth == 0 and isinstance(value, int):
-                field.target = value
+        last, value = field.name[field.name.rfind(".") + 1:], field.value
+        if field.target is not None or not ("offset" in last or last == "blob"):
+            continue
+        if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
+            value = (value + [None])[0]
+        if isinstance(value, int) and (not field.depth or (field.tensor, value) in starts):
+            field.target = value
+        elif field.kind == "structure":
+            field.target = firsts.get(field.tensor)
 
 
-def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, List[str]]]]":
-    """Return the paragraphs of a format's docstring and its drawn layout: rows (label, items).
+def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
+    """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
 
-    A row begins with a label, then items stand between bars, on more lines too. -OO: ([], []).
+    Items stand between bars. Without docstrings (python -OO): two empty lists.
     """
     import re
     from textwrap import dedent
+    row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
     first, _, rest = (kind.__doc__ or "").partition("\n")
-    texts, lines = [first.strip()] if first else [], []
-    for part in dedent(rest).strip("\n").rstrip().split("\n\n"):
-        label = r"(\S.{0,11}?)(?:  +| +(?==))(.*)"
-        if not re.match(label, part):
+    texts, rows = [first], []
+    for part in dedent(rest).strip().split("\n\n"):
+        if re.match(row, part):  # lines that begin with blanks go on
+            part = re.sub(r"(?<=[,|:;])\n +", " ", part)
+            rows += re.findall(row, re.sub(r"\n +", " | ", part))
+        else:
             texts.append(" ".join(part.split()))
-            continue
-        for line in part.split("\n"):
-            match = re.match(label, line)
-            if match:
-                lines.append([match.group(1), match.group(2)])
-            else:
-                lines[-1][1] += (" " if lines[-1][1][-1] in ",|:;" else " | ") + line.strip()
-    rows = [(label, [item for item in re.split(r" \|(?: |$)", text) if item])
-            for label, text in lines]
     return [text for text in texts if text], rows
 
 
 def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
     """Return where the labels of a layout are in this file: label -> offset."""
-    places: "Dict[str, int]" = {}
+    places = {}
     for label, _ in rows:
         marks = kind.MARKS.get(label, label).split(" ")
         found = [field for field in fields if field.name in marks or field.kind in marks][:1]
+        at: Any = None
         if label.isdigit():
-            places[label] = int(label)
+            at = int(label)
         elif label[:4] == "end-":
-            places[label] = nbytes - int(label[4:])
-        elif found and label not in kind.MARKS and isinstance(found[0].value, int):
-            places[label] = found[0].value  # "meta_offset"
-        elif found and label in kind.MARKS:
-            places[label] = found[0].offset
-    return dict([(label, at) for label, at in places.items() if 0 <= at < nbytes])
+            at = nbytes - int(label[4:])
+        elif found:
+            at = found[0].offset if label in kind.MARKS else found[0].value
+        if isinstance(at, int) and 0 <= at < nbytes:
+            places[label] = at
+    return places
 
 
 def _without_overlap(fields: Any) -> "List[Field]":
@@ -8578,6 +8576,8 @@ class Explained:
             if args.tensor in (None, field.tensor) and end > args.start:
                 table = field.name[-6:] == ".table"  # of FlatBuffers
                 names[field.depth] = field.name[:-6] if table else field.name
+                if self.rows and self.rows[-1].field.depth < field.depth:
+                    self.rows[-1].opens = True
                 self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
 
 
@@ -8586,25 +8586,25 @@ def print_rows(args: Any, found: Explained) -> None:
     rows, paint = found.rows, painter(args)
     shown = rows[:args.limit]
     shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
-    width = max(args.width or terminal_width(), 40)
+    width = max(args.width or terminal_width(), 60)
     count = 8 if width >= 100 else 5  # bytes
     cells = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
     cells += [row.cells(count) for row in shown]
     place = max([len(row[0]) for row in cells])
     widths = [place, 3 * count - 1] + column_widths(
-        [[row[i] for row in cells] for i in (2, 3, 4)], width - place - 3 * count - 7)
+        [[row[i] for row in cells] for i in (2, 3, 4)], max(20, width - place - 3 * count - 7))
     for row, kind in zip(cells, [""] + [row.field.kind for row in shown]):
         for line in table_lines(row, widths, lambda text: paint(text, kind)):
             print(line)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more rows")
     if found.error is None:
+        total = count_of(found.source.nbytes, "byte")
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
-        total = count_of(found.source.nbytes, "byte")
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
     if [row for row in cells if ".." in row[1]]:
-        print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
+        print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
 def terminal_width() -> int:
@@ -8640,38 +8640,38 @@ def table_lines(cells: Any, widths: "List[int]", paint: Any) -> Chunks:
     """Yield the lines of a row: where a column is too narrow, its text is wrapped."""
     from itertools import zip_longest
     place, digits, name, value, meaning = cells
-    wide, rest = widths[3], widths[3] + widths[4]
-    wide = max(wide, min(len(value), rest - len(meaning)))  # into the room of a short meaning
-    indent = " " * (len(name) - len(name.lstrip()) + 2)
-    columns = ([place], [digits], wrap(name, widths[2], "._/", indent), wrap(value, wide, " "),
+    rest = widths[3] + widths[4]
+    wide = max(widths[3], min(len(value), rest - len(meaning)))  # a short meaning leaves room
+    columns = ([place], [digits], wrap(name, widths[2], "._/"), wrap(value, wide, " "),
                wrap(meaning, rest - wide, " "))
     for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
         coloured = paint(f"{digits:{widths[1]}}  {name:{widths[2]}}")
         yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
 
 
-def wrap(text: str, width: int, marks: str, indent: str = "") -> "List[str]":
-    """Return the lines of a text, broken behind marks, or anywhere."""
-    lines = []
-    while len(text) > width:
-        least = max(len(indent) + 1, width // 2)
-        at = max([text.rfind(mark, least, width) for mark in marks]) + 1 or width
-        lines.append(text[:at].rstrip())
-        text = indent + text[at:].lstrip()
-    return lines + [text]
+def wrap(text: str, width: int, marks: str) -> "List[str]":
+    """Return the lines of a text, all as deep, broken behind one of the marks, or anywhere."""
+    import re
+    indent = text[:min(len(text) - len(text.lstrip()), width // 2)]
+    width -= len(indent)
+    pattern = r".{1,%d}$|.{1,%d}[%s]|.{1,%d}" % (width, width - 1, marks, width)
+    return [indent + line for line in re.findall(pattern, text.lstrip())]
 
 
 class Row:
     """A field for a person: `.name` without that of the field around, `.value` as text."""
 
-    __slots__ = ("field", "name", "value", "found")
+    __slots__ = ("field", "name", "value", "found", "opens")
 
     def __init__(self, field: Field, parent: str, found: Explained) -> None:
-        self.field, self.found = field, found
+        import re
+        self.field, self.found, self.opens = field, found, False  # deeper ones follow
         start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
         if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
         self.name = plain(field.name[start:])
+        if field.depth:  # .key, ['key']: what is around it is above
+            self.name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", self.name)
         self.value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused", "unreached"):
             self.value = count_of(field.nbytes, "byte")
@@ -8688,6 +8688,9 @@ class Row:
             label = match.group()
             return f"{label} = 0x{places[label]:x}" if label in places else label
         doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
+        tensor = self.field.tensor
+        if self.opens and tensor is not None and tensor not in self.field.name:
+            doc += ", of " + plain(tensor)
         return doc if target is None else f"{doc} -> 0x{target:x}"
 
     def bytes(self, skip: int, most: int) -> bytes:
@@ -9058,140 +9061,337 @@ def run(argv: "List[str]") -> int:
 
 # -- [10b] page ----------------------------------------------------------------------------------
 #
-# Hex on one side, the fields on the other, linked by their number.
+# A strip of the file, how its format is built, its tensors; then a row per field, whose bytes stand
+# in the columns of their offsets. What the file says is monospace, what we say is not.
 
-PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
-PAGE_BYTES = 64  # bytes of one field shown in hex
+PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
+PAGE_PARTS = 400  # of the strip, about
+PAGE_VALUES = 1024  # of a tensor in its histogram
+PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>%s</title><style>
-:root{color-scheme:light dark}*{box-sizing:border-box}
-body{margin:0;height:100vh;display:flex;flex-direction:column;font:14px system-ui,sans-serif;
-background:Canvas;color:CanvasText}
-header{padding:.6em 1em}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0}
-input{font:inherit;width:20em;max-width:100%%}
-main{flex:1;min-height:0;display:grid;grid-template-columns:auto auto 1fr}
-section{overflow:auto;padding:0 1em .5em;border:1px solid #8884;
-font:12.5px/1.5 ui-monospace,monospace}
-#list{max-width:20em}#list a:not([hidden]){display:block;white-space:nowrap}
-section>b,th{position:sticky;top:0;z-index:1;background:Canvas;padding:.4em 0}
-section>b{display:block}#hex{white-space:pre}i,td:last-child{opacity:.7;font-style:normal}
-table{border-collapse:collapse}td{padding:.05em .7em .05em 0;vertical-align:top}
-td,th{text-align:left;white-space:nowrap}td:first-child a{color:inherit;text-decoration:none}
-[data-f]{cursor:pointer;scroll-margin-top:3em}.here{font-weight:bold}
-.structure0{background:#3b82f638}.structure1{background:#f904}.data0,.data1{background:#22c55e40}
-.padding0,.padding1{background:#8883}.unused0,.unused1{background:#ef444450}
-.on,.on a{background:#ffd43b;color:#000}
-@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh}
-#list{max-width:none;max-height:9em}}
-@media print{body,main{display:block;height:auto}section{overflow:visible;max-height:none}
-#list,input{display:none}section>b,th{position:static}tr{break-inside:avoid}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-</style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
-placeholder="search names, values, offsets"> <output></output></header><main>
-<section id="list" aria-label="tensors"><b>tensors</b>%s</section>
-<section id="hex" aria-label="bytes"><b>offset    bytes</b>%s</section>
-<section id="fields" aria-label="fields"><table><tr><th>offset</th><th>field</th><th>value</th>
-<th>meaning</th></tr>%s</table></section></main><script>
+<title>{{title}}</title><style>
+:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--ink:light-dark(#1d2226,#e9e6e0);
+--dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);
+--on:light-dark(#fff2ad,#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}
+.structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
+.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
+.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}
+.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
+.unreached{--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}
+.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}
+*{box-sizing:border-box}html{scroll-padding:12rem 0 25vh}h1{font:600 2rem/1.2 system-ui,sans-serif}
+body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,sans-serif}h1{margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;
+max-width:60rem}a{color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
+font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{max-width:none}.key span{
+white-space:nowrap;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
+background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}.banner{
+border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
+overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
+padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;
+gap:min(1px,25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
+overflow:hidden;background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);
+padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;
+gap:0}.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{background:var(--c);
+color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;margin-top:.4rem}#bar p{flex:1;
+height:1.5em;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;max-width:none;margin:0}
+input{font:inherit;width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;
+background:none;color:inherit}::placeholder{color:var(--dim);opacity:1}output:empty{display:none}
+summary{font-weight:600;cursor:pointer}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
+grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}
+table{border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
+color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
+vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
+white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{display:inline-block;
+background:var(--t);border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{
+background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;
+max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}#fields{
+table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{border-left:3px solid transparent}
+tr.on{background:var(--on)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,.txt,.hex u{
+color:var(--dim)}.at,.hex,.txt{white-space:pre;overflow-wrap:normal}.at a,.hex u{
+text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{background:var(--t);
+padding:.13em 0}.padding .hex span{color:var(--c)}.name{
+padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
+all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
+content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
+@media(max-width:1250px){.txt{display:none}#about{display:block}}
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
+display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
+#fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
+padding-left:calc(1.2em + var(--d)*1.2em)}}
+@media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}
+#list :is(td,th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
+#fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
+height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
+#fields .say{grid-column:2/-1;order:1}}
+@media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
+font-size:10px}#top,th{position:static!important}#bar,button{display:none}.scroll{max-height:none}
+tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
+<div id="top"><div aria-hidden="true" style="--n:{{parts}}"><div class="strip">{{strip}}</div>
+<div class="strip">{{strip}}</div></div><div id="bar">
+<p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
+<input type="search" aria-label="search" placeholder="search names, values, bytes">
+<output class="say"></output></div></div><section id="about">{{layout}}{{tensors}}</section>
+<table id="fields" role="treegrid" aria-label="fields"><colgroup><col style="width:80px">
+<col style="width:396px"><col class="txt" style="width:152px"><col><col style="width:15%"><col>
+</colgroup><thead><tr><th>offset</th><th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f
+</th><th class="txt">text</th><th class="name">field</th><th>value</th><th>meaning</th></tr></thead>
+<tbody>{{rows}}</tbody></table><script>
 "use strict";
-let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
-let [search] = all("input"), [output] = all("output");
-function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-function mark(id) {
-  all(".on").forEach(e => e.classList.remove("on"));
-  let found = all('[data-f="' + id + '"]');  // its bytes, then its row
-  found.forEach(e => e.classList.add("on"));
-  return found;
+let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
+let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
+let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
+let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e, hex = n => "0x" + n.toString(16);
+rows.forEach((r, i) => {
+  let level = +r.getAttribute("aria-level");
+  while (open.length && open[0].level >= level) open.shift();
+  Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
+  if (r.className === "structure") open.unshift(r);
+});
+function mark(e) {
+  all(".on").forEach(one => one.classList.remove("on"));
+  if (!e) return say.textContent = hint;
+  let at = +e.dataset.b, last = e.dataset.e - 1, cell = (r, i) => r.cells[i].textContent.trim();
+  say.textContent = `${last - at + 1} byte${last > at ? "s" : ""} at ${hex(at)}: ` + (e.dataset.s ||
+    [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") + (cell(e, 4) && " = " + cell(e, 4)) +
+    ", " + cell(e, 5));
+  [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
-function choose(id) {
-  if (!id) return;
-  let found = mark(fixed = id), row = found[found.length - 1];
-  [found[0], row].forEach(e => e.scrollIntoView({block: "nearest"}));
+function show() {
+  let text = search.value.trim().toLowerCase(), hits = rows.filter(r => r.text.includes(text));
+  let found = new Set(hits), keep = new Set(hits.flatMap(r => [r, ...around(r)]));
+  for (let r of rows) {  // with a text: a hit, what is around it, what is in it
+    let over = around(r), folded = over.some(one => one.ariaExpanded === "false");
+    r.hidden = text ? !keep.has(r) && !over.some(one => found.has(one)) : folded;
+    r.classList.toggle("via", !found.has(r));
+  }
+  all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
+  output.textContent = text && hits.length + " of " + rows.length;
+}
+function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
+function choose(row, block) {
+  if (!row) return;
+  if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
+  (fixed || rows[0]).tabIndex = -1;
+  (fixed = row).tabIndex = 0;
   row.focus({preventScroll: true});
+  row.scrollIntoView({block: block || "nearest"});
+  mark(row);
 }
-search.oninput = () => {
-  let text = search.value.toLowerCase();
-  rows.concat(all("#list a")).forEach(e => e.hidden = !e.textContent.toLowerCase().includes(text));
-  output.textContent = text && rows.filter(e => !e.hidden).length + " of " + rows.length;
+document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
+  mark(e.target.closest("[data-b]") || fixed);
+document.onclick = e => {
+  let row = e.target.closest("tr[data-b]");
+  if (e.target.tagName === "BUTTON") fold(row, String(row.ariaExpanded === "false"));
+  if (!e.target.closest("a") && !String(getSelection())) choose(row);
 };
-document.onmousemove = e => {  // not when rows scroll under a mouse at rest
-  if (e.movementX || e.movementY) mark(owner(e) || fixed);
-};
-document.onclick = e => e.target.closest("a") || choose(owner(e));
-document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
-  let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
-  if (!step || !left.length || (e.target === search && Math.abs(step) > 20)) return;
+  let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
+  if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
+  if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
+  if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
   e.preventDefault();
-  choose(left[Math.min(left.length - 1, Math.max(0, at))].dataset.f);
+  choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
 };
-(window.onhashchange = () => {
-  let row = document.getElementById(location.hash.slice(1));
-  if (row && row.hidden) { search.value = ""; search.oninput(); }
-  if (row) choose(row.dataset.f);
-})();
+search.oninput = show;
+(onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
+let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
+if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
+(onhashchange = () => choose(location.hash &&
+  rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
 </script></body></html>
+"""
+PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d"%s>
+<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s%s</td>
+<td class="txt">%s</td><td class="name">%s</td><td>%s</td><td class="say">%s</td></tr>
+"""
+PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
+<td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
+preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>
 """
 
 
-def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
-    from html import escape
+def write_page(args: Any, found: Explained) -> None:
+    import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    picked = list(enumerate(rows))
-    picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
-    left_out = len(rows) - len(picked)
-    name = detect(args.file)
-    head = "not a tensor file known here" if name is None else find_format(name).TITLE
-    if error is None:
-        with load(args.file, **args.options) as file:
-            head = f"{file.kind.TITLE}, version {file.attrs.get('version', 'not given')}"
-    title = escape(plain(os.path.basename(args.file)))
-    note = escape(plain(f"{head}, " + (totals if error is None else f"error: {error}")))
-    note += "<br>colours:" + "".join([f' <span class="{colour}">{text}</span>' for colour, text in (
-        ("structure0", "structure,"), ("structure1", "field by field in turn"), ("data0", "data"),
-        ("padding0", "padding"), ("unused0", "unused"))])
+    rows, facts, tensors = found.rows, found.kind.TITLE, ""
+    if found.parsed is not None:
+        attrs, _, items = found.parsed
+        facts += f", version {attrs['version']}" if "version" in attrs else ""
+        facts += ": " + count_of(len(items), "tensor")
+        tensors = page_tensors(items)
+    facts += f", {found.source.nbytes:,} bytes"
+    picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
+    left_out, more = len(rows) - len(picked), ""
     if left_out:
-        note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
-                f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
-    page = PAGE % ((title, title, note) + page_parts(picked, error is not None))
-    nbytes = write_out(args.html, iter([page.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}"
-          + f", {left_out} left out" * (left_out > 0))
+        more = f", {left_out} left out"
+        facts += f"; {left_out} fields in the middle are left out: for a page of them, " \
+                 f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
+    parts = strip_parts(rows)
+    page = {"title": html(plain(os.path.basename(args.file))), "facts": html(facts),
+            "key": page_key(found), "parts": len(parts), "strip": page_strip(parts),
+            "layout": page_layout(found), "tensors": tensors, "rows": page_rows(picked)}
+    text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
+    nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, "
+          f"{count_of(len(picked), 'field')}{more}")
 
 
-def page_parts(picked: "List[Tuple[int, Row]]", broken: bool) -> "Tuple[str, str, str]":
-    """Return the tensors; the bytes, 16 a line, long fields cut off; the fields."""
-    from html import escape
-    dump, table, before = [], [], ""
-    links: Any = {}  # of each tensor: to where its data are
-    for _, row in picked:
-        if row.field.kind == "data":
-            name = row.field.tensor or row.field.name[5:]
-            links.setdefault(name, f'<a href="#0x{row.field.offset:x}">%s</a>')
-    for number, row in picked:
-        field, place, data = row.field, f"0x{row.field.offset:x}", row.bytes(0, PAGE_BYTES)
-        for i, line in enumerate(pieces(data, 16)):
-            digits = " ".join(["%02x" % byte for byte in line])
-            text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            dump.append('<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
-                field.offset + 16 * i, number, field.kind, number % 2, digits,
-                " " * (47 - len(digits)), text))
-        if field.nbytes > len(data):
-            dump.append(f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n')
-        value = escape(row.value)
-        if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
-            value = links.get(field.tensor, "%s") % value
-        anchor = f' id="{place}"' * (place != before)  # the first field of each offset
-        here = ' class="here"' * (broken and row is picked[-1][1])
-        table.append(f'<tr data-f="{number}" tabindex="0"{anchor}{here}>'
-                     f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
-                     f'<td style="padding-left:{field.depth}em">{escape(row.name)}</td>'
-                     f'<td>{value}</td><td>{escape(field.doc)}</td></tr>\n')
-        before = place
-    names = [link % escape(plain(name)) for name, link in links.items()]
-    return "".join(names), "".join(dump), "".join(table)
+def page_key(found: Explained) -> str:
+    """Return the kinds of bytes with their shares; the banner of a broken file."""
+    error, sums, total = found.error, found.sums, found.source.nbytes
+    text = "".join([
+        f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: {nbytes:,} bytes '
+        f"({100 * nbytes / total:.1f} %)</span>" for kind, nbytes in sums.items() if nbytes])
+    if error is not None:
+        at = total if error.offset is None else error.offset
+        read = total - sums["fault"] - sums["unreached"]
+        text += (f'</p><div class="banner fault" role="alert"><b>This file is broken: '
+                 f'{html(error.what)}.</b><br>The fault is at <a href="#0x{at:x}">0x{at:x}, '
+                 f'{html(error.field or "")}</a>: {read:,} bytes were read, '
+                 f'{sums["unreached"]:,} were not.</div><p>')
+    return text
+
+
+def page_layout(found: Explained) -> str:
+    """Return the text and the layout of the format, with places and values of this file."""
+    import re
+    fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
+    values = dict([(field.name, field.value) for field in fields])
+    kinds = dict([(field.offset, field.kind) for field in fields])
+    texts, table = [f"<p>{html(text)}</p>" for text in found.texts], ""
+    for label, items in found.layout:
+        at, boxes = found.places.get(label), ""
+        for item in re.split(r" \|(?: |$)", items):
+            kind, value = kinds.pop(at, "structure"), values.get(item.split(" ")[0])
+            for pattern, other in (r"(\S+ )?(blobs?|data)\b", "data"), ("zeros|spaces", "padding"):
+                kind = other if re.match(pattern, item) else kind
+            live = isinstance(value, int) and str(value) not in item
+            text = f" <b>{show(value)}</b>" if live else ""
+            boxes += f'<span class="box {kind}">{html(item)}{text}</span>'
+        place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
+        table += f"<tr><td>{place}</td><td>{html(label)}</td><td>{boxes}</td></tr>"
+    texts = texts or ["<p>Its layout is drawn in a docstring, which python -OO leaves out.</p>"]
+    return (f"<details open><summary>How {html(found.kind.TITLE)} is built</summary>{texts[0]}"
+            f'<table class="draw">{table}</table>{"".join(texts[1:])}</details>')
+
+
+def page_tensors(items: "Dict[str, Tensor]") -> str:
+    """Return a table of the tensors, with the histogram and the range of their first values."""
+    rows = ""
+    for name, item in list(items.items())[:PAGE_ROWS]:
+        try:
+            path, ends = histogram(item)
+        except ValueError:  # damaged, empty, of an unknown type
+            path = ends = ""
+        rows += PAGE_TENSOR % (
+            item.start, html(plain(name)).replace(".", ".<wbr>"), html(item.dtype),
+            html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
+    return (f'<details open><summary>{count_of(len(items), "tensor")}</summary><div class="scroll">'
+            '<table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>'
+            f'<th class="n">at</th><th title="of the first {PAGE_VALUES}">values</th><th>from, to'
+            f"</th></tr>{rows}</table></div></details>")
+
+
+def histogram(item: Tensor) -> "Tuple[str, str]":
+    """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
+    part = next(item.parts())[:PAGE_VALUES * item.check()]
+    values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
+    low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
+    if low == high or len(values) < 8:
+        return "", f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
+    for value in values:
+        bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
+    bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
+    return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
+
+
+def strip_parts(rows: "List[Row]") -> "List[Any]":
+    """Return parts (largest field, offset, bytes, count of fields) of the file.
+
+    A tensor is a part, or fields of one kind; where there are many, several small ones are.
+    """
+    from itertools import groupby
+
+    def part_of(row: "Row") -> Any:
+        kind, inside = row.field.kind, row.field.depth > 0
+        return "structure" if kind == "padding" and inside else row if kind == "data" else kind
+    parts, stop = [], 0
+    for _, group in groupby(rows, part_of):
+        fields = [row.field for row in group]
+        start, stop = fields[0].offset, fields[-1].offset + fields[-1].nbytes
+        parts.append((max(fields, key=lambda field: field.nbytes), start, stop - start, len(fields)))
+    least, out = 0.0, parts[:1]
+    if len(parts) > PAGE_PARTS:
+        least = sum([part[2] ** .33 for part in parts]) / PAGE_PARTS
+    for part in parts[1:]:
+        last = out[-1]
+        if last[2] ** .33 < least:
+            field = part[0] if part[0].nbytes > last[0].nbytes else last[0]
+            out[-1] = field, last[1], part[1] + part[2] - last[1], last[3] + part[3]
+        else:
+            out.append(part)
+    return out
+
+
+def page_strip(parts: "List[Any]") -> str:
+    """Return the parts of a file, as wide as the cube root of their bytes, or to scale."""
+    total, strip = sum([part[2] ** .33 for part in parts]), ""
+    for field, start, nbytes, count in parts:
+        kind, wide, label = field.kind, nbytes ** .33, ""
+        name = kind if kind == "structure" else html(plain(field.name))
+        if wide > total / 20 and kind != "padding":
+            label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
+        more = f", {count} fields" if count > 1 else ""
+        strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" data-e='
+                  f'"{start + nbytes}" data-s="{name}, {kind}{more}" style="--w:{wide:.4g};'
+                  f'--s:{nbytes}">{label}</a>')
+    return strip
+
+
+def page_rows(picked: "List[Row]") -> str:
+    """Return a row per field, its bytes in the columns of their offsets."""
+    import re
+    backs: Any = {}  # of each target: the first that leads there
+    for row in picked:
+        backs.setdefault(row.field.target, row.field.offset)
+    out, before = "", -1
+    for row in picked:
+        field, at, place, opens, button = row.field, row.field.offset, "", "", ""
+        doc = html(row.meaning).replace("-&gt; 0x", "&rarr;&nbsp;0x")
+        if at > before:  # the first of this offset
+            place = f' id="0x{at:x}"'
+            doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
+        doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
+        if row.opens:
+            opens = ' aria-expanded="true"'
+            button = '<button tabindex="-1" aria-label="fold"></button>'
+        out += PAGE_ROW % ((field.kind, place, at, at + field.nbytes, field.depth, field.depth + 1,
+                            opens, at) + page_bytes(row) + (
+            button + html(row.name).replace(".", ".<wbr>"), html(row.value), doc))
+        before = at
+    return out
+
+
+def page_bytes(row: "Row") -> "Tuple[str, str, str, str]":
+    """Return offsets, blanks in front of the bytes, the bytes in hex and as text: 16 a line."""
+    field, shift = row.field, row.field.offset % 16
+    data = row.bytes(0, PAGE_BYTES.get(field.kind, 64) - shift)
+    ends = range(16 - shift, len(data) + 16, 16)  # of lines
+    lines = [data[max(0, end - 16):end] for end in ends]
+    places = [f"0x{field.offset + max(0, end - 16):x}" for end in ends]
+    digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
+    texts = "\n".join(["".join([chr(byte) if 32 <= byte < 127 else "\xb7" for byte in line])
+                       for line in lines])
+    digits = f"<span><u>{digits[:3 * field.lead]}</u>{digits[3 * field.lead:]}</span>"
+    if field.nbytes > len(data):
+        digits += f'\n<i class="say">\u2026 {field.nbytes - len(data):,} more bytes</i>'
+    return "\n".join(places), "   " * shift, digits, " " * shift + html(texts)
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
