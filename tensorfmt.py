@@ -7589,6 +7589,7 @@ FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("where reading stopped", "1;31")), ("unreached", ("was not read", "33"))])
+NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -7811,12 +7812,12 @@ def aim_offsets(fields: "List[Field]") -> None:
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
     """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
 
-    Items stand between bars. Without docstrings (python -OO): two empty lists.
+    Items stand between bars.
     """
     import re
     from textwrap import dedent
     row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
-    first, _, rest = (kind.__doc__ or "").partition("\n")
+    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
     texts, rows = [first], []
     for part in dedent(rest).strip().split("\n\n"):
         if re.match(row, part):  # lines that begin with blanks go on
@@ -8562,7 +8563,7 @@ class Explained:
         self.source, self.kind = source, kind_of(source, None)
         fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
         aim_offsets(fields)
-        self.parsed = parsed if args.html else None  # (attrs, metadata, tensors)
+        self.attrs, _, self.tensors = parsed or ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums = dict([(kind, 0) for kind in FIELD_KINDS])
@@ -8583,10 +8584,13 @@ class Explained:
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
+    from shutil import get_terminal_size
     rows, paint = found.rows, painter(args)
     shown = rows[:args.limit]
     shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
-    width = max(args.width or terminal_width(), 60)
+    width = 100
+    if args.width or sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        width = max(args.width or get_terminal_size().columns, 60)
     count = 8 if width >= 100 else 5  # bytes
     cells = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
     cells += [row.cells(count) for row in shown]
@@ -8607,13 +8611,6 @@ def print_rows(args: Any, found: Explained) -> None:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
-def terminal_width() -> int:
-    """Return COLUMNS, else the width of the terminal, 100 where there is none."""
-    from shutil import get_terminal_size
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    return get_terminal_size((100, 24)).columns if known else 100
-
-
 def painter(args: Any) -> Any:
     """Return a function (text, kind of a field) that colours text, if --color says so."""
     env = os.environ
@@ -8631,8 +8628,8 @@ def column_widths(columns: Any, width: int) -> "List[int]":
     lengths = [sorted([len(text) for text in column]) for column in columns]
     names, values, meanings = [column[-1] for column in lengths]
     if names + values + meanings > width:
-        names, values, _ = [column[-1 - len(column) // 20] for column in lengths]
-        names, values = min(names, width * 9 // 20), min(values, width * 3 // 10)
+        usual = [column[-1 - len(column) // 20] for column in lengths]
+        names, values = min(usual[0], width * 9 // 20), min(usual[1], width * 3 // 10)
     return [names, values, width - names - values]
 
 
@@ -8698,6 +8695,18 @@ class Row:
         field = self.field
         count = max(0, min(field.nbytes - skip, most))
         return bytes(self.found.source.read(field.offset + skip, count))
+
+    def lines(self, most: int) -> "Tuple[str, str, str, int]":
+        """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
+        import re
+        at = self.field.offset
+        data = self.bytes(0, most - at % 16)
+        ends = range(16 - at % 16, len(data) + 16, 16)
+        lines = [data[max(0, end - 16):end] for end in ends]
+        places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
+        digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
+        texts = [re.sub("[^ -~]", "\xb7", line.decode("latin-1")) for line in lines]
+        return places, digits, "\n".join(texts), self.field.nbytes - len(data)
 
     def cells(self, count: int) -> "Tuple[str, str, str, str, str]":
         """Return offset, up to `count` bytes, name, value and meaning."""
@@ -9072,57 +9081,57 @@ PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{title}}</title><style>
 :root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--ink:light-dark(#1d2226,#e9e6e0);
---dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);
---on:light-dark(#fff2ad,#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}
-.structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
-.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
-.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}
-.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
+--dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);--on:light-dark(#fff2ad,
+#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,
+#233557);--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);
+--c:light-dark(#0f6a54,#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,
+#979ea5)}.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
 .unreached{--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}
-.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}
-*{box-sizing:border-box}html{scroll-padding:12rem 0 25vh}h1{font:600 2rem/1.2 system-ui,sans-serif}
-body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;background:var(--paper);color:var(--ink);
-font:15px/1.5 system-ui,sans-serif}h1{margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;
-max-width:60rem}a{color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
+.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
+scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
+background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}h1{font-size:2rem;
+line-height:1.2;margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{
+color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
 font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{max-width:none}.key span{
-white-space:nowrap;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
+display:inline-block;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
 background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}.banner{
 border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
 overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
-padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;
-gap:min(1px,25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
+padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;gap:min(1px,
+25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
 overflow:hidden;background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);
-padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;
-gap:0}.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{background:var(--c);
-color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;margin-top:.4rem}#bar p{flex:1;
-height:1.5em;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;max-width:none;margin:0}
-input{font:inherit;width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;
-background:none;color:inherit}::placeholder{color:var(--dim);opacity:1}output:empty{display:none}
-summary{font-weight:600;cursor:pointer}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
-grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}
-table{border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
-color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
-vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
-white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{display:inline-block;
-background:var(--t);border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{
-background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;
-max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}#fields{
-table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{border-left:3px solid transparent}
-tr.on{background:var(--on)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,.txt,.hex u{
-color:var(--dim)}.at,.hex,.txt{white-space:pre;overflow-wrap:normal}.at a,.hex u{
-text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{background:var(--t);
-padding:.13em 0}.padding .hex span{color:var(--c)}.name{
+padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}
+.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
+background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
+margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
+text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
+border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
+color:var(--dim);opacity:1}summary{font-weight:600;cursor:pointer}#about{display:grid;gap:0 2.5rem;
+padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{
+grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
+font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
+td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
+.draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
+display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
+margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
+.scroll{overflow:auto;max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}
+#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{
+border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
+border-color:var(--c)}.via td,.at,.txt,.hex u{color:var(--dim)}.at,.hex,.txt{white-space:pre;
+overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{
+background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
-all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
-content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
+all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}
+[aria-expanded] button::before{content:"\\25be"}[aria-expanded=false] button::before{
+content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
 display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
 #fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
 padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}
-#list :is(td,th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}#list :is(td,
+th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
 #fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
 height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
 #fields .say{grid-column:2/-1;order:1}}
@@ -9133,18 +9142,17 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 <div id="top"><div aria-hidden="true" style="--n:{{parts}}"><div class="strip">{{strip}}</div>
 <div class="strip">{{strip}}</div></div><div id="bar">
 <p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
-<input type="search" aria-label="search" placeholder="search names, values, bytes">
+<input type="search" aria-label="search" oninput="show()" placeholder="search names, values, bytes">
 <output class="say"></output></div></div><section id="about">{{layout}}{{tensors}}</section>
 <table id="fields" role="treegrid" aria-label="fields"><colgroup><col style="width:80px">
 <col style="width:396px"><col class="txt" style="width:152px"><col><col style="width:15%"><col>
 </colgroup><thead><tr><th>offset</th><th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f
 </th><th class="txt">text</th><th class="name">field</th><th>value</th><th>meaning</th></tr></thead>
 <tbody>{{rows}}</tbody></table><script>
-"use strict";
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
-let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e, hex = n => "0x" + n.toString(16);
+let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 rows.forEach((r, i) => {
   let level = +r.getAttribute("aria-level");
   while (open.length && open[0].level >= level) open.shift();
@@ -9154,10 +9162,10 @@ rows.forEach((r, i) => {
 function mark(e) {
   all(".on").forEach(one => one.classList.remove("on"));
   if (!e) return say.textContent = hint;
-  let at = +e.dataset.b, last = e.dataset.e - 1, cell = (r, i) => r.cells[i].textContent.trim();
-  say.textContent = `${last - at + 1} byte${last > at ? "s" : ""} at ${hex(at)}: ` + (e.dataset.s ||
-    [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") + (cell(e, 4) && " = " + cell(e, 4)) +
-    ", " + cell(e, 5));
+  let at = +e.dataset.b, count = e.dataset.e - at, cell = (r, i) => r.cells[i].textContent.trim();
+  let value = e.dataset.s || [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") +
+    (cell(e, 4) && " = " + cell(e, 4)) + ", " + cell(e, 5);
+  say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
   [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
 function show() {
@@ -9172,13 +9180,13 @@ function show() {
   output.textContent = text && hits.length + " of " + rows.length;
 }
 function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
-function choose(row, block) {
+function choose(row, block = "nearest") {
   if (!row) return;
   if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
   (fixed || rows[0]).tabIndex = -1;
   (fixed = row).tabIndex = 0;
   row.focus({preventScroll: true});
-  row.scrollIntoView({block: block || "nearest"});
+  row.scrollIntoView({block});
   mark(row);
 }
 document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
@@ -9197,7 +9205,6 @@ document.onkeydown = e => {
   e.preventDefault();
   choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
 };
-search.oninput = show;
 (onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
 let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
 if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
@@ -9205,10 +9212,19 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
   rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
 </script></body></html>
 """
-PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d"%s>
-<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s%s</td>
-<td class="txt">%s</td><td class="name">%s</td><td>%s</td><td class="say">%s</td></tr>
+PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
+<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><u>%s</u>%s</span>%s
+</td><td class="txt">%s</td><td class="name"><button tabindex="-1" aria-label="fold"
+></button>%s</td><td>%s</td><td class="say">%s</td></tr>
 """
+PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
+data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
+PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
+PAGE_BANNER = """</p><div class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
+The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</div><p>"""
+PAGE_TENSORS = """<details open><summary>%s</summary><div class="scroll"><table id="list"><tr><th>
+name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
+<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></div></details>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
 <td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
 preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>
@@ -9219,42 +9235,36 @@ def write_page(args: Any, found: Explained) -> None:
     import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    rows, facts, tensors = found.rows, found.kind.TITLE, ""
-    if found.parsed is not None:
-        attrs, _, items = found.parsed
-        facts += f", version {attrs['version']}" if "version" in attrs else ""
-        facts += ": " + count_of(len(items), "tensor")
-        tensors = page_tensors(items)
+    rows, facts = found.rows, found.kind.TITLE
+    if found.attrs.get("version") is not None:
+        facts += f", version {found.attrs['version']}"
     facts += f", {found.source.nbytes:,} bytes"
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
-    left_out, more = len(rows) - len(picked), ""
+    summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
     if left_out:
-        more = f", {left_out} left out"
-        facts += f"; {left_out} fields in the middle are left out: for a page of them, " \
-                 f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
-    parts = strip_parts(rows)
+        summary += f", {left_out} left out"
+        facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
+                  f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
+    strip = page_strip(rows)
     page = {"title": html(plain(os.path.basename(args.file))), "facts": html(facts),
-            "key": page_key(found), "parts": len(parts), "strip": page_strip(parts),
-            "layout": page_layout(found), "tensors": tensors, "rows": page_rows(picked)}
+            "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
+            "layout": page_layout(found), "tensors": page_tensors(found.tensors),
+            "rows": page_rows(picked)}
     text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
     nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, "
-          f"{count_of(len(picked), 'field')}{more}")
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
 
 
 def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
     error, sums, total = found.error, found.sums, found.source.nbytes
     text = "".join([
-        f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: {nbytes:,} bytes '
-        f"({100 * nbytes / total:.1f} %)</span>" for kind, nbytes in sums.items() if nbytes])
+        PAGE_KIND % (kind, kind, FIELD_KINDS[kind][0], f"{nbytes:,}", 100 * nbytes / total)
+        for kind, nbytes in sums.items() if nbytes])
     if error is not None:
-        at = total if error.offset is None else error.offset
-        read = total - sums["fault"] - sums["unreached"]
-        text += (f'</p><div class="banner fault" role="alert"><b>This file is broken: '
-                 f'{html(error.what)}.</b><br>The fault is at <a href="#0x{at:x}">0x{at:x}, '
-                 f'{html(error.field or "")}</a>: {read:,} bytes were read, '
-                 f'{sums["unreached"]:,} were not.</div><p>')
+        at, lost = total if error.offset is None else error.offset, sums["unreached"]
+        text += PAGE_BANNER % (html(error.what), at, at, html(error.field or ""),
+                               f"{total - sums['fault'] - lost:,}", f"{lost:,}")
     return text
 
 
@@ -9276,13 +9286,12 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{html(label)}</td><td>{boxes}</td></tr>"
-    texts = texts or ["<p>Its layout is drawn in a docstring, which python -OO leaves out.</p>"]
     return (f"<details open><summary>How {html(found.kind.TITLE)} is built</summary>{texts[0]}"
             f'<table class="draw">{table}</table>{"".join(texts[1:])}</details>')
 
 
 def page_tensors(items: "Dict[str, Tensor]") -> str:
-    """Return a table of the tensors, with the histogram and the range of their first values."""
+    """Return a table of the tensors, with histogram and range of their first values."""
     rows = ""
     for name, item in list(items.items())[:PAGE_ROWS]:
         try:
@@ -9292,10 +9301,7 @@ def page_tensors(items: "Dict[str, Tensor]") -> str:
         rows += PAGE_TENSOR % (
             item.start, html(plain(name)).replace(".", ".<wbr>"), html(item.dtype),
             html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
-    return (f'<details open><summary>{count_of(len(items), "tensor")}</summary><div class="scroll">'
-            '<table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>'
-            f'<th class="n">at</th><th title="of the first {PAGE_VALUES}">values</th><th>from, to'
-            f"</th></tr>{rows}</table></div></details>")
+    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows) if items else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -9311,46 +9317,34 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
 
 
-def strip_parts(rows: "List[Row]") -> "List[Any]":
-    """Return parts (largest field, offset, bytes, count of fields) of the file.
-
-    A tensor is a part, or fields of one kind; where there are many, several small ones are.
-    """
+def page_strip(rows: "List[Row]") -> str:
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or small ones."""
     from itertools import groupby
 
     def part_of(row: "Row") -> Any:
         kind, inside = row.field.kind, row.field.depth > 0
         return "structure" if kind == "padding" and inside else row if kind == "data" else kind
-    parts, stop = [], 0
-    for _, group in groupby(rows, part_of):
-        fields = [row.field for row in group]
-        start, stop = fields[0].offset, fields[-1].offset + fields[-1].nbytes
-        parts.append((max(fields, key=lambda field: field.nbytes), start, stop - start, len(fields)))
-    least, out = 0.0, parts[:1]
-    if len(parts) > PAGE_PARTS:
-        least = sum([part[2] ** .33 for part in parts]) / PAGE_PARTS
-    for part in parts[1:]:
-        last = out[-1]
-        if last[2] ** .33 < least:
-            field = part[0] if part[0].nbytes > last[0].nbytes else last[0]
-            out[-1] = field, last[1], part[1] + part[2] - last[1], last[3] + part[3]
+
+    def size(fields: "List[Field]") -> int:
+        return fields[-1].offset + fields[-1].nbytes - fields[0].offset
+    groups = [[row.field for row in group] for _, group in groupby(rows, part_of)]
+    least = sum(map(size, groups)) // PAGE_PARTS if len(groups) > PAGE_PARTS else 0
+    parts = groups[:1]
+    for fields in groups[1:]:
+        if size(parts[-1]) < least:
+            parts[-1] += fields
         else:
-            out.append(part)
-    return out
-
-
-def page_strip(parts: "List[Any]") -> str:
-    """Return the parts of a file, as wide as the cube root of their bytes, or to scale."""
-    total, strip = sum([part[2] ** .33 for part in parts]), ""
-    for field, start, nbytes, count in parts:
-        kind, wide, label = field.kind, nbytes ** .33, ""
-        name = kind if kind == "structure" else html(plain(field.name))
+            parts.append(fields)
+    total, strip = sum([size(fields) ** .33 for fields in parts]), ""
+    for fields in parts:
+        start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
+        kind, wide, label = largest.kind, nbytes ** .33, ""
+        name = kind if kind == "structure" else html(plain(largest.name))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        more = f", {count} fields" if count > 1 else ""
-        strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" data-e='
-                  f'"{start + nbytes}" data-s="{name}, {kind}{more}" style="--w:{wide:.4g};'
-                  f'--s:{nbytes}">{label}</a>')
+        count = count_of(len(fields), "field")
+        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind, count, wide, nbytes,
+                              label)
     return strip
 
 
@@ -9360,38 +9354,23 @@ def page_rows(picked: "List[Row]") -> str:
     backs: Any = {}  # of each target: the first that leads there
     for row in picked:
         backs.setdefault(row.field.target, row.field.offset)
-    out, before = "", -1
+    out, before = [], -1
     for row in picked:
-        field, at, place, opens, button = row.field, row.field.offset, "", "", ""
+        field, at = row.field, row.field.offset
+        more = ' aria-expanded="true"' if row.opens else ""
         doc = html(row.meaning).replace("-&gt; 0x", "&rarr;&nbsp;0x")
         if at > before:  # the first of this offset
-            place = f' id="0x{at:x}"'
+            more += f' id="0x{at:x}"'
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
-        if row.opens:
-            opens = ' aria-expanded="true"'
-            button = '<button tabindex="-1" aria-label="fold"></button>'
-        out += PAGE_ROW % ((field.kind, place, at, at + field.nbytes, field.depth, field.depth + 1,
-                            opens, at) + page_bytes(row) + (
-            button + html(row.name).replace(".", ".<wbr>"), html(row.value), doc))
+        places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
+        shift, tail = at % 16, f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
+        out.append(PAGE_ROW % (
+            field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
+            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
+            " " * shift + html(text), html(row.name).replace(".", ".<wbr>"), html(row.value), doc))
         before = at
-    return out
-
-
-def page_bytes(row: "Row") -> "Tuple[str, str, str, str]":
-    """Return offsets, blanks in front of the bytes, the bytes in hex and as text: 16 a line."""
-    field, shift = row.field, row.field.offset % 16
-    data = row.bytes(0, PAGE_BYTES.get(field.kind, 64) - shift)
-    ends = range(16 - shift, len(data) + 16, 16)  # of lines
-    lines = [data[max(0, end - 16):end] for end in ends]
-    places = [f"0x{field.offset + max(0, end - 16):x}" for end in ends]
-    digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
-    texts = "\n".join(["".join([chr(byte) if 32 <= byte < 127 else "\xb7" for byte in line])
-                       for line in lines])
-    digits = f"<span><u>{digits[:3 * field.lead]}</u>{digits[3 * field.lead:]}</span>"
-    if field.nbytes > len(data):
-        digits += f'\n<i class="say">\u2026 {field.nbytes - len(data):,} more bytes</i>'
-    return "\n".join(places), "   " * shift, digits, " " * shift + html(texts)
+    return "".join(out)
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
