@@ -5194,6 +5194,7 @@ class ZTensor1(ObjectFormat):
 
     NAME = "ztensor1"
     TITLE = "zTensor 1"
+    MARKS = {"S": "item", "S+N": "manifest_size"}
     VERSION = ""
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
@@ -5327,7 +5328,6 @@ class ZTensor2(ObjectFormat):
     PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
     SPARSE = {"zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     STRICT = StrictCbor
-    MARKS = {"S": "item", "S+N": "manifest_size"}
     MARKS = {"4096 k": "data", "4096 m": "item"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
@@ -7832,7 +7832,7 @@ def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[
     """Return where the labels of a layout are in this file: label -> offset."""
     places = {}
     for label, _ in rows:
-        marks = kind.MARKS.get(label, label).split(" ")
+        marks = str(kind.MARKS.get(label, label)).split(" ")
         found = [field for field in fields if field.name in marks or field.kind in marks][:1]
         at: Any = None
         if label.isdigit():
@@ -8566,7 +8566,7 @@ class Explained:
         self.attrs, _, self.tensors = parsed or ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
-        self.sums = dict([(kind, 0) for kind in FIELD_KINDS])
+        self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
         self.rows: "List[Row]" = []
         names: Any = {}  # of the fields around this one, by depth
         reach = 0
@@ -8598,7 +8598,7 @@ def print_rows(args: Any, found: Explained) -> None:
     widths = [place, 3 * count - 1] + column_widths(
         [[row[i] for row in cells] for i in (2, 3, 4)], max(20, width - place - 3 * count - 7))
     for row, kind in zip(cells, [""] + [row.field.kind for row in shown]):
-        for line in table_lines(row, widths, lambda text: paint(text, kind)):
+        for line in table_lines(row, widths, paint, kind):
             print(line)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more rows")
@@ -8628,12 +8628,12 @@ def column_widths(columns: Any, width: int) -> "List[int]":
     lengths = [sorted([len(text) for text in column]) for column in columns]
     names, values, meanings = [column[-1] for column in lengths]
     if names + values + meanings > width:
-        usual = [column[-1 - len(column) // 20] for column in lengths]
+        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
         names, values = min(usual[0], width * 9 // 20), min(usual[1], width * 3 // 10)
     return [names, values, width - names - values]
 
 
-def table_lines(cells: Any, widths: "List[int]", paint: Any) -> Chunks:
+def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunks:
     """Yield the lines of a row: where a column is too narrow, its text is wrapped."""
     from itertools import zip_longest
     place, digits, name, value, meaning = cells
@@ -8642,13 +8642,15 @@ def table_lines(cells: Any, widths: "List[int]", paint: Any) -> Chunks:
     columns = ([place], [digits], wrap(name, widths[2], "._/"), wrap(value, wide, " "),
                wrap(meaning, rest - wide, " "))
     for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
-        coloured = paint(f"{digits:{widths[1]}}  {name:{widths[2]}}")
+        coloured = paint(f"{digits:{widths[1]}}  {name:{widths[2]}}", kind)
         yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
 
 
 def wrap(text: str, width: int, marks: str) -> "List[str]":
     """Return the lines of a text, all as deep, broken behind one of the marks, or anywhere."""
     import re
+    if len(text) <= width:
+        return [text]
     indent = text[:min(len(text) - len(text.lstrip()), width // 2)]
     width -= len(indent)
     pattern = r".{1,%d}$|.{1,%d}[%s]|.{1,%d}" % (width, width - 1, marks, width)
@@ -9273,7 +9275,7 @@ def page_layout(found: Explained) -> str:
     import re
     fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
-    kinds = dict([(field.offset, field.kind) for field in fields])
+    kinds: Any = dict([(field.offset, field.kind) for field in fields])
     texts, table = [f"<p>{html(text)}</p>" for text in found.texts], ""
     for label, items in found.layout:
         at, boxes = found.places.get(label), ""
@@ -9306,7 +9308,7 @@ def page_tensors(items: "Dict[str, Tensor]") -> str:
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
     """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
-    part = next(item.parts())[:PAGE_VALUES * item.check()]
+    part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
     if low == high or len(values) < 8:
