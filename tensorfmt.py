@@ -8577,8 +8577,9 @@ class Explained:
             if args.tensor in (None, field.tensor) and end > args.start:
                 table = field.name[-6:] == ".table"  # of FlatBuffers
                 names[field.depth] = field.name[:-6] if table else field.name
-                if self.rows and self.rows[-1].field.depth < field.depth:
-                    self.rows[-1].opens = True
+                before = self.rows[-1].field if self.rows else field
+                if before.depth < field.depth and before.value != 0:  # of 0 items: not its own
+                    self.rows[-1].opens = before.kind == "structure"
                 self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
 
 
@@ -8617,7 +8618,7 @@ def painter(args: Any) -> Any:
     wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
     if args.color == "never" or (args.color == "auto" and not wanted):
         return lambda text, kind: text
-    return lambda text, kind: f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind else text
+    return lambda text, kind: f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text
 
 
 def column_widths(columns: Any, width: int) -> "List[int]":
@@ -8642,7 +8643,9 @@ def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunk
     columns = ([place], [digits], wrap(name, widths[2], "._/"), wrap(value, wide, " "),
                wrap(meaning, rest - wide, " "))
     for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
-        coloured = paint(f"{digits:{widths[1]}}  {name:{widths[2]}}", kind)
+        text = f"{digits:{widths[1]}}  {name}".rstrip()
+        blanks = " " * (widths[1] + 2 + widths[2] - len(text))
+        coloured = paint(text, kind) + blanks
         yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
 
 
@@ -9124,8 +9127,8 @@ overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--
 background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
 all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}
-[aria-expanded] button::before{content:"\\25be"}[aria-expanded=false] button::before{
-content:"\\25b8"}
+button::before{content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
+tr:not([aria-expanded]) button{display:none}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
 display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
@@ -9159,7 +9162,7 @@ rows.forEach((r, i) => {
   let level = +r.getAttribute("aria-level");
   while (open.length && open[0].level >= level) open.shift();
   Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
-  if (r.className === "structure") open.unshift(r);
+  if (r.ariaExpanded) open.unshift(r);
 });
 function mark(e) {
   all(".on").forEach(one => one.classList.remove("on"));
