@@ -8563,7 +8563,7 @@ class Explained:
         self.source, self.kind = source, kind_of(source, None)
         fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
         aim_offsets(fields)
-        self.attrs, _, self.tensors = parsed or ({}, {}, {})
+        self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
@@ -8593,13 +8593,14 @@ def print_rows(args: Any, found: Explained) -> None:
     if args.width or sys.stdout.isatty() or os.environ.get("COLUMNS"):
         width = max(args.width or get_terminal_size().columns, 60)
     count = 8 if width >= 100 else 5  # bytes
-    cells = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
-    cells += [row.cells(count) for row in shown]
-    place = max([len(row[0]) for row in cells])
-    widths = [place, 3 * count - 1] + column_widths(
-        [[row[i] for row in cells] for i in (2, 3, 4)], max(20, width - place - 3 * count - 7))
-    for row, kind in zip(cells, [""] + [row.field.kind for row in shown]):
-        for line in table_lines(row, widths, paint, kind):
+    head = ("offset", "bytes", "token" if args.wire else "field", "value", "meaning")
+    place = max([6] + [len(f"0x{row.field.offset:x}") for row in shown[-1:]])
+    widths = [place, 3 * count - 1] + column_widths(head, shown, width - place - 3 * count - 7)
+    keyed = False
+    for row in [None] + shown:
+        cells, kind = (row.cells(count), row.field.kind) if row else (head, "")
+        keyed = keyed or ".." in cells[1]
+        for line in table_lines(cells, widths, paint, kind):
             print(line)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more rows")
@@ -8608,7 +8609,7 @@ def print_rows(args: Any, found: Explained) -> None:
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if [row for row in cells if ".." in row[1]]:
+    if keyed:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
@@ -8618,15 +8619,21 @@ def painter(args: Any) -> Any:
     wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
     if args.color == "never" or (args.color == "auto" and not wanted):
         return lambda text, kind: text
-    return lambda text, kind: f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text
+    return lambda text, kind: (
+        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
 
 
-def column_widths(columns: Any, width: int) -> "List[int]":
+def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
     """Return the widths of names, values and meanings, which have the rest of `width`.
 
     Where the longest have no room, one text of twenty may be longer than its column.
     """
-    lengths = [sorted([len(text) for text in column]) for column in columns]
+    lengths: Any = [[len(text)] for text in head[2:]]
+    for row in rows:
+        for column, text in zip(lengths, row.texts()):
+            column.append(len(text))
+    for column in lengths:
+        column.sort()
     names, values, meanings = [column[-1] for column in lengths]
     if names + values + meanings > width:
         usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
@@ -8671,14 +8678,14 @@ class Row:
         start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
         if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
-        self.name = plain(field.name[start:])
+        self.name = plain(clip_path(field.name[start:]))
         if field.depth:  # .key, ['key']: what is around it is above
             self.name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", self.name)
         self.value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused", "unreached"):
             self.value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            self.value = str(field.value)
+            self.value = clip_path(str(field.value))
 
     @property
     def meaning(self) -> str:
@@ -8692,7 +8699,7 @@ class Row:
         doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
         tensor = self.field.tensor
         if self.opens and tensor is not None and tensor not in self.field.name:
-            doc += ", of " + plain(tensor)
+            doc += ", of " + plain(clip_path(tensor))
         return doc if target is None else f"{doc} -> 0x{target:x}"
 
     def bytes(self, skip: int, most: int) -> bytes:
@@ -8713,16 +8720,19 @@ class Row:
         texts = [re.sub("[^ -~]", "\xb7", line.decode("latin-1")) for line in lines]
         return places, digits, "\n".join(texts), self.field.nbytes - len(data)
 
-    def cells(self, count: int) -> "Tuple[str, str, str, str, str]":
+    def texts(self) -> "Tuple[str, str, str]":
+        """Return name, value and meaning."""
+        here = "<- here: " if self.field.kind == "fault" else ""
+        return "  " * self.field.depth + self.name, self.value, here + self.meaning
+
+    def cells(self, count: int) -> "Tuple[str, ...]":
         """Return offset, up to `count` bytes, name, value and meaning."""
         field = self.field
         digits = ".. " if field.lead else ""
         digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, count)])
         if field.nbytes - field.lead > count or len(digits) > 3 * count - 1:
             digits = digits[:3 * count - 4] + " .."
-        here = "<- here: " if field.kind == "fault" else ""
-        return (f"0x{field.offset:x}", digits, "  " * field.depth + self.name, self.value,
-                here + self.meaning)
+        return (f"0x{field.offset:x}", digits) + self.texts()
 
 
 def show_diff(args: Any) -> bool:
@@ -9300,11 +9310,11 @@ def page_tensors(items: "Dict[str, Tensor]") -> str:
     rows = ""
     for name, item in list(items.items())[:PAGE_ROWS]:
         try:
-            path, ends = histogram(item)
+            path, ends = ("", "") if is_sparse(item) else histogram(item)
         except ValueError:  # damaged, empty, of an unknown type
             path = ends = ""
         rows += PAGE_TENSOR % (
-            item.start, html(plain(name)).replace(".", ".<wbr>"), html(item.dtype),
+            item.start, html(plain(clip_path(name))).replace(".", ".<wbr>"), html(item.dtype),
             html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
     return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows) if items else ""
 
@@ -9344,7 +9354,7 @@ def page_strip(rows: "List[Row]") -> str:
     for fields in parts:
         start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
         kind, wide, label = largest.kind, nbytes ** .33, ""
-        name = kind if kind == "structure" else html(plain(largest.name))
+        name = kind if kind == "structure" else html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
         count = count_of(len(fields), "field")
