@@ -7588,7 +7588,7 @@ def _write_beside(target: str, chunks: Chunks) -> int:
 FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
-    ("fault", ("where reading stopped", "1;31")), ("unreached", ("was not read", "33"))])
+    ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
 NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
@@ -7802,7 +7802,7 @@ def aim_offsets(fields: "List[Field]") -> None:
         if field.target is not None or not ("offset" in last or last == "blob"):
             continue
         if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
-            value = (value + [None])[0]
+            value = value[0] if value else None
         if isinstance(value, int) and (not field.depth or (field.tensor, value) in starts):
             field.target = value
         elif field.kind == "structure":
@@ -9121,9 +9121,9 @@ background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:ba
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
 border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}summary{font-weight:600;cursor:pointer}#about{display:grid;gap:0 2.5rem;
-padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{
-grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
+color:var(--dim);opacity:1}output:empty{display:none}summary{font-weight:600;cursor:pointer}#about{
+display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
+#about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
 td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
 .draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
@@ -9136,8 +9136,8 @@ border-color:var(--c)}.via td,.at,.txt,.hex u{color:var(--dim)}.at,.hex,.txt{whi
 overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{
 background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
-all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}
-button::before{content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
+all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
+content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
 tr:not([aria-expanded]) button{display:none}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
@@ -9170,7 +9170,7 @@ let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), 
 let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 rows.forEach((r, i) => {
   let level = +r.getAttribute("aria-level");
-  while (open.length && open[0].level >= level) open.shift();
+  open = open.filter(one => one.level < level);
   Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
   if (r.ariaExpanded) open.unshift(r);
 });
@@ -9198,8 +9198,7 @@ function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = stat
 function choose(row, block = "nearest") {
   if (!row) return;
   if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
-  (fixed || rows[0]).tabIndex = -1;
-  (fixed = row).tabIndex = 0;
+  [(fixed || rows[0]).tabIndex, row.tabIndex, fixed] = [-1, 0, row];
   row.focus({preventScroll: true});
   row.scrollIntoView({block});
   mark(row);
@@ -9230,8 +9229,7 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
 <td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><u>%s</u>%s</span>%s
 </td><td class="txt">%s</td><td class="name"><button tabindex="-1" aria-label="fold"
-></button>%s</td><td>%s</td><td class="say">%s</td></tr>
-"""
+></button>%s</td><td>%s</td><td class="say">%s</td></tr>"""
 PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
 data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
 PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
@@ -9242,17 +9240,15 @@ name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</t
 <th title="of the first %d">values</th><th>from, to</th></tr>%s</table></div></details>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
 <td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
-preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>
-"""
+preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
     import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    rows, facts = found.rows, found.kind.TITLE
-    if found.attrs.get("version") is not None:
-        facts += f", version {found.attrs['version']}"
+    rows, version = found.rows, found.attrs.get("version")
+    facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
     summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
@@ -9337,8 +9333,8 @@ def page_strip(rows: "List[Row]") -> str:
     from itertools import groupby
 
     def part_of(row: "Row") -> Any:
-        kind, inside = row.field.kind, row.field.depth > 0
-        return "structure" if kind == "padding" and inside else row if kind == "data" else kind
+        inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
+        return "structure" if inside else row if kind == "data" else kind
 
     def size(fields: "List[Field]") -> int:
         return fields[-1].offset + fields[-1].nbytes - fields[0].offset
@@ -9357,9 +9353,8 @@ def page_strip(rows: "List[Row]") -> str:
         name = kind if kind == "structure" else html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        count = count_of(len(fields), "field")
-        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind, count, wide, nbytes,
-                              label)
+        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind,
+                              count_of(len(fields), "field"), wide, nbytes, label)
     return strip
 
 

@@ -7444,9 +7444,9 @@ class TerminalTest(FolderCase):
         for kind in FORMATS:
             data = dumps(self.net, format=kind)
             fields = list(tensorfmt.explain(data))
-            places = dict([(field.tensor, field.offset) for field in fields if field.kind == "data"])
+            places = [field.offset for field in fields if field.kind == "data"]
             found = set([field.tensor for field in fields if field.kind == "structure"
-                         and field.target in places.values()])
+                         and field.target in places])
             self.assertEqual(found, set([] if kind == "primitiv" else NET), kind)
             starts = [field.offset for field in fields]
             self.assertEqual([field for field in fields if field.target is not None
