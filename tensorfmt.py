@@ -233,10 +233,10 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
-    """Return a value as text for a page: printable ASCII, without marks of HTML."""
+    """Return a value as text for a page: printable ASCII and \xb7, without marks of HTML."""
     from html import escape as escape_html
     text = clip(str(value), limit)
-    fine = not [c for c in text if not (" " <= c <= "~" or c == "\n")]
+    fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
     return escape_html(text if fine else quote(text))
 # </tools>
 
@@ -8591,6 +8591,8 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
+    for field in fields:  # data that the file does not have
+        field.nbytes = min(field.nbytes, nbytes - field.offset)
     found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
         stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
@@ -10103,7 +10105,7 @@ def write_page(args: Any, found: Explained) -> None:
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
     strip = page_strip(rows)
-    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts),
+    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts, MAX_LINE),
             "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
             "layout": page_layout(found), "tensors": page_tensors(found.tensors),
             "rows": page_rows(picked)}
@@ -10120,7 +10122,7 @@ def page_key(found: Explained) -> str:
         for kind, nbytes in sums.items() if nbytes])
     if error is not None:
         at, lost = total if error.offset is None else error.offset, sums["unreached"]
-        text += PAGE_BANNER % (to_html(error.what), at, at, to_html(error.field or ""),
+        text += PAGE_BANNER % (to_html(error.what, MAX_LINE), at, at, to_html(error.field or ""),
                                f"{total - sums['fault'] - lost:,}", f"{lost:,}")
     return text
 
@@ -10131,7 +10133,7 @@ def page_layout(found: Explained) -> str:
     fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
-    texts, table = [f"<p>{to_html(text)}</p>" for text in found.texts], ""
+    texts, table = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts], ""
     for label, items in found.layout:
         at, boxes = found.places.get(label), ""
         for item in re.split(r" \|(?: |$)", items):
@@ -10214,17 +10216,19 @@ def page_rows(picked: "List[Row]") -> str:
     for row in picked:
         field, at = row.field, row.field.offset
         more = ' aria-expanded="true"' if row.opens else ""
-        doc = to_html(row.meaning).replace("-&gt; 0x", "&rarr;&nbsp;0x")
+        doc = to_html(row.meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
         if at > before:  # the first of this offset
             more += f' id="0x{at:x}"'
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
         places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
         shift, tail = at % 16, f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
+        text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
         out.append(PAGE_ROW % (
             field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
             "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
-            " " * shift + to_html(text), to_html(row.name).replace(".", ".<wbr>"), to_html(row.value), doc))
+            text, to_html(row.name).replace(".", ".<wbr>"),
+            to_html(row.value), doc))
         before = at
     return "".join(out)
 

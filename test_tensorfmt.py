@@ -6757,10 +6757,11 @@ class FlatBuffersTest(TestCase):
             if field.kind == "structure":
                 depths.setdefault(field.name, set()).add((field.depth, field.tensor))
         for name, depth, owner in (
-                ("magic", 0, None), ("root", 0, None), ("table", 1, None), ("tensors", 1, None),
-                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 3, "a.b"),
-                ("tensors[0].name", 3, "a.b"), ("operations[0]", 2, None),
-                ("operations[0].input_operations", 3, None), ("end_magic", 0, None)):
+                ("magic", 0, None), ("root", 0, None), ("table", 0, None), ("tensors", 1, None),
+                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 1, "a.b"),
+                ("tensors[0].name", 2, "a.b"), ("operations[0]", 2, None),
+                ("operations[0].table", 1, None),
+                ("operations[0].input_operations", 2, None), ("end_magic", 0, None)):
             self.assertEqual(depths[name], {(depth, owner)}, name)
 
     @full
