@@ -5659,8 +5659,8 @@ class ZTensor(ZFamily):
     Real maps are of indefinite length, real zstd frames without content size. Tensors of another
     layout, dtype or encoding are listed, with their bytes. Sparse layouts:
 
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
-                blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
+                or a map that places a blob of uint64 or uint32; the entry's blob: the values
     sparsecsr   (real library) one blob: indptr, indices (uint64), values
     sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
