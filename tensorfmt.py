@@ -233,9 +233,11 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
-    """Return a value as text for a page: printable ASCII, without marks of HTML."""
+    """Return a value as text for a page: printable ASCII and \xb7, without marks of HTML."""
     from html import escape as escape_html
-    return escape_html(plain(str(value), limit))
+    text = clip(str(value), limit)
+    fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
+    return escape_html(text if fine else quote(text))
 # </tools>
 
 
@@ -890,7 +892,7 @@ class Trace:
         self.odd: Facts = Map()  # what remark() was given -> offset
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
         rank = self.ranks.get(name, -2)
         if rank >= self.rank:
             self.rank, self.offset = rank, offset  # type: ignore[assignment]
@@ -2112,12 +2114,18 @@ class FlatReader(Reader):
         path = (field,) if field else ()
         return self.error("FlatBuffers: " + what, *path, offset=self.base + pos, error=error)
 
-    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2) -> None:
-        """Trace a field of the table, or with the field "" the table as an element of a vector."""
+    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
+             target: "Optional[int]" = None, depth: int = 1) -> None:
+        """Trace a field of the table, or with the field "" the table as an element of a vector.
+
+        `target`: where an offset leads; `depth`: below the table.
+        """
         if self.trace is not None:
-            depth = len(self.where) + 1 if field else len(self.where)
+            depth += len([name for name in self.where if isinstance(name, str)])  # of tables
+            target = None if target is None else self.base + target
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
-                           depth, "structure" if nbytes else "absent", owner=self.prefix or None)
+                           depth, "structure" if nbytes else "absent", owner=self.prefix or None,
+                           target=target)
             self.check_aligned(pos, align)
 
     def check_aligned(self, pos: int, align: int) -> None:
@@ -2158,18 +2166,18 @@ class FlatReader(Reader):
             self.vtables[pos] = size, nbytes // 2 - 2
             if self.trace is not None:
                 slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
-                self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}")
+                self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", depth=0)
         size, most = self.vtables[pos]
         if self.strict and size > self.end - table:
             raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
         if self.trace is not None:
-            self.note(table, 4, "table", table - pos, f"vtable at {table} - {table - pos}", 4)
+            self.note(table, 4, "table", table - pos, "vtable", 4, pos, 0)
         return size, unpack_from(f"<{min(most, count)}H", self.data, pos + 4)
 
     def root(self, rows: Any) -> Any:
         """Return the root table."""
         pos = self.follow(0, "root")
-        self.note(0, 4, "root", pos, f"root table at {pos}")
+        self.note(0, 4, "root", pos, "root table", target=pos, depth=0)
         return self.table(rows, pos)
 
     def table(self, rows: Any, table: int) -> Any:
@@ -2223,7 +2231,7 @@ class FlatReader(Reader):
         if not is_inline(type):
             value: Any = self.follow(pos, field)
             if self.trace is not None:
-                self.note(pos, 4, field, value - pos, f"{doc}: at {value}", 4)
+                self.note(pos, 4, field, value - pos, doc, 4, value)
         elif isinstance(type, str):
             value = unpack_from("<" + type, self.data, pos)[0]
             self.note(pos, nbytes, field, value, doc, nbytes)
@@ -4233,6 +4241,7 @@ class Format:
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
+    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
@@ -4904,6 +4913,7 @@ class Mag(Format):
     USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
+    MARKS = {"end": "padding data"}
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
@@ -5187,6 +5197,7 @@ class Mag100(Format):
     DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
                    "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
     PAD_END = "structure"
+    MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -5695,8 +5706,8 @@ class ZTensor(ZFamily):
     Real maps are of indefinite length, real zstd frames without content size. Tensors of another
     layout, dtype or encoding are listed, with their bytes. Sparse layouts:
 
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each a map that places a
-                blob of uint64 or uint32, or an inline array; the entry's blob: the values
+    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
+                or a map that places a blob of uint64 or uint32; the entry's blob: the values
     sparsecsr   (real library) one blob: indptr, indices (uint64), values
     sparsecoo   (real library) one blob: of each element the coordinates, then the value
     """
@@ -5714,6 +5725,7 @@ class ZTensor(ZFamily):
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
+    MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
     COMPONENT = Schema(
@@ -6024,6 +6036,7 @@ class ZTensor1(ZObjects):
 
     NAME = "ztensor1"
     TITLE = "zTensor 1"
+    MARKS = {"S": "manifest", "S+N": "manifest_size"}
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
@@ -6150,6 +6163,7 @@ class ZTensor2(ZObjects):
     PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     STRICT = 32
+    MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
@@ -6937,6 +6951,7 @@ class Burnpack(Format):
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
     DATA_ORDER = True
+    MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
     MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
@@ -7269,6 +7284,7 @@ class TensorBuffers(Format):
     DATA_ORDER = True
     MAX_RANK = 64
     DIM_BITS = 32
+    MARKS = {"M": "root"}
     PAD_INSIDE = 8
 
     LEAD = Record(("magic", "4s", "TensorBuffers"))
@@ -7494,6 +7510,7 @@ class Safetensors(Format):
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
@@ -8438,21 +8455,29 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
 
 # -- [9a] explain --------------------------------------------------------------------------------
 
+FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
+    ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
+    ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
+    ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
+NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
+
 
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` ("structure", "data", "padding" or "unused"), `.depth` of nesting, `.tensor` (a
-    name or None) and `.lead` (bytes before its value: the map key and tags).
+    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name or None), `.lead`
+    (bytes before its value: the map key and tags) and `.target` (where an offset leads, or None).
     """
 
-    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead")
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
+                 "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
-                 lead: int = 0) -> None:
+                 lead: int = 0, target: "Optional[int]" = None) -> None:
         self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
         self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
+        self.target = target
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -8478,7 +8503,7 @@ class FieldTrace(Trace):
         self._known, self.rest = 0, range(0)
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
+            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
         if kind == "absent":  # no field, but an error can be one of it
             if len(self.fields) <= self._most:
                 self._offsets[name] = offset
@@ -8492,7 +8517,8 @@ class FieldTrace(Trace):
                 last.doc = f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
                 self.rest = range(last.offset, offset + nbytes)  # tensors too
                 return
-        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead))
+        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
+                                 target))
 
     def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
@@ -8547,8 +8573,9 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
             **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
-    Only shared tensor data overlap. Of a broken file, all up to the offending field come, then
-    the FormatError. `wire`: CBOR token by token.
+    Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
+    one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
+    token.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -8558,6 +8585,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
         fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None, wire)
     finally:
         opened.close()
+    aim_offsets(fields)
 
     def each() -> "Iterator[Field]":
         yield from fields
@@ -8608,28 +8636,93 @@ def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
         return text, f"{plain(stored.encoding)}, {item.nbytes} bytes decoded"
     if itemsize is None:
         return text, "stored bytes"
-    doc = "column-major, " if stored.strides is not None else ""
-    if itemsize > 1:
-        doc += "LE: " if stored.order == "<" else "BE: "
+    doc = "column-major: " if stored.strides is not None else ""
+    if itemsize > 1 and stored.order == ">":
+        doc += "big-endian: "
     head = stored.source.view(item.start, min(stored.nbytes, 3 * itemsize))
-    values = [repr(value) for value in unpack_values(str(item.dtype), head, stored.order)]
-    return text, doc + " ".join(values + ["..."] * (item.size > 3))
+    values = unpack_values(str(item.dtype), head, stored.order)
+    doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
+                     for value in values])
+    return text, doc + (" ..." if item.size > 3 else "")
 
 
 def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
-    """Return the fields up to the offending one, and what was not reached before it."""
-    fields = _without_overlap(fields)
+    """Return the fields that were read, the offending one, and what was not reached."""
     offset = nbytes if error.offset is None else error.offset
-    found = [f for f in fields if f.offset == offset and f.name == error.field]
-    kept = [field for field in fields if field.offset < offset] + found
+    fields = _without_overlap(fields)
+    for field in fields:  # data that the file does not have
+        field.nbytes = min(field.nbytes, nbytes - field.offset)
+    found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
-        kept = [field for field in fields if field.offset + field.nbytes <= offset]
-        stop = min([field.offset for field in fields if field.offset > offset] or [nbytes])
-        kept.append(Field(offset, max(stop - offset, 0), error.field or "?", None, error.what))
-    ends = [0] + [field.offset + field.nbytes for field in kept]
-    return sort_fields(kept + [
-        Field(end, field.offset - end, "not reached", None, "parsing stopped before it", "unused")
-        for end, field in zip(ends, kept) if field.offset > end])
+        stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
+        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
+        fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
+        fields = sort_fields(fields + found)
+    found[0].kind = "fault"
+    out, at = [], 0
+    for field in fields + [Field(nbytes, 0, "", None, "", "end")]:
+        if field.offset > at:
+            out.append(Field(at, field.offset - at, "not reached", None, "was not read",
+                             "unreached"))
+        at = field.offset + field.nbytes
+        out.append(field)
+    return out[:-1]
+
+
+def aim_offsets(fields: "List[Field]") -> None:
+    """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
+    starts, firsts = set(), {}
+    for field in fields:
+        if field.kind == "data":
+            starts.add((field.tensor, field.offset))
+            firsts.setdefault(field.tensor, field.offset)
+    for field in fields:
+        last, value = field.name[field.name.rfind(".") + 1:], field.value
+        if field.target is not None or not ("offset" in last or last == "blob"):
+            continue
+        if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
+            value = value[0] if value else None
+        if isinstance(value, int) and (not field.depth or (field.tensor, value) in starts):
+            field.target = value
+        elif field.kind == "structure":
+            field.target = firsts.get(field.tensor)
+
+
+def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
+    """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
+
+    Items stand between bars.
+    """
+    import re
+    from textwrap import dedent
+    row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
+    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
+    texts, rows = [first], []
+    for part in dedent(rest).strip().split("\n\n"):
+        if re.match(row, part):  # lines that begin with blanks go on
+            part = re.sub(r"(?<=[,|:;])\n +", " ", part)
+            rows += re.findall(row, re.sub(r"\n +", " | ", part))
+        else:
+            texts.append(" ".join(part.split()))
+    return [text for text in texts if text], rows
+
+
+def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
+    """Return where the labels of a layout are in this file: label -> offset."""
+    places = {}
+    for label, _ in rows:
+        marks = str(kind.MARKS.get(label, label)).split(" ")
+        found = [field for field in fields if field.name in marks or field.kind in marks][:1]
+        at: Any = None
+        if label.isdigit():
+            at = int(label)
+        elif label[:4] == "end-":
+            at = nbytes - int(label[4:])
+        elif found:
+            at = found[0].offset if label in kind.MARKS else found[0].value
+        if isinstance(at, int) and 0 <= at < nbytes:
+            places[label] = at
+    return places
 
 
 def _without_overlap(fields: Any) -> "List[Field]":
@@ -8658,7 +8751,8 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
         if field.offset > at:
             for nbytes, byte, doc in kind.padding(at, field.offset, before, after, filled, attrs):
                 value = None if filled(at, at + nbytes, byte) else f"not all {byte:02x}"
-                out.append(Field(at, nbytes, "padding", value, doc, "padding"))
+                depth = max(out[-1].depth, field.depth) if before == after == "structure" else 0
+                out.append(Field(at, nbytes, "padding", value, doc, "padding", depth))
                 at += nbytes
         if field.offset > at:
             doc = count_of(field.offset - at, "byte") + " that no field names"
@@ -9190,7 +9284,7 @@ def path_or_stdin(path: str) -> Any:
 
 
 def print_listing(file: File, path: str, args: Any) -> None:
-    attrs, items = file.attrs, list(file.items())
+    attrs, items, paint = file.attrs, list(file.items()), painter(args)
     codings = sorted(set([item.stored.encoding for _, item in items]))
     facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
              count_of(len(items), "tensor")]
@@ -9203,7 +9297,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     print(clip(", ".join(facts), MAX_LINE))
     for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
         for key, value in list(pairs.items())[:20]:
-            print(f"{title} {plain(key)} = {show(value)}")
+            print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
         if len(pairs) > 20:
             print(f"{len(pairs) - 20} more {title} entries")
     if attrs.get("operations"):
@@ -9230,6 +9324,7 @@ def print_listing(file: File, path: str, args: Any) -> None:
     print()
     for nbytes, offset, dtype, coding, shape, name in rows:
         coding = f"  {coding:{wide}}" if len(codings) > 1 else ""
+        name = paint(name, "data" if name and nbytes != "bytes" else "")
         print(f"{nbytes:>10}  {offset:>10}  {dtype:{width}}{coding}  {shape:16}  {name}".rstrip())
 
 
@@ -9334,91 +9429,202 @@ def print_values(item: Tensor) -> None:
 
 
 def show_explain(args: Any) -> None:
-    with open(path_of(args.file), "rb") as stream:
-        rows, error, totals = explain_rows(args, stream)
-        if error is None and args.tensor is not None and not rows:
+    source = open_source(path_of(args.file), True)
+    try:
+        found = Explained(args, source)
+        error = found.error
+        if error is None and args.tensor is not None and not found.rows:
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
         if args.html:
-            write_page(args, rows, error, totals)
+            write_page(args, found)
         elif args.json:
-            for row in rows:
+            for row in found.rows:
                 print(to_json(list(row.field)))
         else:
-            print_rows(args, rows, error, totals)
+            print_rows(args, found)
+    finally:
+        source.close()
     if error is not None:
         raise error
 
 
-def explain_rows(args: Any, stream: Any) -> "Tuple[List[Row], Optional[FormatError], str]":
-    """Return the rows that are asked for, the error at the end, and the sums as text."""
-    rows: Any = []
-    sums = {"data": 0, "padding": 0, "structure": 0, "unused": 0}
-    names: Any = {}  # of the fields around this one, by depth
-    reach, error = 0, None
-    fields = explain(args.file, wire=args.wire, **args.options)
-    try:
+class Explained:
+    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
+
+    def __init__(self, args: Any, source: Any) -> None:
+        self.source, self.kind = source, kind_of(source, None)
+        fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
+        aim_offsets(fields)
+        self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
+        self.texts, self.layout = layout_of(self.kind)
+        self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
+        self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
+        self.rows: "List[Row]" = []
+        names: Any = {}  # of the fields around this one, by depth
+        reach = 0
         for field in fields:
             end = field.offset + field.nbytes
-            sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
             if args.tensor in (None, field.tensor) and end > args.start:
-                names[field.depth] = field.name
-                rows.append(Row(field, names.get(field.depth - 1, ""), stream))
-    except FormatError as caught:
-        error = caught
-    texts = [f"{nbytes} {kind}" for kind, nbytes in sums.items() if nbytes or kind != "unused"]
-    nbytes = count_of(os.stat(args.file).st_size, "byte")
-    return rows, error, f"{sum(sums.values())} of {nbytes} explained: {', '.join(texts)}"
+                table = field.name[-6:] == ".table"  # of FlatBuffers
+                names[field.depth] = field.name[:-6] if table else field.name
+                before = self.rows[-1].field if self.rows else field
+                if before.depth < field.depth and before.value != 0:  # of 0 items: not its own
+                    self.rows[-1].opens = before.kind == "structure"
+                self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
 
 
-def print_rows(args: Any, rows: Any, error: Any, totals: str) -> None:
-    """Print a table; --limit never leaves the offending row out."""
-    print("offset    bytes                    %-22s %-20s meaning" % (
-        "token" if args.wire else "field", "value"))
-    last = rows[-1:] if error is not None else []
-    shown = rows[:len(rows) - len(last)][:args.limit] + last
-    for row in shown:
-        print(f"{row.line(87):87}      <- here" if row in last else
-              row.line(120 if args.wire else 100))
+def print_rows(args: Any, found: Explained) -> None:
+    """Print a table that fits the terminal; --limit never leaves the offending row out."""
+    from shutil import get_terminal_size
+    rows, paint = found.rows, painter(args)
+    shown = rows[:args.limit]
+    shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
+    width = 100
+    if args.width or sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        width = max(args.width or get_terminal_size().columns, 60)
+    count = 8 if width >= 100 else 5  # bytes
+    head = ("offset", "bytes", "token" if args.wire else "field", "value", "meaning")
+    place = max([6] + [len(f"0x{row.field.offset:x}") for row in shown[-1:]])
+    widths = [place, 3 * count - 1] + column_widths(head, shown, width - place - 3 * count - 7)
+    keyed = False
+    for row in [None] + shown:
+        cells, kind = (row.cells(count), row.field.kind) if row else (head, "")
+        keyed = keyed or ".." in cells[1]
+        for line in table_lines(cells, widths, paint, kind):
+            print(line)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more rows")
-    if error is None:
-        print("\n" + totals)
-    if [row for row in shown if row.field.lead or row.field.nbytes > 8]:
-        print(".. in front of bytes: the key of the value, which is the field; behind: more bytes")
+    if found.error is None:
+        total = count_of(found.source.nbytes, "byte")
+        texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
+                 if nbytes or kind in ("data", "padding", "structure")]
+        print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
+    if keyed:
+        print(".. before bytes: the key of the value, which is the field; behind: more bytes")
+
+
+def painter(args: Any) -> Any:
+    """Return a function (text, kind of a field) that colours text, if --color says so."""
+    env = os.environ
+    wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
+    if args.color == "never" or (args.color == "auto" and not wanted):
+        return lambda text, kind: text
+    return lambda text, kind: (
+        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
+
+
+def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
+    """Return the widths of names, values and meanings, which have the rest of `width`.
+
+    Where the longest have no room, one text of twenty may be longer than its column.
+    """
+    lengths: Any = [[len(text)] for text in head[2:]]
+    for row in rows:
+        for column, text in zip(lengths, row.texts()):
+            column.append(len(text))
+    for column in lengths:
+        column.sort()
+    names, values, meanings = [column[-1] for column in lengths]
+    if names + values + meanings > width:
+        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
+        names, values = min(usual[0], width * 9 // 20), min(usual[1], width * 3 // 10)
+    return [names, values, width - names - values]
+
+
+def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunks:
+    """Yield the lines of a row: where a column is too narrow, its text is wrapped."""
+    from itertools import zip_longest
+    place, digits, name, value, meaning = cells
+    rest = widths[3] + widths[4]
+    wide = max(widths[3], min(len(value), rest - len(meaning)))  # a short meaning leaves room
+    columns = ([place], [digits], wrap(name, widths[2], "._/"), wrap(value, wide, " "),
+               wrap(meaning, rest - wide, " "))
+    for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
+        text = f"{digits:{widths[1]}}  {name}".rstrip()
+        blanks = " " * (widths[1] + 2 + widths[2] - len(text))
+        coloured = paint(text, kind) + blanks
+        yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
+
+
+def wrap(text: str, width: int, marks: str) -> "List[str]":
+    """Return the lines of a text, all as deep, broken behind one of the marks, or anywhere."""
+    import re
+    if len(text) <= width:
+        return [text]
+    indent = text[:min(len(text) - len(text.lstrip()), width // 2)]
+    width -= len(indent)
+    pattern = r".{1,%d}$|.{1,%d}[%s]|.{1,%d}" % (width, width - 1, marks, width)
+    return [indent + line for line in re.findall(pattern, text.lstrip())]
 
 
 class Row:
     """A field for a person: `.name` without that of the field around, `.value` as text."""
 
-    def __init__(self, field: Field, parent: str, stream: Any) -> None:
-        self.field = field
-        self._stream = stream
+    __slots__ = ("field", "name", "value", "found", "opens")
+
+    def __init__(self, field: Field, parent: str, found: Explained) -> None:
+        import re
+        self.field, self.found, self.opens = field, found, False  # deeper ones follow
         start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
         if parent and field.name.startswith(parent) and field.name != parent:
             start = len(parent)
-        self.name = plain(field.name[start:])
+        self.name = plain(clip_path(field.name[start:]))
+        if field.depth:  # .key, ['key']: what is around it is above
+            self.name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", self.name)
         self.value = "" if field.value is None else show(field.value, 40)
-        if field.kind in ("padding", "unused"):
+        if field.kind in ("padding", "unused", "unreached"):
             self.value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            self.value = str(field.value)
+            self.value = clip_path(str(field.value))
+
+    @property
+    def meaning(self) -> str:
+        """What the field means, with places: of labels of the layout, of where it leads."""
+        import re
+        places, target = self.found.places, self.field.target
+
+        def place(match: Any) -> str:
+            label = match.group()
+            return f"{label} = 0x{places[label]:x}" if label in places else label
+        doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
+        tensor = self.field.tensor
+        if self.opens and tensor is not None and tensor not in self.field.name:
+            doc += ", of " + plain(clip_path(tensor))
+        return doc if target is None else f"{doc} -> 0x{target:x}"
 
     def bytes(self, skip: int, most: int) -> bytes:
         """Return up to `most` bytes of the field, from its byte `skip` on."""
-        self._stream.seek(self.field.offset + skip)
-        return bytes(self._stream.read(min(self.field.nbytes - skip, most)))
+        field = self.field
+        count = max(0, min(field.nbytes - skip, most))
+        return bytes(self.found.source.read(field.offset + skip, count))
 
-    def line(self, width: int) -> str:
-        """Return the row of the table, cut off at a width."""
+    def lines(self, most: int) -> "Tuple[str, str, str, int]":
+        """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
+        import re
+        at = self.field.offset
+        data = self.bytes(0, most - at % 16)
+        ends = range(16 - at % 16, len(data) + 16, 16)
+        lines = [data[max(0, end - 16):end] for end in ends]
+        places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
+        digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
+        texts = [re.sub("[^ -~]", "\xb7", line.decode("latin-1")) for line in lines]
+        return places, digits, "\n".join(texts), self.field.nbytes - len(data)
+
+    def texts(self) -> "Tuple[str, str, str]":
+        """Return name, value and meaning."""
+        here = "<- here: " if self.field.kind == "fault" else ""
+        return "  " * self.field.depth + self.name, self.value, here + self.meaning
+
+    def cells(self, count: int) -> "Tuple[str, ...]":
+        """Return offset, up to `count` bytes, name, value and meaning."""
         field = self.field
         digits = ".. " if field.lead else ""
-        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, 8)])
-        if field.nbytes - field.lead > 8 or len(digits) > 23:
-            digits = digits[:20] + " .."
-        name = "  " * field.depth + self.name
-        line = f"{field.offset:08x}  {digits:23}  {name:22} {self.value:20} {field.doc}".rstrip()
-        return line if len(line) <= width else line[:width - 3] + "..."
+        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, count)])
+        if field.nbytes - field.lead > count or len(digits) > 3 * count - 1:
+            digits = digits[:3 * count - 4] + " .."
+        return (f"0x{field.offset:x}", digits) + self.texts()
 
 
 def show_diff(args: Any) -> bool:
@@ -9676,8 +9882,10 @@ def make_parser(wanted: str) -> Any:
                 parser.add_argument(name, **settings)
     file, files, json = option("file"), option("file", nargs="+"), option("--json")
     limit = option("--limit", "print that many rows at most", type=natural)
+    color = option("--color", "kinds of bytes in colours", choices=["auto", "always", "never"],
+                   default="auto")
     command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
-            files, limit, json, option("--sort", choices=["bytes", "name", "offset"]))
+            files, limit, json, color, option("--sort", choices=["bytes", "name", "offset"]))
     command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
             file, option("name", type=str),
             option("--all", f"every value, also of more than {MAX_SHOWN}"),
@@ -9685,7 +9893,8 @@ def make_parser(wanted: str) -> Any:
             option("--raw", "row-major little-endian bytes to stdout"),
             option("--stats", "min, max, mean, NaN and infinities"))
     command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
-            file, limit, option("--tensor", "only the rows of this tensor", type=str),
+            file, limit, color, option("--width", "columns of the terminal", type=natural),
+            option("--tensor", "only the rows of this tensor", type=str),
             option("--from", "only the rows from this byte on (0x1f40, 8000)", dest="start",
                    metavar="OFFSET", type=natural, default=0),
             option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
@@ -9783,140 +9992,304 @@ def run(argv: "List[str]") -> int:
 
 # -- [10b] page ----------------------------------------------------------------------------------
 #
-# Hex on one side, the fields on the other, linked by their number.
+# A strip of the file, how its format is built, its tensors; then a row per field, whose bytes stand
+# in the columns of their offsets. What the file says is monospace, what we say is not.
 
-PAGE_ROWS = 1000  # fields shown from the start, and as many from the end
-PAGE_BYTES = 64  # bytes of one field shown in hex
+PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
+PAGE_PARTS = 400  # of the strip, about
+PAGE_VALUES = 1024  # of a tensor in its histogram
+PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>%s</title><style>
-:root{color-scheme:light dark}*{box-sizing:border-box}
-body{margin:0;height:100vh;display:flex;flex-direction:column;font:14px system-ui,sans-serif;
-background:Canvas;color:CanvasText}
-header{padding:.6em 1em}h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}p{margin:.3em 0}
-input{font:inherit;width:20em;max-width:100%%}
-main{flex:1;min-height:0;display:grid;grid-template-columns:auto auto 1fr}
-section{overflow:auto;padding:0 1em .5em;border:1px solid #8884;
-font:12.5px/1.5 ui-monospace,monospace}
-#list{max-width:20em}#list a:not([hidden]){display:block;white-space:nowrap}
-section>b,th{position:sticky;top:0;z-index:1;background:Canvas;padding:.4em 0}
-section>b{display:block}#hex{white-space:pre}i,td:last-child{opacity:.7;font-style:normal}
-table{border-collapse:collapse}td{padding:.05em .7em .05em 0;vertical-align:top}
-td,th{text-align:left;white-space:nowrap}td:first-child a{color:inherit;text-decoration:none}
-[data-f]{cursor:pointer;scroll-margin-top:3em}.here{font-weight:bold}
-.structure0{background:#3b82f638}.structure1{background:#f904}.data0,.data1{background:#22c55e40}
-.padding0,.padding1{background:#8883}.unused0,.unused1{background:#ef444450}
-.on,.on a{background:#ffd43b;color:#000}
-@media (max-width:900px){body{height:auto}main{display:block}section{max-height:70vh}
-#list{max-width:none;max-height:9em}}
-@media print{body,main{display:block;height:auto}section{overflow:visible;max-height:none}
-#list,input{display:none}section>b,th{position:static}tr{break-inside:avoid}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-</style></head><body><header><h1>%s</h1><p>%s</p><input type="search" aria-label="search"
-placeholder="search names, values, offsets"> <output></output></header><main>
-<section id="list" aria-label="tensors"><b>tensors</b>%s</section>
-<section id="hex" aria-label="bytes"><b>offset    bytes</b>%s</section>
-<section id="fields" aria-label="fields"><table><tr><th>offset</th><th>field</th><th>value</th>
-<th>meaning</th></tr>%s</table></section></main><script>
-"use strict";
-let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-f]"), fixed = null;
-let [search] = all("input"), [output] = all("output");
-function owner(event) { let e = event.target.closest("[data-f]"); return e && e.dataset.f; }
-function mark(id) {
-  all(".on").forEach(e => e.classList.remove("on"));
-  let found = all('[data-f="' + id + '"]');  // its bytes, then its row
-  found.forEach(e => e.classList.add("on"));
-  return found;
+<title>{{title}}</title><style>
+:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--ink:light-dark(#1d2226,#e9e6e0);
+--dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);--on:light-dark(#fff2ad,
+#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,
+#233557);--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);
+--c:light-dark(#0f6a54,#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,
+#979ea5)}.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
+.unreached{--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}
+.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
+scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
+background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}h1{font-size:2rem;
+line-height:1.2;margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{
+color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
+font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{max-width:none}.key span{
+display:inline-block;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
+background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}.banner{
+border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
+overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
+padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;gap:min(1px,
+25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
+overflow:hidden;background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);
+padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}
+.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
+background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
+margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
+text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
+border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
+color:var(--dim);opacity:1}output:empty{display:none}summary{font-weight:600;cursor:pointer}#about{
+display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
+#about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
+font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
+td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
+.draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
+display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
+margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
+.scroll{overflow:auto;max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}
+#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{
+border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
+border-color:var(--c)}.via td,.at,.txt,.hex u{color:var(--dim)}.at,.hex,.txt{white-space:pre;
+overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{
+background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
+padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
+all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
+content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
+tr:not([aria-expanded]) button{display:none}
+@media(max-width:1250px){.txt{display:none}#about{display:block}}
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
+display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
+#fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
+padding-left:calc(1.2em + var(--d)*1.2em)}}
+@media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}#list :is(td,
+th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
+#fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
+height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
+#fields .say{grid-column:2/-1;order:1}}
+@media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
+font-size:10px}#top,th{position:static!important}#bar,button{display:none}.scroll{max-height:none}
+tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
+<div id="top"><div aria-hidden="true" style="--n:{{parts}}"><div class="strip">{{strip}}</div>
+<div class="strip">{{strip}}</div></div><div id="bar">
+<p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
+<input type="search" aria-label="search" oninput="show()" placeholder="search names, values, bytes">
+<output class="say"></output></div></div><section id="about">{{layout}}{{tensors}}</section>
+<table id="fields" role="treegrid" aria-label="fields"><colgroup><col style="width:80px">
+<col style="width:396px"><col class="txt" style="width:152px"><col><col style="width:15%"><col>
+</colgroup><thead><tr><th>offset</th><th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f
+</th><th class="txt">text</th><th class="name">field</th><th>value</th><th>meaning</th></tr></thead>
+<tbody>{{rows}}</tbody></table><script>
+let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
+let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
+let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
+let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
+rows.forEach((r, i) => {
+  let level = +r.getAttribute("aria-level");
+  open = open.filter(one => one.level < level);
+  Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
+  if (r.ariaExpanded) open.unshift(r);
+});
+function mark(e) {
+  all(".on").forEach(one => one.classList.remove("on"));
+  if (!e) return say.textContent = hint;
+  let at = +e.dataset.b, count = e.dataset.e - at, cell = (r, i) => r.cells[i].textContent.trim();
+  let value = e.dataset.s || [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") +
+    (cell(e, 4) && " = " + cell(e, 4)) + ", " + cell(e, 5);
+  say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
+  [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
-function choose(id) {
-  if (!id) return;
-  let found = mark(fixed = id), row = found[found.length - 1];
-  [found[0], row].forEach(e => e.scrollIntoView({block: "nearest"}));
+function show() {
+  let text = search.value.trim().toLowerCase(), hits = rows.filter(r => r.text.includes(text));
+  let found = new Set(hits), keep = new Set(hits.flatMap(r => [r, ...around(r)]));
+  for (let r of rows) {  // with a text: a hit, what is around it, what is in it
+    let over = around(r), folded = over.some(one => one.ariaExpanded === "false");
+    r.hidden = text ? !keep.has(r) && !over.some(one => found.has(one)) : folded;
+    r.classList.toggle("via", !found.has(r));
+  }
+  all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
+  output.textContent = text && hits.length + " of " + rows.length;
+}
+function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
+function choose(row, block = "nearest") {
+  if (!row) return;
+  if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
+  [(fixed || rows[0]).tabIndex, row.tabIndex, fixed] = [-1, 0, row];
   row.focus({preventScroll: true});
+  row.scrollIntoView({block});
+  mark(row);
 }
-search.oninput = () => {
-  let text = search.value.toLowerCase();
-  rows.concat(all("#list a")).forEach(e => e.hidden = !e.textContent.toLowerCase().includes(text));
-  output.textContent = text && rows.filter(e => !e.hidden).length + " of " + rows.length;
+document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
+  mark(e.target.closest("[data-b]") || fixed);
+document.onclick = e => {
+  let row = e.target.closest("tr[data-b]");
+  if (e.target.tagName === "BUTTON") fold(row, String(row.ariaExpanded === "false"));
+  if (!e.target.closest("a") && !String(getSelection())) choose(row);
 };
-document.onmousemove = e => {  // not when rows scroll under a mouse at rest
-  if (e.movementX || e.movementY) mark(owner(e) || fixed);
-};
-document.onclick = e => e.target.closest("a") || choose(owner(e));
-document.addEventListener("focusin", e => choose(owner(e)));
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
-  let left = rows.filter(r => !r.hidden), at = left.findIndex(r => r.dataset.f === fixed) + step;
-  if (!step || !left.length || (e.target === search && Math.abs(step) > 20)) return;
+  let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
+  if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
+  if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
+  if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
   e.preventDefault();
-  choose(left[Math.min(left.length - 1, Math.max(0, at))].dataset.f);
+  choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
 };
-(window.onhashchange = () => {
-  let row = document.getElementById(location.hash.slice(1));
-  if (row && row.hidden) { search.value = ""; search.oninput(); }
-  if (row) choose(row.dataset.f);
-})();
+(onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
+let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
+if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
+(onhashchange = () => choose(location.hash &&
+  rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
 </script></body></html>
 """
+PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
+<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><u>%s</u>%s</span>%s
+</td><td class="txt">%s</td><td class="name"><button tabindex="-1" aria-label="fold"
+></button>%s</td><td>%s</td><td class="say">%s</td></tr>"""
+PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
+data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
+PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
+PAGE_BANNER = """</p><div class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
+The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</div><p>"""
+PAGE_TENSORS = """<details open><summary>%s</summary><div class="scroll"><table id="list"><tr><th>
+name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
+<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></div></details>"""
+PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
+<td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
+preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>"""
 
 
-def write_page(args: Any, rows: Any, error: Any, totals: str) -> None:
-    from html import escape
+def write_page(args: Any, found: Explained) -> None:
+    import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    picked = list(enumerate(rows))
-    picked = picked[:PAGE_ROWS] + picked[PAGE_ROWS:][-PAGE_ROWS:]
-    left_out = len(rows) - len(picked)
-    name = detect(args.file)
-    head = "not a tensor file known here" if name is None else find_format(name).TITLE
-    if error is None:
-        with load(args.file, **args.options) as file:
-            head = f"{file.kind.TITLE}, version {file.attrs.get('version', 'not given')}"
-    title = escape(plain(os.path.basename(args.file)))
-    note = escape(plain(f"{head}, " + (totals if error is None else f"error: {error}")))
-    note += "<br>colours:" + "".join([f' <span class="{colour}">{text}</span>' for colour, text in (
-        ("structure0", "structure,"), ("structure1", "field by field in turn"), ("data0", "data"),
-        ("padding0", "padding"), ("unused0", "unused"))])
+    rows, version = found.rows, found.attrs.get("version")
+    facts = found.kind.TITLE + ("" if version is None else f", version {version}")
+    facts += f", {found.source.nbytes:,} bytes"
+    picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
+    summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
     if left_out:
-        note += f"<br>{left_out} fields in the middle are left out: for a page of them, " \
-                f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME"
-    page = PAGE % ((title, title, note) + page_parts(picked, error is not None))
-    nbytes = write_out(args.html, iter([page.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {count_of(len(picked), 'field')}"
-          + f", {left_out} left out" * (left_out > 0))
+        summary += f", {left_out} left out"
+        facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
+                  f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
+    strip = page_strip(rows)
+    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts, MAX_LINE),
+            "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
+            "layout": page_layout(found), "tensors": page_tensors(found.tensors),
+            "rows": page_rows(picked)}
+    text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
+    nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
 
 
-def page_parts(picked: "List[Tuple[int, Row]]", broken: bool) -> "Tuple[str, str, str]":
-    """Return the tensors; the bytes, 16 a line, long fields cut off; the fields."""
-    from html import escape
-    dump, table, before = [], [], ""
-    links: Any = {}  # of each tensor: to where its data are
-    for _, row in picked:
-        if row.field.kind == "data":
-            name = row.field.tensor or row.field.name[5:]
-            links.setdefault(name, f'<a href="#0x{row.field.offset:x}">%s</a>')
-    for number, row in picked:
-        field, place, data = row.field, f"0x{row.field.offset:x}", row.bytes(0, PAGE_BYTES)
-        for i, line in enumerate(pieces(data, 16)):
-            digits = " ".join(["%02x" % byte for byte in line])
-            text = escape("".join([chr(byte) if 32 <= byte < 127 else "." for byte in line]))
-            dump.append('<i>%08x</i>  <span data-f="%d" class="%s%d">%s</span>%s  <i>%s</i>\n' % (
-                field.offset + 16 * i, number, field.kind, number % 2, digits,
-                " " * (47 - len(digits)), text))
-        if field.nbytes > len(data):
-            dump.append(f'<i>          ... {field.nbytes - len(data)} more bytes</i>\n')
-        value = escape(row.value)
-        if field.kind == "structure" and "offset" in field.name[field.name.rfind(".") + 1:]:
-            value = links.get(field.tensor, "%s") % value
-        anchor = f' id="{place}"' * (place != before)  # the first field of each offset
-        here = ' class="here"' * (broken and row is picked[-1][1])
-        table.append(f'<tr data-f="{number}" tabindex="0"{anchor}{here}>'
-                     f'<td><a href="#{place}" tabindex="-1">{field.offset:08x}</a></td>'
-                     f'<td style="padding-left:{field.depth}em">{escape(row.name)}</td>'
-                     f'<td>{value}</td><td>{escape(field.doc)}</td></tr>\n')
-        before = place
-    names = [link % escape(plain(name)) for name, link in links.items()]
-    return "".join(names), "".join(dump), "".join(table)
+def page_key(found: Explained) -> str:
+    """Return the kinds of bytes with their shares; the banner of a broken file."""
+    error, sums, total = found.error, found.sums, found.source.nbytes
+    text = "".join([
+        PAGE_KIND % (kind, kind, FIELD_KINDS[kind][0], f"{nbytes:,}", 100 * nbytes / total)
+        for kind, nbytes in sums.items() if nbytes])
+    if error is not None:
+        at, lost = total if error.offset is None else error.offset, sums["unreached"]
+        text += PAGE_BANNER % (to_html(error.what, MAX_LINE), at, at, to_html(error.field or ""),
+                               f"{total - sums['fault'] - lost:,}", f"{lost:,}")
+    return text
+
+
+def page_layout(found: Explained) -> str:
+    """Return the text and the layout of the format, with places and values of this file."""
+    import re
+    fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
+    values = dict([(field.name, field.value) for field in fields])
+    kinds: Any = dict([(field.offset, field.kind) for field in fields])
+    texts, table = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts], ""
+    for label, items in found.layout:
+        at, boxes = found.places.get(label), ""
+        for item in re.split(r" \|(?: |$)", items):
+            kind, value = kinds.pop(at, "structure"), values.get(item.split(" ")[0])
+            for pattern, other in (r"(\S+ )?(blobs?|data)\b", "data"), ("zeros|spaces", "padding"):
+                kind = other if re.match(pattern, item) else kind
+            live = isinstance(value, int) and str(value) not in item
+            text = f" <b>{show(value)}</b>" if live else ""
+            boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
+        place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
+        table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
+    return (f"<details open><summary>How {to_html(found.kind.TITLE)} is built</summary>{texts[0]}"
+            f'<table class="draw">{table}</table>{"".join(texts[1:])}</details>')
+
+
+def page_tensors(items: "Dict[str, Tensor]") -> str:
+    """Return a table of the tensors, with histogram and range of their first values."""
+    rows = ""
+    for name, item in list(items.items())[:PAGE_ROWS]:
+        try:
+            path, ends = ("", "") if is_sparse(item) else histogram(item)
+        except ValueError:  # damaged, empty, of an unknown type
+            path = ends = ""
+        rows += PAGE_TENSOR % (
+            item.start, to_html(plain(clip_path(name))).replace(".", ".<wbr>"), to_html(item.dtype),
+            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
+    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows) if items else ""
+
+
+def histogram(item: Tensor) -> "Tuple[str, str]":
+    """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
+    part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
+    values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
+    low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
+    if low == high or len(values) < 8:
+        return "", f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
+    for value in values:
+        bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
+    bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
+    return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
+
+
+def page_strip(rows: "List[Row]") -> str:
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or small ones."""
+    from itertools import groupby
+
+    def part_of(row: "Row") -> Any:
+        inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
+        return "structure" if inside else row if kind == "data" else kind
+
+    def size(fields: "List[Field]") -> int:
+        return fields[-1].offset + fields[-1].nbytes - fields[0].offset
+    groups = [[row.field for row in group] for _, group in groupby(rows, part_of)]
+    least = sum(map(size, groups)) // PAGE_PARTS if len(groups) > PAGE_PARTS else 0
+    parts = groups[:1]
+    for fields in groups[1:]:
+        if size(parts[-1]) < least:
+            parts[-1] += fields
+        else:
+            parts.append(fields)
+    total, strip = sum([size(fields) ** .33 for fields in parts]), ""
+    for fields in parts:
+        start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
+        kind, wide, label = largest.kind, nbytes ** .33, ""
+        name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
+        if wide > total / 20 and kind != "padding":
+            label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
+        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind,
+                              count_of(len(fields), "field"), wide, nbytes, label)
+    return strip
+
+
+def page_rows(picked: "List[Row]") -> str:
+    """Return a row per field, its bytes in the columns of their offsets."""
+    import re
+    backs: Any = {}  # of each target: the first that leads there
+    for row in picked:
+        backs.setdefault(row.field.target, row.field.offset)
+    out, before = [], -1
+    for row in picked:
+        field, at = row.field, row.field.offset
+        more = ' aria-expanded="true"' if row.opens else ""
+        doc = to_html(row.meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
+        if at > before:  # the first of this offset
+            more += f' id="0x{at:x}"'
+            doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
+        doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
+        places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
+        shift, tail = at % 16, f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
+        text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
+        out.append(PAGE_ROW % (
+            field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
+            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
+            text, to_html(row.name).replace(".", ".<wbr>"),
+            to_html(row.value), doc))
+        before = at
+    return "".join(out)
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------

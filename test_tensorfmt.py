@@ -4958,7 +4958,7 @@ def many_statistics(key, count=6000):
 
 
 def check_refused(data, wanted):
-    """Assert that explain tells all up to the error's field, then raises the error of load."""
+    """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
 
     def collect():
@@ -4967,9 +4967,9 @@ def check_refused(data, wanted):
     error = error_of(type(wanted), collect)
     test.assertEqual((error.field, error.offset, error.what),
                      (wanted.field, wanted.offset, wanted.what))
-    test.assertEqual([(field.name, field.offset) for field in fields[-1:]],
+    test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
                      [(error.field, error.offset)] if tensorfmt.detect(data) else [])
-    test.assertTiles(fields, fields[-1].offset + fields[-1].nbytes if fields else 0)
+    test.assertTiles(fields, len(data) if fields else 0)
 
 
 class BadFileTest(TestCase):
@@ -6758,10 +6758,11 @@ class FlatBuffersTest(TestCase):
             if field.kind == "structure":
                 depths.setdefault(field.name, set()).add((field.depth, field.tensor))
         for name, depth, owner in (
-                ("magic", 0, None), ("root", 0, None), ("table", 1, None), ("tensors", 1, None),
-                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 3, "a.b"),
-                ("tensors[0].name", 3, "a.b"), ("operations[0]", 2, None),
-                ("operations[0].input_operations", 3, None), ("end_magic", 0, None)):
+                ("magic", 0, None), ("root", 0, None), ("table", 0, None), ("tensors", 1, None),
+                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 1, "a.b"),
+                ("tensors[0].name", 2, "a.b"), ("operations[0]", 2, None),
+                ("operations[0].table", 1, None),
+                ("operations[0].input_operations", 2, None), ("end_magic", 0, None)):
             self.assertEqual(depths[name], {(depth, owner)}, name)
 
     @full
@@ -7431,6 +7432,233 @@ class TrustTest(FolderCase):
             text = file.say_missing(wanted)
         self.assertIn("; nearest is '", text)
         self.assertLessEqual(sum(calls), 1 << 21)
+
+
+def in_terminal(columns, *args, **env):
+    """Return what our command writes to a terminal of so many columns."""
+    import fcntl
+    import pty
+    import termios
+    from subprocess import Popen
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    usual = dict([(key, text) for key, text in os.environ.items()
+                  if key not in ("COLUMNS", "NO_COLOR")])
+    usual.update(env)
+    process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py")] + list(args),
+                    stdin=slave, stdout=slave, stderr=slave, env=usual)
+    os.close(slave)
+    parts = []
+    try:
+        while not parts or parts[-1]:
+            parts.append(os.read(master, 65536))
+    except OSError:  # Linux: nobody has the other end
+        pass
+    os.close(master)
+    process.wait()
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.0, 4.0]],
+       "model.layers.0.self_attention.query_projection.bias": [0.1, 0.25],
+       "head": [float(i % 5) for i in range(40)]}
+
+
+@full
+class TerminalTest(FolderCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
+        for kind in FORMATS:
+            tensorfmt.save("net." + kind, self.net, format=kind)
+
+    def columns_of(self, text):
+        """Assert that a table keeps its columns; return what stands in that of the names."""
+        lines = text.split("\n")
+        starts = [lines[0].index(word) for word in ("field", "value", "meaning")]
+        for line in lines[:lines.index("")]:
+            for start in starts[:2]:
+                self.assertEqual(line[start - 2:start].strip(), "", line)
+        return "".join([line[starts[0]:starts[1]].strip() for line in lines[:lines.index("")]])
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_rows_fit_the_terminal(self):
+        for kind in FORMATS:
+            for width in (80, 200):
+                with self.subTest(format=kind, width=width):
+                    out = in_terminal(width, "explain", "net." + kind, TERM="dumb")
+                    self.assertTrue(max([len(line) for line in out.split("\n")]) <= width)
+                    names = self.columns_of(out)
+                    self.assertNotIn("...", names)
+                    for name in NET:
+                        self.assertIn("data" + name, names.replace(" ", ""))
+                    self.assertIn("0.0 1.0 2.0 ..." if width == 200 else "0.0 1.0", out)
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_colours_only_where_they_are_wanted(self):
+        plain = self.command("explain", "net.burnpack")
+        for command in ("explain", "ls"):
+            for more, env, wanted in (((), {"TERM": "xterm"}, True), ((), {"TERM": "dumb"}, False),
+                                      ((), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+                                      (("--color", "never"), {"TERM": "xterm"}, False),
+                                      (("--color", "always"), {"TERM": "dumb"}, True)):
+                out = in_terminal(100, command, "net.burnpack", *more, **env)
+                self.assertEqual("\033[32m" in out, wanted, (command, more, env))
+        out = in_terminal(100, "explain", "net.burnpack", TERM="xterm")
+        import re
+        self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out), plain)
+        for kind in ("structure", "padding"):
+            self.assertIn("\033[%sm" % tensorfmt.FIELD_KINDS[kind][1], out)
+        self.assertNotIn("\033", plain)
+        self.assertIn("\033[1;31m", self.command("explain", "--color", "always", "cut", code=1))
+
+    def command(self, *args, **env):
+        """Return the output of our command, piped, without COLUMNS."""
+        wanted = env.pop("code", 0)
+        write_file("cut", read_file("net.burnpack")[:-1])
+        with Changed(os, "environ", dict(os.environ, **env)):
+            if not env:
+                os.environ.pop("COLUMNS", None)
+            code, out, _ = run(*args)
+        self.assertEqual(code, wanted)
+        return out
+
+    def test_width_of_a_pipe_and_as_asked_for(self):
+        for kind in FORMATS:
+            for args, env, width in (((), {}, 100), ((), {"COLUMNS": "80"}, 80),
+                                     (("--width", "64"), {"COLUMNS": "80"}, 64),
+                                     (("--width", "300"), {}, 300)):
+                out = self.command("explain", "net." + kind, *args, **env)
+                rows = out[:out.index("\n\n")].split("\n")
+                self.assertTrue(max([len(row) for row in rows]) <= width, (kind, width))
+                self.columns_of(out)
+        self.assertEqual(tensorfmt.wrap("  a.bcd_e/fghijk", 6, "._/"),
+                         ["  a.", "  bcd_", "  e/", "  fghi", "  jk"])
+        self.assertEqual(tensorfmt.wrap("one two three", 8, " "), ["one two ", "three"])
+
+    def test_offsets_know_where_they_lead(self):
+        for kind in FORMATS:
+            data = dumps(self.net, format=kind)
+            fields = list(tensorfmt.explain(data))
+            places = [field.offset for field in fields if field.kind == "data"]
+            found = set([field.tensor for field in fields if field.kind == "structure"
+                         and field.target in places])
+            self.assertEqual(found, set([] if kind == "primitiv" else NET), kind)
+            starts = [field.offset for field in fields]
+            self.assertEqual([field for field in fields if field.target is not None
+                              and field.target not in starts], [])
+        for field in tensorfmt.explain(dumps(self.net, format="tensorbuffers")):
+            if field.name.endswith(".table"):
+                self.assertEqual((field.depth, field.doc, field.offset - field.value),
+                                 (1, "vtable", field.target))
+            elif field.name.endswith(".data_size"):
+                self.assertEqual(field.depth, 2)
+
+    def test_labels_of_layouts_have_places(self):
+        for kind, label, text in (("burnpack", "DS", "from DS = 0x100,"), ("mag", "end", ""),
+                                  ("ztensor", "S", ""), ("tensorbuffers", "M", ""),
+                                  ("safetensors", "8 + n", "")):
+            wanted, = [one for one in tensorfmt.FORMATS if one.NAME == kind]
+            data = dumps(self.net, format=kind)
+            texts, rows = tensorfmt.layout_of(wanted)
+            self.assertTrue(texts and label in [row[0] for row in rows], kind)
+            fields = list(tensorfmt.explain(data))
+            places = tensorfmt.layout_places(wanted, rows, fields, len(data))
+            self.assertIn(places[label], [field.offset for field in fields])
+            self.assertEqual(places["0"], 0)
+            self.assertIn(text, self.command("explain", "net." + kind))
+        self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
+                         ([tensorfmt.NO_DOCSTRING], []))
+
+    def test_what_was_not_reached(self):
+        data = dumps(self.net, format="burnpack")
+        size = 10 + struct.unpack("<I", data[6:10])[0]
+        fields = []
+        with self.assertRaises(FormatError):
+            for field in tensorfmt.explain(data[:600]):
+                fields.append(field)
+        self.assertTiles(fields, 600)
+        self.assertEqual([(field.name, field.kind, field.offset) for field in fields
+                          if field.kind not in ("structure", "data")],
+                         [("metadata_size", "fault", 6), ("not reached", "unreached", size)])
+        self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
+
+
+@full
+class PageTest(TestCase):
+    def setUp(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder_for(self))
+
+    def page(self, data, *args, **wanted):
+        write_file("file", data)
+        code, _, _ = run("explain", "--html", "page.html", "file", *args)
+        self.assertEqual(code, wanted.get("code", 0))
+        text = read_file("page.html").decode("ascii")
+        self.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
+        for word in ('src="', "http", "url(", "@import", "<link"):
+            self.assertNotIn(word, text)
+        return text
+
+    def test_texts_of_the_file_are_escaped(self):
+        evil = "<img src=x onerror=alert(1)></script>{{rows}}%s\"'&"
+        for kind in FORMATS:
+            items = {evil: F32, "w": F32}
+            if kind == "primitiv":
+                items = [("<img>%s", F32), ("{{rows}}", F32)]
+            text = self.page(dumps(items, format=kind))
+            self.assertNotIn("<img", text)
+            self.assertEqual(text.count("</script>"), 1)
+            self.assertEqual(text.count("<tbody>"), 1)
+        entry = {"w": {"dtype": "<b>1", "shape": [0], "data_offsets": [0, 0]}}
+        text = self.page(safetensors(entry, b""))
+        self.assertTrue("<b>1" not in text and "&lt;b&gt;1" in text)
+
+    def test_every_golden_and_what_is_left_of_it(self):
+        for _, title, data, wanted in FILES:
+            if len(data) > 20000:
+                continue
+            with self.subTest(file=title):
+                text = self.page(data)
+                rows = text.count("<tr class=") - min(len(wanted), 1000)
+                self.assertEqual(rows, min(2000, len(list(tensorfmt.explain(data)))))
+                self.assertNotIn('role="alert"', text)
+                part = data[:len(data) * 2 // 3]
+                try:
+                    load(part)
+                except FormatError:
+                    if tensorfmt.detect(part):
+                        text = self.page(part, code=1)
+                        self.assertEqual(text.count('role="alert"'), 1)
+                        self.assertIn('<tr class="fault"', text)
+
+    def test_many_fields_and_one_tensor(self):
+        rows = dict([("t%d" % i, F32) for i in range(3000)])
+        for kind in ("burnpack", "primitiv"):
+            text = self.page(dumps(rows, format=kind))
+            self.assertIn("are left out", text)
+            self.assertTrue(10 < text[:text.index('id="about"')].count("data-s=") < 2000)
+            text = self.page(dumps(rows, format=kind), "--tensor", "t7")
+            self.assertTrue(2 < text.count("data-e=") < 30)
+        self.assertEqual(self.page(dumps({}, format="mag")).count('id="list"'), 0)
+
+    def test_histogram(self):
+        path, ends = tensorfmt.histogram(tensor([float(i) for i in range(48)], "float32"))
+        self.assertEqual((path.count("V"), ends), (25, "0, 47"))
+        for values, wanted in (([2.5, 2.5], "2.5"), ([1.0, NAN, INF, 3.0], "1, 3")):
+            self.assertEqual(tensorfmt.histogram(tensor(values, "float32")), ("", wanted))
+        for values in ([], [NAN]):
+            self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
+
+    def test_without_docstrings(self):
+        tensorfmt.save("a.zt", {"w": F32})
+        script = os.path.join(HERE, "tensorfmt.py")
+        self.assertEqual(run("python3", "-OO", script, "explain", "--html", "b.html", "a.zt")[0], 0)
+        self.assertIn("python -OO leaves", read_file("b.html").decode())
+        self.assertEqual(run("python3", "-OO", script, "explain", "a.zt")[1],
+                         run("python3", script, "explain", "a.zt")[1])
 
 
 def add_peers():

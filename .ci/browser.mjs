@@ -7,111 +7,212 @@ import { createRequire } from "node:module";
 
 const [playwright, pages, shots] = process.argv.slice(2).map((arg) => path.resolve(arg));
 const { chromium } = createRequire(import.meta.url)(playwright);
-let passed = 0, failed = 0;
+let passed = 0, failed = 0, title = "";
 
-function check(what, fine) {
+function check(what, fine, note = "") {
   if (fine) passed += 1;
-  else { failed += 1; console.log("FAIL " + what); }
+  else { failed += 1; console.log(`FAIL ${title}: ${what} ${note}`); }
 }
 
 const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((file) => fs.existsSync(file));
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args });
-for (const file of fs.readdirSync(pages).filter((name) => name.endsWith(".html")).sort()) {
-  const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
-  const errors = [], requests = [];
-  page.on("pageerror", (error) => errors.push(error.message));
-  page.on("console", (message) => { if (message.type() === "error") errors.push(message.text()); });
-  page.on("request", (request) => { if (!request.url().startsWith("file:")) requests.push(request.url()); });
-  await page.goto("file://" + path.join(pages, file));
-  const on = (selector) => page.$$eval(selector + ".on", (found) => found.map((e) => e.dataset.f));
-  const rows = await page.$$eval("tr[data-f]", (found) => found.length);
-  check(file + ": rows", rows > 5);
+const files = fs.readdirSync(pages).filter((name) => name.endsWith(".html")).sort();
 
-  await page.click('#hex span[data-f="2"]');
-  check(file + ": a click on bytes marks their row", (await on("tr")).join() === "2");
-  await page.hover('tr[data-f="1"]');
-  check(file + ": hover over a row marks its bytes", (await on("#hex span")).includes("1"));
-  await page.mouse.move(700, 10);
-  check(file + ": behind the hover the click stays", (await on("tr")).join() === "2");
-  await page.keyboard.press("ArrowDown");
-  check(file + ": arrow down goes on", (await on("tr")).join() === "3");
-  check(file + ": and takes the focus", await page.evaluate(() => document.activeElement.dataset.f === "3"));
-  await page.keyboard.press("ArrowUp");
-  check(file + ": arrow up goes back", (await on("tr")).join() === "2");
-  await page.click('tr[data-f="4"] td');
-  check(file + ": a click on a row marks its bytes", (await on("#hex span")).every((id) => id === "4"));
+async function open(file, width, hash = "") {
+  const page = await browser.newPage({ viewport: { width, height: 900 } });
+  page.errors = [];
+  page.on("pageerror", (error) => page.errors.push(error.message));
+  page.on("console", (message) => { if (message.type() === "error") page.errors.push(message.text()); });
+  page.on("request", (request) => { if (!request.url().startsWith("file:")) page.errors.push(request.url()); });
+  await page.goto("file://" + path.join(pages, file) + hash);
+  return page;
+}
 
-  await page.keyboard.press("End");
-  check(file + ": End goes to the last field", (await on("tr")).join() === await page.$eval("tr[data-f]:last-child", (e) => e.dataset.f));
-  await page.keyboard.press("Home");
-  check(file + ": Home to the first", (await on("tr")).join() === "0");
-  await page.keyboard.press("PageDown");
-  const down = Number((await on("tr")).join());
-  check(file + ": PageDown goes on", down > 10 || (down > 1 && down === rows - 1));
-  await page.keyboard.press("PageUp");
-  check(file + ": PageUp comes back", (await on("tr")).join() === "0");
+async function shoot(page, file, what) {
+  if (shots) await page.screenshot({ path: path.join(shots, `${file.slice(0, -5)}-${what}.png`) });
+}
 
-  const places = () => page.$$eval("tr[data-f], #hex span, #list a", (found) => found.slice(0, 300).map((e) => {
-    const box = e.getBoundingClientRect();
-    return [box.x, box.y, box.width, box.height].join();
-  }).join(" "));
-  const before = await places();
-  for (const target of ['tr[data-f="2"]', '#hex span[data-f="3"]', "h1"]) {
-    await page.hover(target);
-    check(file + ": nothing moves when the mouse is over " + target, before === await places());
+// ---- every page, at three widths, dark and printed
+for (const file of files) for (const width of [1400, 900, 420]) {
+  title = `${file} ${width}`;
+  const page = await open(file, width);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  const cut = await page.$$eval(".hex", (cells) => cells.filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length);
+  check("no sideways scroll", wide <= width, wide);
+  check("no bytes are cut", !cut, cut);
+  check("names are text", await page.evaluate(() => window.hacked === undefined && document.scripts.length === 1));
+  check("rows", await page.evaluate(() => rows.length && rows.every((r) => r.cells.length === 6)));
+  check("each place has one anchor", await page.evaluate(() => new Set(all("[id]").map((e) => e.id)).size === all("[id]").length));
+  check("one tab stop", await page.evaluate(() => rows.filter((r) => r.tabIndex === 0).length === 1));
+  if (/^(net|names|broken|layers|many)/.test(file)) await shoot(page, file, width);
+  if (width === 1400) {
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await background();
+    await page.emulateMedia({ colorScheme: "dark" });
+    check("dark is dark", light !== await background());
+    await shoot(page, file, "dark");
+    await page.emulateMedia({ colorScheme: "dark", media: "print" });
+    check("print is light", light === await background());
+    await page.emulateMedia({ media: "screen", colorScheme: "light" });
+    const contrast = await page.evaluate(() => {
+      const part = (text) => { const found = text.match(/[\d.]+/g).map(Number); return found; };
+      const light = (text) => part(text).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+      const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (part(c).length < 4) return c; } };
+      return Math.min(...all(".say, .at a, .hex span, .hex u, .txt, .name, .box, .box b, .banner").slice(0, 400).filter((e) => e.offsetParent && e.textContent.trim()).map((e) => {
+        const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort();
+        return (b + 0.05) / (a + 0.05);
+      }));
+    });
+    check("texts have contrast", contrast >= 4.5, contrast);
   }
-  check(file + ": coloured bars end with their bytes", (await page.$$eval("#hex span", (found) => found.filter((e) => e.textContent !== e.textContent.trim()).length)) === 0);
-  check(file + ": each place has one anchor", await page.evaluate(() => new Set([...document.querySelectorAll("[id]")].map((e) => e.id)).size === document.querySelectorAll("[id]").length));
-  check(file + ": the format is named", /(zTensor|primitiv|Burnpack|TensorBuffers)/.test(await page.textContent("header p")));
-
-  const links = await page.$$("td:nth-child(3) a, #list a");
-  if (links.length) {
-    const link = links[links.length - 1], name = await page.$eval("#list a", (e) => e.textContent);
-    await link.click();
-    const offset = (await link.getAttribute("href")).slice(3).padStart(8, "0");
-    check(file + ": a link leads to the data", (await page.textContent("tr.on")).startsWith(offset));
-    check(file + ": which is in sight", await page.$eval("tr.on", (e) => {
-      const box = e.getBoundingClientRect(), pane = document.querySelector("#fields").getBoundingClientRect();
-      return box.top >= pane.top && box.bottom <= pane.bottom + 1;
-    }));
-    await page.fill("input", name.toUpperCase());
-    const shown = await page.$$eval("tr[data-f]", (found) => found.filter((e) => !e.hidden).map((e) => e.textContent));
-    check(file + ": search shows what has the text", shown.length > 0 && shown.every((text) => text.toLowerCase().includes(name.toLowerCase())));
-    await page.keyboard.press("ArrowDown");
-    check(file + ": arrows walk through what was found", shown.includes(await page.textContent("tr.on")));
-    await page.fill("input", "");
-    check(file + ": an empty search shows all", (await page.$$eval("tr[data-f]", (found) => found.filter((e) => e.hidden).length)) === 0);
-  }
-  const again = await browser.newPage();
-  await again.goto("file://" + path.join(pages, file) + "#" + await page.$eval('tr[data-f="4"]', (e) => e.id));
-  check(file + ": an address with an anchor marks its field", (await again.$eval("tr.on", (e) => e.dataset.f)) === "4");
-  await again.close();
-
-  await page.setViewportSize({ width: 420, height: 900 });
-  const panes = await page.$$eval("section", (found) => found.map((e) => e.getBoundingClientRect()).map((box) => [box.top, box.bottom, box.right]));
-  check(file + ": in a narrow window panes are below each other", panes.every((box, i) => box[2] <= 421 && (!i || box[0] >= panes[i - 1][1] - 1)));
-  check(file + ": and the page is not wider", await page.evaluate(() => document.documentElement.scrollWidth <= 420));
-  if (shots) await page.screenshot({ path: path.join(shots, file + ".narrow.png") });
-  await page.setViewportSize({ width: 1400, height: 800 });
-
-  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  const light = await background();
-  await page.emulateMedia({ colorScheme: "dark" });
-  check(file + ": dark is dark", light !== await background());
-  if (shots) await page.screenshot({ path: path.join(shots, file + ".dark.png") });
-  await page.emulateMedia({ colorScheme: "light", media: "print" });
-  check(file + ": in print nothing scrolls", await page.$eval("#fields", (e) => getComputedStyle(e).overflow === "visible"));
-  await page.emulateMedia({ media: "screen" });
-  if (shots) await page.screenshot({ path: path.join(shots, file + ".png") });
-  check(file + ": names are text", await page.evaluate(() => window.hacked === undefined));
-  if (file.startsWith("broken")) check(file + ": says where it broke", await page.$eval("tr.here", (e) => e.nextElementSibling === null));
-  if (file.startsWith("many")) check(file + ": says what is left out", (await page.textContent("header")).includes("left out"));
-  check(file + ": no script errors: " + errors.join("; "), errors.length === 0);
-  check(file + ": no network: " + requests.join(" "), requests.length === 0);
+  check("no script errors, no network", !page.errors.length, page.errors.join("; "));
   await page.close();
 }
+
+// ---- the behaviours, on a file with tables in tables
+title = "net.tbs.html";
+let page = await open(title, 1400);
+const at = () => page.evaluate(() => document.activeElement.dataset.b || document.activeElement.tagName);
+const shown = () => page.evaluate(() => rows.filter((r) => !r.hidden).length);
+const say = () => page.textContent("#say");
+const box = () => page.evaluate(() => { const r = document.activeElement.getBoundingClientRect(); return [r.top, r.bottom]; });
+const bar = () => page.evaluate(() => document.querySelector("#fields th").getBoundingClientRect().bottom);
+const all = await page.evaluate(() => rows.length);
+const places = () => page.$$eval("tr[data-b], .strip a, #list a", (found) => found.slice(0, 300).map((e) => Object.values(e.getBoundingClientRect().toJSON()).join()).join(" "));
+
+const before = await places();
+const part = await page.$('.strip a[data-s^="data 0.bias"]');
+const middle = await part.boundingBox();
+await page.mouse.move(middle.x + 5, middle.y + 5);
+await page.mouse.move(middle.x + 9, middle.y + 9);
+check("hover on the strip says what", (await say()).includes("0.bias, data"), await say());
+check("hover moves nothing", before === await places());
+await page.mouse.click(middle.x + 9, middle.y + 9);
+await page.waitForTimeout(100);
+const bias = await part.getAttribute("data-b");
+check("a click on the strip goes to the row", await at() === bias, await at());
+check("which is clear of the bar and of the edge", (await box())[0] > await bar() && (await box())[1] < 750, await box());
+check("and says what it is", (await say()).includes("data 0.bias = float32 [8]"), await say());
+const next = await page.evaluate((b) => rows.find((r) => +r.dataset.b > b).dataset.b, +bias);
+await page.keyboard.press("ArrowDown");
+check("arrow down goes on", await at() === next, await at());
+await page.keyboard.press("ArrowUp");
+check("arrow up goes back", await at() === bias, await at());
+await page.keyboard.press("End");
+check("End goes to the last row", await at() === await page.evaluate(() => rows[rows.length - 1].dataset.b));
+await page.keyboard.press("PageUp");
+check("PageUp goes 20 rows back", await at() === await page.evaluate(() => rows[rows.length - 21].dataset.b));
+await page.keyboard.press("Home");
+check("Home goes to the first", await at() === "0", await at());
+check("which is not under the bar", (await box())[0] >= await bar() - 1, `${await box()} ${await bar()}`);
+
+const table = await page.evaluate(() => rows.find((r) => r.cells[3].textContent.trim() === "[3].table").dataset.b);
+const link = await page.$(`#fields td.say a[href="#0x${Number(table).toString(16)}"]`);
+const from = await link.evaluate((e) => e.closest("tr").dataset.b);
+await link.click();
+await page.waitForTimeout(50);
+check("an arrow leads to its target", await at() === table, await at());
+const path_of = await page.evaluate((b) => around(rows.find((r) => r.dataset.b === b && r.cells[3].textContent.trim() === "data_type") || rows.filter((r) => r.dataset.b > b).find((r) => r.cells[3].textContent.trim() === "data_type")).map((r) => r.cells[3].textContent.trim()).join(), table);
+check("fields are below their table", path_of.endsWith(".table"), path_of);
+await page.keyboard.press("ArrowLeft");
+const folded = await shown();
+check("arrow left folds", folded < all && await page.evaluate(() => document.activeElement.ariaExpanded === "false"), folded);
+await page.keyboard.press("ArrowRight");
+check("arrow right unfolds", await shown() === all);
+await page.click(`tr[data-b="${table}"] button`);
+check("the button folds", await shown() === folded);
+await page.click(`tr[data-b="${table}"] button`);
+const back = await page.$(`tr[data-b="${table}"] td.say a:last-child`);
+await back.click();
+await page.waitForTimeout(50);
+check("and an arrow leads there and back", await at() === from, `${await at()} ${from}`);
+await page.goBack();
+await page.waitForTimeout(50);
+check("back goes back", await at() === table, await at());
+
+await page.keyboard.press("/");
+await page.keyboard.type("3.WEIGHT");
+const hits = await shown();
+check("a search shows some rows", hits > 0 && hits < 60, hits);
+check("and what is around them", await page.evaluate(() => rows.filter((r) => !r.hidden).every((r) => around(r).every((one) => !one.hidden))));
+check("and how many", /^\d+ of \d+$/.test(await page.textContent("output")), await page.textContent("output"));
+check("and filters the tensors", await page.$$eval("#list tr+tr", (found) => found.filter((e) => !e.hidden).length) === 1);
+await page.keyboard.press("ArrowDown");
+check("arrows walk through what was found", await page.evaluate(() => !document.activeElement.hidden && document.activeElement.tagName === "TR"));
+await page.fill("input", "05 00 00 00");
+check("a search finds bytes", await shown() > 0 && await shown() < all);
+await page.fill("input", "zzz");
+check("nothing is found", await shown() === 0 && (await page.textContent("output")).startsWith("0 of"));
+await page.fill("input", "");
+check("an empty search shows all", await shown() === all);
+check("one tab stop behind all that", await page.evaluate(() => rows.filter((r) => r.tabIndex === 0).length === 1));
+await page.click("#list tr:nth-child(2) a");
+await page.waitForTimeout(50);
+check("a tensor leads to its data", (await say()).includes("data "), await say());
+await shoot(page, title, "selected");
+check("no script errors", !page.errors.length, page.errors.join("; "));
+await page.close();
+
+// ---- layouts with the places and the values of their file
+for (const [file, label, text, value] of [["net.bpk", "DS", "rounded up to 256", ""], ["net.bpk", "0", "metadata_size", /\d+$/],
+  ["net.mag", "end", "64", ""], ["net.zt", "S", "CBOR array", ""], ["net.tbs", "M", "FlatBuffer", ""], ["layers.safetensors", "8 + n", "data", ""]]) {
+  title = file + ".html";
+  page = await open(title, 1400);
+  const row = page.locator(".draw tr", { has: page.locator("td:nth-child(2)", { hasText: new RegExp(`^${label.replace("+", "\\+")}$`) }) });
+  check(`the layout has ${label}`, (await row.textContent()).includes(text));
+  if (value) check("a live value", value.test(await row.locator("b").first().textContent()));
+  await row.locator("a").click();
+  await page.waitForTimeout(50);
+  const place = await row.locator("a").textContent();
+  check(`${label} leads to its place`, Number(await at()) === Number(place), `${await at()} ${place}`);
+  await page.close();
+}
+title = "net.bpk.html";
+page = await open(title, 1400);
+check("meanings name the place of a label", (await page.textContent("#fields")).includes("bytes from DS = 0x"));
+check("histograms", await page.$$eval("#list path", (found) => found.filter((e) => e.getAttribute("d").length > 20).length) >= 3);
+await page.close();
+
+// ---- many rows, broken files, an address with a place
+title = "layers.safetensors.html";
+page = await open(title, 1400);
+const rows = await page.evaluate(() => rows.length);
+check("many rows begin folded", await shown() < rows / 2, await shown());
+await page.fill("input", "layers.7.mlp");
+check("a search keeps what is around", await page.evaluate(() => !rows[1].hidden) && await shown() < 20, await shown());
+await shoot(page, title, "search");
+const searched = await page.evaluate(() => { const start = performance.now(); search.value = "q"; show(); return performance.now() - start; });
+check("a search is quick", searched < 500, searched);
+const hovered = await page.evaluate(() => { const start = performance.now(); for (let i = 0; i < 50; i++) mark(rows[i * 20]); return (performance.now() - start) / 50; });
+check("a hover is quick", hovered < 25, hovered);
+await page.close();
+for (const file of files.filter((name) => name.startsWith("many"))) {
+  title = file;
+  page = await open(file, 1400);
+  check("says what is left out", (await page.textContent("body > p")).includes("left out"));
+  check("the strip has few parts", await page.$$eval(".strip:first-child a", (found) => found.length < 900 && found.length > 5));
+  await page.close();
+}
+for (const file of files.filter((name) => name.startsWith("broken"))) {
+  title = file;
+  page = await open(file, 1400);
+  check("a banner says what is broken", /This file is broken: .+\..* bytes were read, .* were not/s.test(await page.textContent(".banner")));
+  await page.click(".banner a");
+  await page.waitForTimeout(50);
+  check("and leads to the fault", await page.evaluate(() => document.activeElement.classList.contains("fault")), await at());
+  check("what was not read is there", await page.$$eval("tr.unreached, tr.fault", (found) => found.length) > 0);
+  await page.close();
+}
+title = "net.mag.html";
+page = await open(title, 1400);
+const fourth = await page.evaluate(() => rows[4].dataset.b);
+await page.close();
+page = await open(title, 1400, `#0x${Number(fourth).toString(16)}`);
+check("an address with a place chooses its row", await at() === fourth, await at());
+await page.close();
 await browser.close();
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed || !passed ? 1 : 0;
