@@ -904,10 +904,10 @@ class Trace:
         """Return the offset of the last of these names that was traced."""
         return self.offset if names == self.names else None
 
-    def cbor(self, data: bytes, base: int, name: str, schema: Any, level: int,
-             root: str = "item") -> Any:
-        """Return a token consumer for cbor_read; `base` is its first offset."""
-        return CborFields(self, base, name, schema, level, root)
+    def follow_tree(self, base: int, name: str, root: str, schema: Any, level: Any,
+                    data: Any = None) -> Any:
+        """Return a consumer of the tokens of a tree that begins at `base`; `data` only of CBOR."""
+        return TokenPaths(self, base, name, root)
 
 
 class Reader:
@@ -1081,7 +1081,7 @@ class Cursor(Reader):
         """
         token, self.outermost = None, name or root
         if self.trace is not None:
-            token = self.trace.cbor(data, offset, name, schema, deep, root)
+            token = self.trace.follow_tree(offset, name, root, schema, deep, data)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
@@ -1090,7 +1090,7 @@ class Cursor(Reader):
         """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
         token, self.outermost = None, name
         if self.trace is not None:
-            token = CborFields(self.trace, offset, "", schema, level, name)
+            token = self.trace.follow_tree(offset, "", name, schema, level)
         value = json_read(data, offset, name, token=token, **rules)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
@@ -1619,11 +1619,40 @@ class StrictCbor:
             self.token(start, stop, depth, kind, value, key)
 
 
+class TokenPaths:
+    """Adds the items that tokens of cbor_read make to a Trace: a key and its value are one."""
+
+    def __init__(self, trace: Trace, base: int, name: str, root: str) -> None:
+        self.trace, self.base, self.root = trace, base, root
+        self.paths = [name]  # of what is open
+        self.starts: Any = []  # of the keys, tags and chunks in front of the next value
+
+    def join(self, depth: int, key: Any) -> str:
+        path = self.paths[depth]
+        return path if depth == 0 or key is MISSING else join_path(path, key)
+
+    def path(self, depth: int, key: Any) -> str:
+        """Return the path of a wrong item."""
+        return self.join(depth, key) or self.root
+
+    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+        self.starts.append(start)
+        if kind in ("key", "tag", "chunk"):
+            return
+        begin, self.starts = min(self.starts), []
+        opens = kind in ("array", "map")
+        if kind != "break" and (opens or (self.paths[depth] or self.root) in self.trace.ranks):
+            path = self.join(depth, key)  # that of any other item is not looked for
+            self.trace.add(self.base + begin, stop - begin, path or self.root, value, "")
+        if opens:
+            self.paths[depth + 1:] = [path]
+
+
 class CborFields:
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
-    def __init__(self, trace: Trace, base: int, name: str, schema: Any, level: int,
-                 root: str = "item") -> None:
+    def __init__(self, trace: Trace, base: int, name: str, root: str, schema: Any,
+                 level: Any) -> None:
         self.trace, self.base, self.level, self.root = trace, base, level, root
         self.boxes: Any = [(name, schema.doc, schema)]  # what is open: path, doc, Schema or None
         self.starts: Any = []  # of the keys, tags and chunks in front of the next value
@@ -1688,6 +1717,8 @@ class CborFields:
 
     def owner(self, depth: int, path: str) -> "Optional[str]":
         """Return the prefix of the tensor's entry around a field at this depth."""
+        if self.level is None:  # tensors are at any depth
+            return f"{self.boxes[depth][0]}."
         if depth > self.level:
             path = self.boxes[self.level + 1][0]
         return path + "." if depth >= self.level else None
@@ -7714,13 +7745,6 @@ def each_head(source: Any, start: int, stop: int) -> Chunks:
         start += at
 
 
-class RecordFields(CborFields):
-    """The same of MessagePack; tensors are at any depth."""
-
-    def owner(self, depth: int, path: str) -> str:
-        return f"{self.boxes[depth][0]}."
-
-
 class RecordReader(MsgpackTree):
     """Reads a record as maps, lists and values, then its tensors.
 
@@ -7742,7 +7766,7 @@ class RecordReader(MsgpackTree):
     def read_all(self) -> Any:
         """Return the map that the file is."""
         if self.trace is not None:
-            self.token = RecordFields(self.trace, 0, "", self.ITEM, 0, "magic")
+            self.token = self.trace.follow_tree(0, "", "magic", self.ITEM, None)
         self.memory = Budget("MAX_TREE", self.MAX_TREE + 8 * self.end)
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
@@ -8119,17 +8143,18 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
-    import gc
-    if not gc.isenabled():
-        return parse_index(kind, source, options)
-    try:
-        try:
-            gc.disable()
-            return parse_index(kind, source, options)
-        finally:
-            gc.enable()
-    finally:
-        gc.enable()  # again: Ctrl-C may have come before the other
+    if FAST:
+        import gc
+        if gc.isenabled():
+            try:
+                try:
+                    gc.disable()
+                    return parse_index(kind, source, options)
+                finally:
+                    gc.enable()
+            finally:
+                gc.enable()  # again: Ctrl-C may have come before the other
+    return parse_index(kind, source, options)
 
 
 def parse_index(kind: "Format", source: Any, options: Facts) -> File:
@@ -8181,10 +8206,7 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     opened = open_source(source, mmap)
     try:
         kind = kind_of(opened, format)
-        read = parse_index
-        if not BOARD:
-            read = read_file
-        file = read(kind, opened, options)
+        file = read_file(kind, opened, options)
         if verify:
             for error in feature("verify")(opened, kind, options).errors:
                 raise error
@@ -8531,11 +8553,11 @@ class FieldTrace(Trace):
         found = [self._offsets[name] for name in names if name in self._offsets]
         return found[-1] if found else None
 
-    def cbor(self, data: bytes, base: int, name: str, schema: Any, level: int,
-             root: str = "item") -> Any:
-        if self.wire:
+    def follow_tree(self, base: int, name: str, root: str, schema: Any, level: Any,
+                    data: Any = None) -> Any:
+        if self.wire and data is not None:
             return CborTokens(self, data, base, name)
-        return super().cbor(data, base, name, schema, level, root)
+        return CborFields(self, base, name, root, schema, level)
 
 
 class CborTokens:
