@@ -7898,7 +7898,7 @@ class RecordReader(MsgpackTree):
         self.tensor, self.where = name, path
         raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
         if type(shape) is not list or not all_u64(shape):
-            wrong: Any = ("shape",), "shape is not an array of integers " + U64
+            wrong: Any = (("shape",), "shape is not an array of integers " + U64)
         elif len(entry) == 2:
             dtype, args, start, wrong = self.listed(entry["value"], shape)
         elif type(raw) is not tuple or raw[0] != "bin":
@@ -8158,7 +8158,10 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
 
 def parse_index(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
+    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error.
+
+    Entry by entry, as explain() reads it: of several errors, both have the same one.
+    """
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
     trace: Any = None
@@ -8168,8 +8171,8 @@ def parse_index(kind: "Format", source: Any, options: Facts) -> File:
             return File(kind, source, parsed[0], parsed[1], parsed[2], options)
         except FormatError as caught:
             error = caught
-            if trace is not None and trace.names == error.around or (
-                    error.offset is not None and error.field is not None):
+            known = error.offset is not None and error.field is not None
+            if trace is not None and (known or trace.names == error.around):
                 break
             if not BOARD:
                 error.__traceback__ = None  # it keeps all that was parsed
