@@ -4815,24 +4815,26 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     known = {}
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
-    filled = fill_holes(entries, runs, list(zip(names, kinds, starts)), known)
+    filled = fill_holes(entries, runs, (names, kinds, starts), known)
     if not holder:
         return filled
     top[holder] = filled
     return top
 
 
-def fill_holes(entries: Any, runs: Any, rows: Any, known: Any) -> Entries:
-    """Return the entries with the Tensors of a run for its HOLE, of `rows` (name, kind, start).
+def fill_holes(entries: Any, runs: Any, columns: Any, known: Any) -> Entries:
+    """Return the entries with the Tensors of each run in place of its HOLE.
 
-    `known`: kind -> (a Tensor of it, the start in its row).
+    `runs`: HOLE -> (first, stop) in the `columns` names, kinds and starts. `known`: kind -> (a
+    Tensor of it, its start there).
     """
     pairs: Any = []
     for key, entry in entries.items():
         if key not in runs:
             pairs.append((key, entry))
             continue
-        for name, kind, start in rows[slice(*runs[key])]:
+        span = slice(*runs[key])
+        for name, kind, start in zip(*[column[span] for column in columns]):
             like, first = known[kind]
             pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
                                        like.start + start - first, like.flat_attrs(), like.format)))
