@@ -4130,7 +4130,7 @@ class Schema:
 
     @staticmethod
     def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (function that checks a value or None, doc, Schema inside, its kind is that)."""
+        """Return (check of a value or None, doc, Schema inside or None, whether that is the kind)."""
         if isinstance(kind, Schema):
             return None, doc, kind, True
         if kind == "any":
@@ -4532,7 +4532,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
-    """Return (number of the field, what is wrong with a tensor or "", the check of verify)."""
+    """Return (index in `fields` of admit(), what is wrong or "", the check of verify)."""
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
     if item.name in tensors:
         first = list(tensors).index(item.name)
@@ -4566,15 +4566,15 @@ class Entries:
 
 
 class Usual:
-    """Reads the entries of an index in CBOR, of which most look alike: what they share, only once.
+    """Reads the entries of an index in CBOR; what most of them share is read only once.
 
     `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
     the key of an attr. open_entry(name, entry) is the plain reader, which returns the Tensor of an
     entry that agrees with its `schema`.
-    What lies between the slots is compared with an entry that the plain reader took. It took that
-    entry with other values, too, so each slot is known to be what it seems to be. An entry that is
-    not usual is left to the plain reader, alone.
+    What lies between the slots is compared with an entry that the plain reader took. It took this
+    entry with other values in the slots, too: so each slot means what its key says. The plain
+    reader reads each entry that is not usual.
     """
 
     def __init__(self, place: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,

@@ -6844,7 +6844,7 @@ class UsualJsonTest(TestCase):
                 for row in found:
                     self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
                 data = safetensors(text, bytes(15))  # two kinds and the odd one
-                self.assertEqual(calls_of(tensorfmt.Safetensors, "_row", load, data), 3)
+                self.assertEqual(calls_of(tensorfmt.Safetensors, "_open", load, data), 3)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
             found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
@@ -6887,10 +6887,10 @@ class UsualJsonTest(TestCase):
             self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
                              [(name, item.tobytes()) for name, item in items])
             self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 3)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
             odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
             data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_row", load, data), 4)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 4)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
