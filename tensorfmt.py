@@ -4130,7 +4130,7 @@ class Schema:
 
     @staticmethod
     def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (check of a value or None, doc, Schema inside or None, whether that is the kind)."""
+        """Return (check of a value or None, doc, Schema inside or None, is that the kind?)."""
         if isinstance(kind, Schema):
             return None, doc, kind, True
         if kind == "any":
