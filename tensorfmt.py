@@ -80,7 +80,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
@@ -256,7 +256,9 @@ def join_lines(lines: "List[str]") -> str:
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
-    if isinstance(value, int) and not -(1 << 128) < value < 1 << 128:
+    if isinstance(value, int):
+        if -(1 << 128) < value < 1 << 128:
+            return escape(value)
         return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
@@ -967,9 +969,10 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
-        if self.faults is not None:
-            self._note(error)
-        self.deferred = self.deferred or error
+        if self.faults is None:
+            self.deferred = self.deferred or error
+        elif len(self.faults) < MAX_FAULTS:
+            self.faults.append(error)
 
     def _note(self, error: FormatError) -> None:
         if self.faults is None or len(self.faults) >= MAX_FAULTS:
@@ -1018,20 +1021,20 @@ class Cursor(Reader):
             values += found
         return values
 
-    def next_bytes(self, nbytes: int, field: str) -> bytes:
+    def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
-            raise self.error(f"{field} needs {nbytes} bytes, {self.end - self.pos} left", field,
-                             offset=self.pos)
+            what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
+            raise self.error(what, field, *index, offset=self.pos)
         data = self.head(nbytes)
         self.pos += nbytes
         return data
 
-    def take(self, nbytes: int, field: str, doc: str) -> bytes:
-        data = self.next_bytes(nbytes, field)
+    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
+        data = self.next_bytes(nbytes, field, *index)
         if self.trace is not None:
-            text = decode_text(data)
-            self.add(self.pos - nbytes, nbytes, field, data if text is None else text, doc)
+            text, name = decode_text(data), join_index(field, *index)
+            self.add(self.pos - nbytes, nbytes, name, data if text is None else text, doc)
         return data
 
     def limit(self, field: str, value: int, low: int, high: int, why: str,
@@ -1041,10 +1044,9 @@ class Cursor(Reader):
             raise self.error(f"{field} is {value}, expected {low} to {high}: {why}", field,
                              error=error)
 
-    def check(self, schema: Any, found: Any, *path: Any) -> None:
+    def check_schema(self, schema: Any, found: Any, *path: Any) -> None:
         """Raise for the first thing that is wrong in a map."""
-        wrong = schema.first_wrong(found, *path)
-        if wrong is not None:
+        for wrong in schema.wrongs(found, *path):
             raise self.error(wrong[1], *wrong[0])
 
     def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
@@ -1054,7 +1056,7 @@ class Cursor(Reader):
         """
         for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
-            if type(entry) is Tensor:  # of Usual, which checked it
+            if FAST and type(entry) is Tensor:  # of Usual, which checked it
                 yield entry
                 continue
             item = None
@@ -1062,7 +1064,7 @@ class Cursor(Reader):
             if type(self.tensor) is not str:
                 self.tensor = None
             try:
-                self.check(schema, entry)
+                self.check_schema(schema, entry)
                 item = open_entry(name, entry)
             except FormatError as error:
                 self._note(error)
@@ -1396,8 +1398,10 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
     tag, key = MISSING, MISSING
     budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)  # memory for arrays and maps
+    # <later>
     if strict:
         token = StrictCbor(data, strict, token)
+    # </later>
     try:
         while True:
             while left == 0:  # close what is complete
@@ -1464,7 +1468,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             opens = 3 < major < 6
             if opens:
                 value = [] if major == 4 else Map()
-                if usual is not None and size > 0 and usual.knows(major, len(stack), key):
+                if FAST and usual and size > 0 and usual.knows(major, len(stack), key):
                     value, pos = usual.read_all(data, base, pos, size, level + tags + 1, budget)
                     opens = False
             if keyed:
@@ -2002,7 +2006,7 @@ class MsgpackReader(Cursor):
     def text(self, field: str, doc: str, *index: int) -> bytes:
         """Return the bytes of a str: msgpack_text() makes text of them."""
         start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1, *index), field)
+        data = self.next_bytes(self.count("str", field, doc, 1, *index), field, *index)
         if self.trace is not None:
             name = join_index(field, *index)
             self.add(start, self.pos - start, name, msgpack_text(data), doc)
@@ -2927,9 +2931,9 @@ class Tensor:
         return self.start if self.stored.source.of_file else None
 
     def ranges(self) -> Any:
-        """Return (offset, nbytes, label) of its bytes in the file."""
+        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
         entry = self.stored.entry
-        return entry.ranges() if entry else [(self.start, self.stored.nbytes, self.name)]
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -4097,6 +4101,18 @@ def minifloat(kind: str, code: int) -> float:
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
+#
+# To add a format: 1. a room with one class below Format, and an object of it in FORMATS. Its
+# docstring draws the layout; its attributes say what the generic rooms ask (dtypes, suffixes ...).
+# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: they check what is read
+# and what will be written, and explain both. 3. read(cursor) reads the header with
+# cursor.record(), the index with cursor.cbor() or read_json(), and returns (attrs, metadata,
+# tensors). cursor.open_entries() makes a Tensor of each entry, admit() checks what is the same in
+# all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads to
+# the field, its offset comes from a second parse. 4. write() calls check_items() and refuse(),
+# then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
+# vendor and the command line need nothing more. A real index with thousands of entries is opened
+# faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
 
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
@@ -4119,7 +4135,7 @@ class Schema:
     keys are indices.
     """
 
-    TEXT = is_text, "text"  # for `keys`
+    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
@@ -4150,7 +4166,10 @@ class Schema:
 
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
-        if type(found) is not self.of and type(found) is not Entries:
+        given = type(found)
+        if FAST and given is Entries:
+            given = self.of
+        if given is not self.of:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
@@ -4458,12 +4477,10 @@ class Entry:
         return made
 
     def ranges(self) -> Any:
-        """Return (offset, nbytes, label) of its parts."""
+        """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
-        labels = {id(main): self.name} if self.layout else {}
-        return [(part.offset, part.nbytes, labels.get(id(part), f"{self.name}.{part.role}"))
-                for part in self.parts.values() if part.source is None] or [
-                    (main.offset, 0, self.name)]
+        return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
+                for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
 
 
 # <later>
@@ -4507,7 +4524,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
 
     `items`: Tensors in the order of the index, each with reader.where at its record; None where a
     fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
-    to `high`. `fields` of the record have the name, the size and the place, for errors.
+    to `high`. `fields` of the record have the name, the size and the place, for errors; "": it
+    is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
@@ -4521,9 +4539,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             continue
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
-        field, what, check = misfit(item, tensors, low, high)
+        number, what, check = misfit(item, tensors, low, high)
         if what:
-            reader.fault(what, *fields[field:field + 1], tensor=name, check=check)
+            path = (fields[number],) if fields[number] else ()
+            reader.fault(what, *path, tensor=name, check=check)
         else:
             fitting.add(stored)
             tensors[name] = item
@@ -4535,8 +4554,7 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     """Return (index in `fields` of admit(), what is wrong or "", the check of verify)."""
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
     if item.name in tensors:
-        first = list(tensors).index(item.name)
-        return 0, f"two tensors have this name: {first} and another", "index"
+        return 0, "two tensors have this name", "index"
     if nbytes and not low <= start <= high - nbytes:
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
         return 2, what, "bounds"
@@ -4549,20 +4567,14 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     return 0, "", ""
 
 
-class Entries:
+class Entries(list):  # type: ignore[type-arg]
     """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
 
-    def __init__(self, pairs: "List[Tuple[Any, Any]]") -> None:
-        self.pairs = pairs
-
     def items(self) -> "List[Tuple[Any, Any]]":
-        return self.pairs
+        return self
 
     def __contains__(self, name: object) -> bool:
-        return name in [pair[0] for pair in self.pairs]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
+        return name in [pair[0] for pair in self]
 
 
 class Usual:
@@ -4570,8 +4582,9 @@ class Usual:
 
     `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr. open_entry(name, entry) is the plain reader, which returns the Tensor of an
-    entry that agrees with its `schema`.
+    the key of an attr; or last, (bytes at the end, how many belong to the next entry).
+    open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
+    with its `schema`.
     What lies between the slots is compared with an entry that the plain reader took. It took this
     entry with other values in the slots, too: so each slot means what its key says. The plain
     reader reads each entry that is not usual.
@@ -4583,9 +4596,11 @@ class Usual:
         self.low, self.step, self.high, self.rules = low, step, high, rules
         self.fits = fits  # (name, attr) -> whether both may be
         self.keyed = place[0] > 0  # a map: the name is the key
-        self.plan: Any = ()  # (mark, its bytes) of the slots of the entry learned last, name first
+        self.plan: Any = ()  # (mark, its bytes, those of the next) of the slots that entries have
         self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
-        self.kinds: Facts = {}  # what entries share, by the bytes between the slots
+        self.plans: Facts = Map()  # all four, by the slots
+        self.learned = 0  # entries
+        self.kinds: Facts = {}  # what entries share, by the slots and the bytes between them
 
     def knows(self, major: int, depth: int, key: Any) -> bool:
         return major == (5 if self.keyed else 4) and (depth, key) == self.place
@@ -4595,13 +4610,18 @@ class Usual:
         """Return (Entries, position behind them) of so many entries from data[pos] on."""
         pairs, start = [], pos
         while len(pairs) < count:
+            done = len(pairs)
             pos = self.read_usual(data, pos, count, pairs)
-            if len(pairs) < count:  # an unusual one
+            for plan in self.plans.values() if done == len(pairs) else ():
+                self.plan, self.at_start, self.at_stop, self.at_attr = plan
+                pos = self.read_usual(data, pos, count, pairs)
+                if done < len(pairs):
+                    break
+            if done == len(pairs):  # an unusual one
                 begin, place = pos, (base, pos, len(pairs), level, budget)
                 name, found, pos = self.read_plain(data, *place)
                 pairs.append((name, found))
-                if len(self.kinds) <= 100 + len(pairs) // 8:  # else nearly all differ
-                    self.learn(data[begin:pos], found)
+                self.learn(data, begin, pos, found, len(pairs))
         if "strict" in self.rules:
             keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
             if sorted(set(keys)) != keys:
@@ -4627,11 +4647,11 @@ class Usual:
 
     def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
         """Add the entries that follow, as long as they are usual; return the position behind."""
-        if not self.plan:
+        if self.plan not in self.kinds:
             return pos
         at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
-        low, step, kinds, scan = self.low, self.step, self.kinds, self.scan(data, pos)
-        fits = self.fits
+        low, step, fits, scan = self.low, self.step, self.fits, self.scan(data, pos)
+        kinds = self.kinds[self.plan]
         starts = [pos]  # of the last entry, and behind it
         try:
             pieces, values, end = next(scan)
@@ -4671,11 +4691,14 @@ class Usual:
         while True:
             pieces: Any = ()
             values: Any = []
-            for mark, nbytes in plan:
+            for mark, nbytes, over in plan:
                 start = pos
                 if nbytes:
                     start = find(mark, pos, pos + 512) + nbytes
                     pieces += (data[pos:start],)
+                if over >= 0:
+                    pos = start - over
+                    break
                 head, pos = data[start], start + 1
                 if head < 24:
                     values.append(head)
@@ -4694,35 +4717,38 @@ class Usual:
                     pos += size
             pos = yield pieces, values, pos
 
-    def learn(self, data: bytes, item: Any) -> None:
+    def learn(self, data: bytes, begin: int, end: int, item: Any, count: int) -> None:
         """Keep what entries like this one share, if the plain reader agrees on what differs."""
-        slots = [slot for slot in self.slots if slot[0] in data]
-        whats = [what for _, what in slots]
+        last = self.slots[-1][1]
+        raw = data[begin:end + last] if type(last) is int else data[begin:end]
+        slots = [slot for slot in self.slots if slot[0] in raw]
+        whats = [what for _, what in slots if type(what) is str]
         if (type(item) is not Tensor or item.stored.why is not None or whats[:1] != ["name"]
-                or "start" not in whats):
+                or "start" not in whats or self.learned > 100 + count // 8):  # nearly all differ
             return
-        old = self.plan, self.at_start, self.at_stop, self.at_attr
-        self.plan = [(mark, len(mark)) for mark, _ in slots]
+        self.plan = tuple([(mark, len(mark), what if type(what) is int else -1)
+                           for mark, what in slots])
         self.at_start = whats.index("start")
         self.at_stop = whats.index("stop") if "stop" in whats else 0
         self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
         try:
-            self.add_kind(data, item)
+            self.add_kind(raw, end - begin, item)
+            self.plans[self.plan] = self.plan, self.at_start, self.at_stop, self.at_attr
         except (ValueError, LookupError, TypeError):
-            self.plan, self.at_start, self.at_stop, self.at_attr = old
+            pass  # one that others cannot share
 
-    def add_kind(self, data: bytes, one: Tensor) -> None:
+    def add_kind(self, data: bytes, size: int, one: Tensor) -> None:
         """Add the kind of an entry; ValueError where a value is not what it seems to be."""
         pieces, values, end = next(self.scan(data, 0))
-        others = self.other_values(values)
-        two = self.read_one(self.join(pieces, others) + data[end:])
+        others, rest = self.other_values(values), data[end:size]
+        two = self.read_one(self.put_together(pieces, others) + rest)
         shift = one.start - values[self.at_start]
         flat, more = one.flat_attrs(), ()
         wanted = list(flat)
         if self.at_attr:  # the only one that differs
             at = [x == y for x, y in zip(flat, two.flat_attrs())].index(False)
             wanted[at], flat, more = others[self.at_attr], flat[:at], flat[at + 1:]
-        if ((one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
+        if (end > size or (one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
                 or two.start != others[self.at_start] + shift or list(two.flat_attrs()) != wanted
                 or [x for x in wanted if type(x) in (list, Map)]):
             raise ValueError("an entry that others cannot share")
@@ -4731,16 +4757,20 @@ class Usual:
         if self.at_attr:
             pieces += (type(values[self.at_attr]),)
         last = self.high - one.stored.nbytes
-        self.kinds[pieces] = (one.dtype, one.shape, one.stored, last, shift, flat, more,
-                              data[end:], one.format)
+        self.kinds.setdefault(self.plan, {})[pieces] = (
+            one.dtype, one.shape, one.stored, last, shift, flat, more, rest, one.format)
+        self.learned += 1
 
-    def join(self, pieces: Any, values: Any) -> bytes:
-        """Return the bytes that scan() would split so."""
+    def put_together(self, pieces: Any, values: Any) -> bytes:
+        """Return the bytes that scan() takes apart so, without those of the next entry."""
         fields, left = [], list(pieces)
-        for (_, nbytes), value in zip(self.plan, values):
+        for i, (_, nbytes, over) in enumerate(self.plan):
             if nbytes:
                 fields.append(left.pop(0))
-            fields.append(cbor_dumps(value))
+            if over < 0:
+                fields.append(cbor_dumps(values[i]))
+            elif over:
+                fields[-1] = fields[-1][:-over]
         return b"".join(fields)
 
     def other_values(self, values: Any) -> Any:
@@ -4815,6 +4845,7 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     known = {}
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
+    del found, between, heads, sizes, text  # memory for each entry
     filled = fill_holes(entries, runs, (names, kinds, starts), known)
     if not holder:
         return filled
@@ -5225,7 +5256,7 @@ class Mag100(Format):
                 what = f"{offset}; the first is 0, each other one larger than the last"
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], f"pool[{i}]", "a name"))
+            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
             if name is None or name in names:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
             names[name] = None
@@ -5342,7 +5373,7 @@ class Mag300(Format):
             root = usual_json(data, self.USUAL, self.ENTRY, open_entry, "tensor_map", python=True)
         if root is None:
             root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
-        cursor.check(self.ROOT, root)
+        cursor.check_schema(self.ROOT, root)
         if root["manifest_ver"] != 1:
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
                                "manifest_ver", error=Unsupported)
@@ -5513,24 +5544,26 @@ class ZFamily(Format):
                 need = part.decoded_nbytes if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
+    # <later>
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
         need = decoded or nbytes
         slow = text.startswith("xxh3:") and fast_xxh3() is None
         return need, need if slow else 0
+    # </later>
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
         kind, _, digits = given.partition(":")
         size, digits = self.DIGESTS.get(kind), digits.lower()
         if size is None or ":" not in given:
-            return "-", f"checksum {show(given)} is of an unknown algorithm"
+            return "-", f"{self.DIGEST} {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
         readable = plain != "" and not plain.strip("0123456789abcdef")
         if readable and size == 8 and plain != digits:  # with or without leading zeros
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
-            return "FAIL", f"the checksum {show(given)} cannot be read"
+            return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
         blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
                        for at in range(offset, offset + nbytes, BLOCK))
         try:
@@ -5598,14 +5631,14 @@ class ZObjects(ZFamily):
         top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", usual=usual, **rules)
         if stop < start + nbytes:
             raise cursor.error("bytes left over behind the manifest", offset=stop)
-        cursor.check(self.TOP, top)
+        self.check_map(cursor, top, self.TOP)
         return top
 
     fits: Any = None  # of Usual
 
     def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
         """Raise for what is wrong in a map; remark on keys that are not known."""
-        cursor.check(schema, facts, *where)
+        cursor.check_schema(schema, facts, *where)
         for key in facts if cursor.trace is not None else ():
             if key not in schema.rows:
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
@@ -5703,8 +5736,8 @@ class ZTensor(ZFamily):
         ("coords", "any", False, "coo: coordinates", COMPONENT),
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
-    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"),
-             (b"\x68checksum", "checksum"))  # of Usual
+    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
+             (b"\xff\xbf\x64name", 6))  # of Usual
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     READS = "dense", "sparse", "sparsecsr", "sparsecoo"
@@ -5737,7 +5770,7 @@ class ZTensor(ZFamily):
         if stop != end:
             raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
                                offset=stop)
-        if type(index) not in (list, Entries):
+        if not isinstance(index, list):
             raise cursor.error(f"the index is {show(index)}, expected an array", "index")
         found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
         tensors = admit(cursor, found, fields=("name", "size", "offset"))
@@ -5791,7 +5824,7 @@ class ZTensor(ZFamily):
     def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         if not (isinstance(facts, list) and all_u64(facts)):
-            cursor.check(self.COMPONENT, facts, *where)
+            cursor.check_schema(self.COMPONENT, facts, *where)
         if isinstance(facts, list):
             data = bytes(pack_values("uint64", facts))
             return Part(where[0], "uint64", 0, len(data), source=Memory(data))
@@ -6163,7 +6196,8 @@ class ZTensor2(ZObjects):
         ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
         ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
         doc="the manifest")
-    SLOTS = (b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest")
+    SLOTS = ((b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest"),
+             (b"\x66layout\x65dense", 0))  # of Usual
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6195,6 +6229,7 @@ class ZTensor2(ZObjects):
         for name, facts in shards.items():
             if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
                 raise cursor.error(f"a shard cannot be called {show(name)}", "shards", name)
+            self.check_map(cursor, facts, self.SHARD, "shards", name)
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
                              ("digest", not self.is_digest(facts["digest"])))
 
@@ -6957,7 +6992,7 @@ class Burnpack(Format):
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
-        cursor.check(self.TOP, top)
+        cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
@@ -7493,7 +7528,7 @@ class Safetensors(Format):
             if cursor.trace is not None and end < base:
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
-        cursor.check(self.TOP, top)
+        cursor.check_schema(self.TOP, top)
         metadata = self.take_metadata(cursor, top)
         attrs: Facts = Map()
         if metadata == {}:
@@ -7510,8 +7545,8 @@ class Safetensors(Format):
         found = [pair for pair in top.items() if pair[0] == "__metadata__"]
         if not found:
             return None
-        if type(top) is Entries:
-            top.pairs.remove(found[0])
+        if FAST and type(top) is Entries:
+            top.remove(found[0])
         else:
             del top["__metadata__"]
         if found[0][1] is None:
@@ -8444,7 +8479,9 @@ class FieldTrace(Trace):
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
-        if kind == "absent":
+        if kind == "absent":  # no field, but an error can be one of it
+            if len(self.fields) <= self._most:
+                self._offsets[name] = offset
             return
         if len(self.fields) > self._most:
             last = self.fields[-1]
@@ -8546,9 +8583,11 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    fields += [Field(start, nbytes, "data " + label, *_data_text(item, label), "data", 0, item.name)
-               for item in parsed[2].values() for start, nbytes, label in item.ranges()
-               if start not in trace.rest]
+    for item in parsed[2].values():
+        name = "data " + clip_path(item.name)
+        fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
+                         *_data_text(item, role), "data", 0, item.name)
+                   for start, nbytes, role in item.ranges() if start not in trace.rest]
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace
 
 
@@ -8557,12 +8596,12 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
     return sorted(fields, key=lambda field: 2 * field.offset + (field.nbytes > 0))
 
 
-def _data_text(item: Tensor, label: str) -> "Tuple[str, str]":
+def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
     text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
     itemsize = item.itemsize
     if is_sparse(item):
-        return "values" if label == item.name else label[len(item.name) + 1:], "of sparse " + text
+        return role or "values", "of sparse " + text
     if stored.why is not None:
         return text, stored.why
     if stored.encoding != "raw":
@@ -10047,7 +10086,8 @@ def drop_unnamed(text: str, needed: Any) -> str:
     """Return the text without the definitions that nothing names."""
     import ast
     body, lines = ast.parse(text).body, text.split("\n")
-    named: Any = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    named: Any = {ast.Name: "id", ast.alias: "name"}
+    reached = set(needed)  # what attributes name: methods, constants of classes
 
     def defined(node: Any) -> "List[str]":
         """Return the names that a mere definition defines."""
@@ -10057,19 +10097,22 @@ def drop_unnamed(text: str, needed: Any) -> str:
             return []
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
-    waiting: Any = [node for node in body if defined(node)]  # that nothing has named yet
     found: Any = [node for node in body if not defined(node)]
+    waiting: Any = [(node, [needed]) for node in body if defined(node)]  # and the names
     while found:
         for node in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
                 inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-                waiting += inner
+                waiting += [(one, [reached] if isinstance(one, ast.FunctionDef) else
+                             [reached, needed]) for one in inner]
                 node.body = [one for one in node.body if one not in inner]
             needed.update([getattr(one, named[type(one)])
                            for one in ast.walk(node) if type(one) in named])
-        found = [node for node in waiting if needed.intersection(defined(node))]
-        waiting = [node for node in waiting if node not in found]
-    for node in sorted(waiting, key=lambda node: -int(node.lineno)):
+            reached.update([one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)])
+        found = [node for node, names in waiting
+                 if [1 for known in names if known.intersection(defined(node))]]
+        waiting = [pair for pair in waiting if pair[0] not in found]
+    for node in sorted([pair[0] for pair in waiting], key=lambda node: -int(node.lineno)):
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())]) - 1
         while lines[start - 1].lstrip().startswith("#") and not lines[start - 1].startswith("# --"):
             start -= 1
