@@ -4185,7 +4185,7 @@ class Schema:
 
     @staticmethod
     def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (function that checks a value or None, doc, Schema inside, its kind is that)."""
+        """Return (check of a value or None, doc, Schema inside or None, is that the kind?)."""
         if isinstance(kind, Schema):
             return None, doc, kind, True
         if kind == "any":
@@ -4591,7 +4591,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
-    """Return (number of the field, what is wrong with a tensor or "", the check of verify)."""
+    """Return (index in `fields` of admit(), what is wrong or "", the check of verify)."""
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
     if item.name in tensors:
         return 0, "two tensors have this name", "index"
@@ -4618,16 +4618,16 @@ class Entries(list):  # type: ignore[type-arg]
 
 
 class Usual:
-    """Reads the entries of an index in CBOR, of which most look alike: what they share, only once.
+    """Reads the entries of an index in CBOR; what most of them share is read only once.
 
     `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
     what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
     the key of an attr; or last, (bytes at the end, how many belong to the next entry).
     open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
     with its `schema`.
-    What lies between the slots is compared with an entry that the plain reader took. It took that
-    entry with other values, too, so each slot is known to be what it seems to be. An entry that is
-    not usual is left to the plain reader, alone.
+    What lies between the slots is compared with an entry that the plain reader took. It took this
+    entry with other values in the slots, too: so each slot means what its key says. The plain
+    reader reads each entry that is not usual.
     """
 
     def __init__(self, place: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
@@ -4888,24 +4888,26 @@ def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder
     for (kind, i), entry in zip(places.items(), samples):
         known[kind] = open_entry("", entry), starts[i]
     del found, between, heads, sizes, text  # memory for each entry
-    filled = fill_holes(entries, runs, list(zip(names, kinds, starts)), known)
+    filled = fill_holes(entries, runs, (names, kinds, starts), known)
     if not holder:
         return filled
     top[holder] = filled
     return top
 
 
-def fill_holes(entries: Any, runs: Any, rows: Any, known: Any) -> Entries:
-    """Return the entries with the Tensors of a run for its HOLE, of `rows` (name, kind, start).
+def fill_holes(entries: Any, runs: Any, columns: Any, known: Any) -> Entries:
+    """Return the entries with the Tensors of each run in place of its HOLE.
 
-    `known`: kind -> (a Tensor of it, the start in its row).
+    `runs`: HOLE -> (first, stop) in the `columns` names, kinds and starts. `known`: kind -> (a
+    Tensor of it, its start there).
     """
     pairs: Any = []
     for key, entry in entries.items():
         if key not in runs:
             pairs.append((key, entry))
             continue
-        for name, kind, start in rows[slice(*runs[key])]:
+        span = slice(*runs[key])
+        for name, kind, start in zip(*[column[span] for column in columns]):
             like, first = known[kind]
             pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
                                        like.start + start - first, like.flat_attrs(), like.format)))
