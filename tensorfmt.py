@@ -2339,7 +2339,7 @@ class FlatReader(Reader):
         self.where = outer
         return found
 
-    def layout(self, table: int, rows: Any) -> Any:
+    def usual_layout(self, table: int, rows: Any) -> Any:
         """Return (struct format of the fields, their distances) for all tables of this vtable.
 
         The format is "" unless all are stored as builders lay them out: short ones first, by slot.
@@ -7421,7 +7421,7 @@ class TensorBuffers(Format):
             try:
                 vtable = place - unpack_from("<i", data, place)[0]
                 if vtable not in layouts:
-                    layouts[vtable] = flat.layout(place, self.ENTRY)
+                    layouts[vtable] = flat.usual_layout(place, self.ENTRY)
                 text, steps = layouts[vtable]
                 _, code, name_at, shape_at, start, nbytes, number = unpack_from(text, data, place)
                 if name_at and shape_at:
@@ -7759,7 +7759,7 @@ class RecordReader(MsgpackTree):
     ITEM = Schema(("id", "any", False, "Burn's own id of it"),
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps, of any depth
+    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
         ITEM.rows[key] = None, doc, ITEM, False
     ITEM.other = None, "of the record", ITEM, False
     TEXT_KEYS = True
@@ -10407,6 +10407,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     text = decide(text, known)
+    if "full" in drop:
+        text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
@@ -10480,6 +10482,24 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             shifts[i] += chosen[0].col_offset - one.col_offset
         gone.update([i for i in range(start, stop) if i not in kept])
     return "\n".join([line[shifts[i]:] for i, line in enumerate(lines) if i not in gone])
+
+
+def drop_docs(text: str) -> str:
+    """Return the text without what each field of a Record or a Schema means: explain() says it."""
+    import ast
+    lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
+    docs: Any = []
+    for one in ast.walk(ast.parse(text)):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in places:
+            rows: Any = [(one.func.id, row) for row in one.args]
+            rows += [(word.arg, word.value) for word in one.keywords]
+            docs += [row.elts[places[kind]] for kind, row in rows
+                     if kind in places and isinstance(row, ast.Tuple)]
+    docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
+    for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
+        line = lines[doc.lineno - 1]
+        lines[doc.lineno - 1] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
+    return "\n".join(lines)
 
 
 def drop_unnamed(text: str, needed: Any) -> str:
