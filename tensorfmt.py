@@ -1058,7 +1058,7 @@ class Cursor(Reader):
         """
         for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
-            if FAST and type(entry) is Tensor:  # of Usual, which checked it
+            if FAST and isinstance(entry, Tensor):  # of Usual, which checked it
                 yield entry
                 continue
             item = None
@@ -4219,7 +4219,7 @@ class Schema:
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
             elif value is None and key in self.nullable:
                 continue
-            elif is_map and type(value) is not Tensor:
+            elif is_map and not isinstance(value, Tensor):
                 yield from inside.wrongs(value, *path + (key,))
             elif misfit is not None:
                 words = misfit(value)

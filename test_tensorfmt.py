@@ -7736,6 +7736,49 @@ class CopiesTellTest(TestCase):
             self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
 
 
+@full
+class SmallWorkTest(TestCase):
+    """Work and names that grow with the file only."""
+
+    def test_good_files_are_parsed_once(self):
+        """A second parse, with a trace, is for a file that is refused; it would hide a fault."""
+        parse, calls = tensorfmt.parse, []
+
+        def counted(kind, reader, options):
+            calls.append(kind.NAME)
+            return parse(kind, reader, options)
+        with Changed(tensorfmt, "parse", counted):
+            for data in fuzz_files():
+                with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
+                    del calls[:]
+                    load(data)
+                    self.assertEqual(len(calls), 1)
+
+    def test_names_of_parts_are_short(self):
+        name = "n" * 5000
+        group = dict([("%02d" % i, (64 + 4 * i, 4, "f32", {})) for i in range(40)])
+        for layout, parts in (("group", group), ("dense", {"data": (64, 4, "f32", {})})):
+            data = zt1_file(bytes(4 * len(parts)), **{name: (layout, [1], parts)})
+            ranges = load(data)[name].ranges()
+            self.assertEqual([role for _, _, role in ranges],
+                             sorted(group) if layout == "group" else [""])
+            fields = list(tensorfmt.explain(data))
+            self.assertTrue(max([len(field.name) for field in fields]) < 1000)
+            self.assertTrue([1 for field in fields if field.name[:9] == "data nnnn"])
+            self.assertTiles(fields, len(data))
+
+    def test_explain_and_load_have_the_same_error(self):
+        """Of two errors, the first in reading order: a name twice, and bytes behind the index."""
+        part = {"data": (64, 4, "f32", {})}
+        good = zt1_file(bytes(4), **dict([(name, ("dense", [1], part)) for name in "abcd"]))
+        at = len(good) - 16 - struct.unpack("<Q", good[-16:-8])[0]
+        text = good[at:-16].replace(b"\x61d\xa3", b"\x61c\xa3") + b"\x80"
+        data = good[:at] + text + struct.pack("<Q", len(text)) + good[-8:]
+        error = error_of(FormatError, load, data)
+        self.assertIn("'c' twice", error.what)
+        check_refused(data, error)
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
         import runpy
