@@ -413,7 +413,7 @@ ROWS = [
         limits=[(("bool", ((1 << 63) - 1, 0)), ("bool", (1 << 63, 0)))],  # fine, too large
         metadata=[{"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
                    "f" * 65535: 1}]),
-    Row("ztensor", dtypes=DTYPES, newest="2", any_attr=True, calls=(15, 40), metadata=[{}],
+    Row("ztensor", dtypes=DTYPES, newest="2", any_attr=True, calls=(16, 40), metadata=[{}],
         later=[("ztensor1", b"ZTEN1000"), ("ztensor2", b"\x89ZT2\r\n\x1a\n")],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         options=[{}, {"data_endianness": "big", "checksum": "crc32c"}, {"checksum": "sha256"}] + ([
