@@ -884,8 +884,10 @@ class Trace:
         self.names = names
         self.ranks = dict([(name, i) for i, name in enumerate(names)])
         self.rank, self.offset = -1, None
+        # <tools>
         self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was given -> offset
+        # </tools>
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None) -> None:
@@ -940,8 +942,10 @@ class Reader:
 
     def remark(self, what: str, offset: int) -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
-        if not BOARD and self.trace is not None:
+        # <tools>
+        if self.trace is not None:
             self.trace.odd.setdefault(what, offset)
+        # </tools>
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
@@ -967,14 +971,19 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
+        # <tools>
         if self.faults is not None:
             self._note(error)
+        # </tools>
         self.deferred = self.deferred or error
 
     def _note(self, error: FormatError) -> None:
-        if self.faults is None or len(self.faults) >= MAX_FAULTS:
-            raise error
-        self.faults.append(error)
+        # <tools>
+        if self.faults is not None and len(self.faults) < MAX_FAULTS:
+            self.faults.append(error)
+            return
+        # </tools>
+        raise error
 
 
 class Cursor(Reader):
@@ -1395,7 +1404,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     left, keyed = 1, pair  # items still to come in box, below 0: until a break; box is a map
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
     tag, key = MISSING, MISSING
-    budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)  # memory for arrays and maps
+    if not BOARD:  # memory for arrays and maps
+        budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)
     # <later>
     if strict:
         token = StrictCbor(data, strict, token)
@@ -2012,9 +2022,11 @@ class MsgpackReader(Cursor):
             raise self.wrong(error.what, self.pos, field, *index)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.wrong(f"it has the type {found}, not {kind}", self.pos, field, *index)
-        if not BOARD and self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
+        # <tools>
+        if self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", self.pos)
+        # </tools>
         if kind != "str":  # text() adds it, with its bytes
             self.add(self.pos, end - at, join_index(field, *index), value, doc)
         self.pos += end - at
@@ -2157,11 +2169,13 @@ class FlatReader(Reader):
             depth = len(self.where) + 1 if field else len(self.where)
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
                            depth, "structure" if nbytes else "absent", owner=self.prefix or None)
+            # <tools>
             self.check_aligned(pos, align)
+            # </tools>
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
-        if not BOARD and pos % align:
+        if pos % align:
             self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
                         self.base + pos)
 
@@ -2314,7 +2328,9 @@ class FlatReader(Reader):
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
+        # <tools>
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
+        # </tools>
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
@@ -2926,7 +2942,8 @@ class Tensor:
         """Return whether two dense tensors differ in name, place and attrs at most."""
         a, b = self.stored, other.stored
         return (type(self) is type(other) is Tensor
-                and (self.dtype, self.shape, self.format) == (other.dtype, other.shape, other.format)
+                and self.dtype == other.dtype and self.shape == other.shape
+                and self.format == other.format
                 and (a.source, a.nbytes, a.strides) == (b.source, b.nbytes, b.strides)
                 and (a.order, a.encoding, a.why) == (b.order, b.encoding, b.why))
 
@@ -4559,8 +4576,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
+        # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
+        # </tools>
         field, what, check = misfit(item, tensors, low, high)
         if what:
             reader.fault(what, *fields[field:field + 1], tensor=name, check=check)
@@ -5012,8 +5031,10 @@ class Mag(Format):
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.where = "metadata", i
             key = decode_text(raw)
-            if not BOARD and cursor.trace is not None:
+            # <tools>
+            if cursor.trace is not None:
                 self._remark_metadata(cursor, kind, raw)
+            # </tools>
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
@@ -5527,8 +5548,8 @@ class ZFamily(Format):
                 label = "" if part.role == "data" else part.role + ": "
                 need = part.decoded_nbytes if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
-
     # <later>
+
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
         need = decoded or nbytes
@@ -5551,8 +5572,10 @@ class ZFamily(Format):
         blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
                        for at in range(offset, offset + nbytes, BLOCK))
         try:
+            # <later>
             if decoded is not None:
                 blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+            # </later>
             found = self.hash_blocks(kind, blocks)
         except Unsupported as error:
             return "-", error.what
@@ -7326,7 +7349,9 @@ class TensorBuffers(Format):
         flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
+            # <tools>
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
+            # </tools>
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
@@ -7544,7 +7569,8 @@ class Safetensors(Format):
             return None
         if cursor.trace is not None and len(entry) > 3:
             key = [key for key in entry if key not in self.ENTRY.rows][0]
-            at = cursor.trace.find(["header", cursor.prefix[:-1], join_path(cursor.prefix[:-1], key)])
+            path = cursor.prefix[:-1]
+            at = cursor.trace.find(["header", path, join_path(path, key)])
             cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
@@ -9896,6 +9922,7 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
+FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
@@ -10049,7 +10076,7 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 
 
 def drop_docs(text: str) -> str:
-    """Return the text without what each field of a Record or a Schema means: explain() says it."""
+    """Return the text without what each field means, which only explain() says."""
     import ast
     lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
     docs: Any = []
@@ -10059,6 +10086,8 @@ def drop_docs(text: str) -> str:
             rows += [(word.arg, word.value) for word in one.keywords]
             docs += [row.elts[places[kind]] for kind, row in rows
                      if kind in places and isinstance(row, ast.Tuple)]
+        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
+            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno - 1]
