@@ -6912,7 +6912,7 @@ class PartsTest(TestCase):
                      ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
         facts.update(more)
         text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
-        return (b"ZTEN0001".ljust(64, b"\0") + struct.pack("<2f", 1, 2) + text
+        return (b"ZTEN0001" + bytes(56) + struct.pack("<2f", 1, 2) + text
                 + struct.pack("<Q", len(text)))
 
     @staticmethod
