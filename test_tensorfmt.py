@@ -6893,6 +6893,7 @@ class UsualJsonTest(TestCase):
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
+@full  # it uses assertRaises
 class PartsTest(TestCase):
     """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
 
