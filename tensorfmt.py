@@ -244,7 +244,8 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
     if BOARD:
-        return "\n  ".join(lines[:101])
+        more = [f"{len(lines) - 101} more"] if len(lines) > 101 else []
+        return "\n  ".join(lines[:101] + more)
     shown, left = [], MAX_MESSAGE
     for line in lines[:101]:  # the first is perhaps their number
         shown.append(clip(line, MAX_LINE - 100))
@@ -888,8 +889,10 @@ class Trace:
         self.names = names
         self.ranks = dict([(name, i) for i, name in enumerate(names)])
         self.rank, self.offset = -1, None
+        # <tools>
         self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was given -> offset
+        # </tools>
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
@@ -944,8 +947,10 @@ class Reader:
 
     def remark(self, what: str, offset: int) -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
-        if not BOARD and self.trace is not None:
+        # <tools>
+        if self.trace is not None:
             self.trace.odd.setdefault(what, offset)
+        # </tools>
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
@@ -971,15 +976,19 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
-        if self.faults is None:
-            self.deferred = self.deferred or error
-        elif len(self.faults) < MAX_FAULTS:
-            self.faults.append(error)
+        # <tools>
+        if self.faults is not None:
+            self._note(error)
+        # </tools>
+        self.deferred = self.deferred or error
 
     def _note(self, error: FormatError) -> None:
-        if self.faults is None or len(self.faults) >= MAX_FAULTS:
-            raise error
-        self.faults.append(error)
+        # <tools>
+        if self.faults is not None and len(self.faults) < MAX_FAULTS:
+            self.faults.append(error)
+            return
+        # </tools>
+        raise error
 
 
 class Cursor(Reader):
@@ -1399,7 +1408,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
     left, keyed = 1, pair  # items still to come in box, below 0: until a break; box is a map
     tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
     tag, key = MISSING, MISSING
-    budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)  # memory for arrays and maps
+    if not BOARD:  # memory for arrays and maps
+        budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)
     # <later>
     if strict:
         token = StrictCbor(data, strict, token)
@@ -2006,9 +2016,11 @@ class MsgpackReader(Cursor):
             raise self.wrong(error.what, self.pos, field, *index)
         if found != kind and (kind, found) != ("float", "int"):
             raise self.wrong(f"it has the type {found}, not {kind}", self.pos, field, *index)
-        if not BOARD and self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
+        # <tools>
+        if self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", self.pos)
+        # </tools>
         if kind != "str":  # text() adds it, with its bytes
             self.add(self.pos, end - at, join_index(field, *index), value, doc)
         self.pos += end - at
@@ -2157,11 +2169,13 @@ class FlatReader(Reader):
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
                            depth, "structure" if nbytes else "absent", owner=self.prefix or None,
                            target=target)
+            # <tools>
             self.check_aligned(pos, align)
+            # </tools>
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
-        if not BOARD and pos % align:
+        if pos % align:
             self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
                         self.base + pos)
 
@@ -2314,7 +2328,9 @@ class FlatReader(Reader):
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
+        # <tools>
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
+        # </tools>
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
@@ -4577,8 +4593,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
+        # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
+        # </tools>
         number, what, check = misfit(item, tensors, low, high)
         if what:
             path = (fields[number],) if fields[number] else ()
@@ -5069,8 +5087,10 @@ class Mag(Format):
         for i, (kind, payload, raw) in enumerate(meta):
             cursor.where = "metadata", i
             key = decode_text(raw)
-            if not BOARD and cursor.trace is not None:
+            # <tools>
+            if cursor.trace is not None:
                 self._remark_metadata(cursor, kind, raw)
+            # </tools>
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
@@ -5587,8 +5607,8 @@ class ZFamily(Format):
                 label = "" if part.role == "data" else part.role + ": "
                 need = part.decoded_nbytes if decoded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
-
     # <later>
+
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
         need = decoded or nbytes
@@ -5611,8 +5631,10 @@ class ZFamily(Format):
         blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
                        for at in range(offset, offset + nbytes, BLOCK))
         try:
+            # <later>
             if decoded is not None:
                 blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+            # </later>
             found = self.hash_blocks(kind, blocks)
         except Unsupported as error:
             return "-", error.what
@@ -7394,7 +7416,9 @@ class TensorBuffers(Format):
         flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
+            # <tools>
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
+            # </tools>
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
@@ -10332,6 +10356,7 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
+FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
@@ -10485,7 +10510,7 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 
 
 def drop_docs(text: str) -> str:
-    """Return the text without what each field of a Record or a Schema means: explain() says it."""
+    """Return the text without what each field means, which only explain() says."""
     import ast
     lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
     docs: Any = []
@@ -10495,6 +10520,8 @@ def drop_docs(text: str) -> str:
             rows += [(word.arg, word.value) for word in one.keywords]
             docs += [row.elts[places[kind]] for kind, row in rows
                      if kind in places and isinstance(row, ast.Tuple)]
+        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
+            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno - 1]
