@@ -7527,9 +7527,9 @@ class SmallWorkTest(TestCase):
 
     def test_names_of_parts_are_short(self):
         name = "n" * 5000
-        group = dict([("%02d" % i, (64 + 4 * i, 4, "f32", {})) for i in range(40)])
+        group = dict([("%02d" % i, (64 + 64 * i, 4, "f32", {})) for i in range(40)])
         for layout, parts in (("group", group), ("dense", {"data": (64, 4, "f32", {})})):
-            data = zt1_file(bytes(4 * len(parts)), **{name: (layout, [1], parts)})
+            data = zt1_file(bytes(64 * len(parts)), **{name: (layout, [1], parts)})
             ranges = load(data)[name].ranges()
             self.assertEqual([role for _, _, role in ranges],
                              sorted(group) if layout == "group" else [""])
