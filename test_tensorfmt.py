@@ -5820,7 +5820,7 @@ class VerifyTest(TestCase):
                      for name, shape in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))])
         later = small_mag(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
         for data, most, names in ((burnpack({"tensors": rows}), 9, "bcde"),  # goes on after a fault
-                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bc")):
+                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bcd")):
             with Changed(tensorfmt, "MAX_FAULTS", most):
                 errors = [error.tensor for error in tensorfmt.verify(data).errors]
             self.assertEqual("".join(errors), names)
