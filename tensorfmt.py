@@ -1444,6 +1444,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                     value = text.decode()
                     if len(texts) < 1 << 12:
                         texts[text] = value
+                    elif not BOARD and size > 1:
+                        budget.spend(80, "memory for texts", offset=start)
                 pos += size
             elif major == 0:
                 value = size
@@ -1471,6 +1473,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 tags, tag = tags + 1, size
                 continue
             if naming:
+                if left < 0 and not BOARD and len(box) > 4:  # its map has no count
+                    budget.spend(64, "memory for arrays and maps", offset=start)
                 if not BOARD and type(value) is not str and len(box) > 64:
                     budget.hard_keys = key_cost(value, len(box), budget.hard_keys, start)
                 if value in box or (value != value and [k for k in box if k != k]):

@@ -5818,7 +5818,7 @@ class VerifyTest(TestCase):
                      for name, shape in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))])
         later = small_mag(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
         for data, most, names in ((burnpack({"tensors": rows}), 9, "bcde"),  # goes on after a fault
-                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bc")):
+                                  (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bcd")):
             with Changed(tensorfmt, "MAX_FAULTS", most):
                 errors = [error.tensor for error in tensorfmt.verify(data).errors]
             self.assertEqual("".join(errors), names)
@@ -7758,9 +7758,9 @@ class SmallWorkTest(TestCase):
 
     def test_names_of_parts_are_short(self):
         name = "n" * 5000
-        group = dict([("%02d" % i, (64 + 4 * i, 4, "f32", {})) for i in range(40)])
+        group = dict([("%02d" % i, (64 + 64 * i, 4, "f32", {})) for i in range(40)])
         for layout, parts in (("group", group), ("dense", {"data": (64, 4, "f32", {})})):
-            data = zt1_file(bytes(4 * len(parts)), **{name: (layout, [1], parts)})
+            data = zt1_file(bytes(64 * len(parts)), **{name: (layout, [1], parts)})
             ranges = load(data)[name].ranges()
             self.assertEqual([role for _, _, role in ranges],
                              sorted(group) if layout == "group" else [""])
