@@ -7855,7 +7855,7 @@ class RecordReader(MsgpackTree):
         self.tensor, self.where = name, path
         raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
         if type(shape) is not list or not all_u64(shape):
-            wrong: Any = ("shape",), "shape is not an array of integers " + U64
+            wrong: Any = (("shape",), "shape is not an array of integers " + U64)
         elif len(entry) == 2:
             dtype, args, start, wrong = self.listed(entry["value"], shape)
         elif type(raw) is not tuple or raw[0] != "bin":
