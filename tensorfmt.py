@@ -244,8 +244,8 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
     if BOARD:
-        more = [f"{len(lines) - 101} more"] if len(lines) > 101 else []
-        return "\n  ".join(lines[:101] + more)
+        rest = [f"{len(lines) - 101} more"] if len(lines) > 101 else []
+        return "\n  ".join(lines[:101] + rest)
     shown, left = [], MAX_MESSAGE
     for line in lines[:101]:  # the first is perhaps their number
         shown.append(clip(line, MAX_LINE - 100))
