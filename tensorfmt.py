@@ -9363,24 +9363,32 @@ def print_listing(file: File, path: str, args: Any) -> None:
         keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
                      "offset": lambda pair: pair[1].start}
         items.sort(key=keys[args.sort])
-    rows: Any = [("bytes", "offset", "dtype", "encoding", "shape", "name")]
+    wide = [8, 8]
+    for row in listing_rows(items, args):  # they are made twice: all at once are much memory
+        wide = [min(20, max(wide[i], len(row[2 + i]))) for i in (0, 1)]
+    print()
+    nbytes, size = sum(i.stored.nbytes for _, i in items), sum(i.size for _, i in items)
+    total = nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""
+    for rows in (listing_rows(items, args), [total]):
+        for nbytes, offset, dtype, coding, shape, name in rows:
+            coding = f"  {coding:{wide[1]}}" if len(codings) > 1 else ""
+            name = paint(name, "data" if name and nbytes != "bytes" else "")
+            print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide[0]}}{coding}  {shape:16}  "
+                  f"{name}".rstrip())
+
+
+def listing_rows(items: "List[Tuple[str, Tensor]]", args: Any) -> Chunks:
+    """Yield the rows of ls: (bytes, offset, dtype, encoding, shape, name)."""
+    yield "bytes", "offset", "dtype", "encoding", "shape", "name"
     for name, item in items[:args.limit]:
         coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
         dtype = plain(str(item.dtype or (coded + ["?"])[0]))  # perhaps one that we do not decode
-        rows.append((item.stored.nbytes, item.offset, dtype, plain(item.stored.encoding),
-                     show(item.shape), plain(name)))
+        yield (item.stored.nbytes, item.offset, dtype, plain(item.stored.encoding),
+               show(item.shape), plain(name))
         if item.scheme is not None:
-            rows.append(("", "", "", "", "  " + show(item.scheme, 200), ""))
+            yield "", "", "", "", "  " + show(item.scheme, 200), ""
     if args.limit is not None and len(items) > args.limit:
-        rows.append(("", "", "", "", f"{len(items) - args.limit} more", ""))
-    nbytes, size = [sum(column) for column in zip(*[(i.stored.nbytes, i.size) for _, i in items])]
-    rows.append((nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""))
-    width, wide = [min(20, max([8] + [len(row[i]) for row in rows[:-1]])) for i in (2, 3)]
-    print()
-    for nbytes, offset, dtype, coding, shape, name in rows:
-        coding = f"  {coding:{wide}}" if len(codings) > 1 else ""
-        name = paint(name, "data" if name and nbytes != "bytes" else "")
-        print(f"{nbytes:>10}  {offset:>10}  {dtype:{width}}{coding}  {shape:16}  {name}".rstrip())
+        yield "", "", "", "", f"{len(items) - args.limit} more", ""
 
 
 def write_json(file: File, path: str) -> None:
