@@ -2599,6 +2599,7 @@ ENCODINGS["zstd"] = Zstd()
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
 JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
+JSON_ESCAPE = rb"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})"  # a wrong one
 JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
 
 
@@ -2618,7 +2619,8 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     try:
         text = data.decode()
         large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
-        if token is None and not large and (python or not re.search(rb"\\u[dD]", data)):
+        odd = JSON_ESCAPE if python else JSON_ESCAPE + rb"|\\u[dD]"
+        if token is None and not large and not re.search(odd, data):
             try:
                 return json_value(text, depth, decoder)
             except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
@@ -2774,6 +2776,7 @@ def json_wanted(allowed: str) -> str:
 
 def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
     """Return (value, position behind it) of a text, a number or a word."""
+    import re
     try:
         end = decoder.raw_decode(text, start)[1]
         value = decoder.decode(data[start:end].decode())
@@ -2784,6 +2787,8 @@ def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) ->
         if text[start] != '"':
             what = f"{show(data[start:start + 9])}, expected a value"
         raise FormatError(what, start)
+    if isinstance(value, str) and re.search(JSON_ESCAPE, data[start:end]):  # PyPy: \u0_41
+        raise FormatError("a string that does not end, or holds what must be escaped", start)
     if not python and isinstance(value, str) and not is_text(value):
         raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
     return value, end

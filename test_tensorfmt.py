@@ -5096,7 +5096,7 @@ def rich_files(count):
     return plain + [(dumps(made, format=kind, **options), limit) for kind, made, options, limit in (
         ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}, 22),
         ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}, 22),
-        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 340),
+        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 400),
         ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}, 48),
         ("burnpack", params, {"metadata": {"edtype": "eshape"}}, 48),
         ("primitiv", means, {}, 52))]
@@ -5130,6 +5130,7 @@ class ShortcutTest(TestCase):
             self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
 
     @full
+    @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
     def test_number_of_calls(self):
         items = many_tensors(1000)
         for row in WRITES:
@@ -7278,6 +7279,7 @@ class TrustTest(FolderCase):
         self.assertSame(dict(item.attrs), dict(given, note="n"))
         self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].attrs)["data"], 1)
 
+    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_quantized_tensors_are_cast_in_blocks(self):
         import tracemalloc
         size = 1 << 20
