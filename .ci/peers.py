@@ -63,9 +63,11 @@ class PeerTest(PeerCase):
         builder.PrependUOffsetTRelativeSlot(1, vector, 0)
         builder.PrependFloat64Slot(3, 2.5, 0.0)
         builder.Finish(builder.EndObject())
-        table = tensorfmt.FlatTable(builder.Output())
-        self.assertEqual((table.string(0), table.scalars(1, "Q")), ("h\u00e9llo", [1, 2, 3]))
-        self.assertEqual((table.slots, table.scalar(3, "d")), ([0, 1, 3], 2.5))
+        data = bytes(builder.Output())
+        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 1, 3])
+        self.assertEqual(tensorfmt.flat_loads(data, (
+            ("a", "string", None, ""), ("b", ["Q"], [], ""), ("c", "I", 7, ""),
+            ("d", "d", 0.0, ""))), {"a": "h\u00e9llo", "b": [1, 2, 3], "c": 7, "d": 2.5})
 
     def test_zstandard(self):
         zstandard = self.peer("zstandard")
