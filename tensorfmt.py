@@ -900,7 +900,7 @@ class Trace:
         if rank >= self.rank:
             self.rank, self.offset = rank, offset  # type: ignore[assignment]
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
+    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         """Add the end mark of a container, away from its head."""
 
     def find(self, names: Any) -> "Optional[int]":
@@ -1360,6 +1360,7 @@ def _xxh3_short(data: bytes) -> int:
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
+# <burnpack later tools>
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
@@ -1376,9 +1377,12 @@ class Simple:
         return f"simple({self.number})"
 
 
+SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
+# </burnpack later tools>
+
+
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  # many share one
-CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
+CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
 LIST_ITEMS = 4096  # of a plain list in one field of explain
@@ -1556,10 +1560,13 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
             return unpack_float("efd"[code - 25], data, start + 1), pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
-        known = CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple(size)
-        if isinstance(known, Simple) and not simple:
-            raise FormatError(f"simple value {size}", start)
-        return known, pos
+        if size in CBOR_SIMPLE:
+            return CBOR_SIMPLE[size], pos
+        # <burnpack later tools>
+        if simple:
+            return Simple(size) if BOARD else SIMPLES[size], pos
+        # </burnpack later tools>
+        raise FormatError(f"simple value {size}", start)
     end = len(data)
     if size >= 0:
         if pos + size > end:
@@ -1703,7 +1710,8 @@ class CborFields:
         if kind == "break":
             owner = self.owner(depth - 1, path)
             if start < stop:
-                self.trace.end(self.base + start, stop - start, path or self.root, depth - 1, owner)
+                self.trace.add_end(self.base + start, stop - start, path or self.root, depth - 1,
+                                   owner)
             return
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
@@ -1822,8 +1830,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         for item in value:
             items += _cbor_item(item, indefinite, sort, depth)
         return bytes(items)
+    # <burnpack later tools>
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
+    # </burnpack later tools>
     if not hasattr(value, "items"):
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
@@ -2991,8 +3001,11 @@ class Tensor:
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        entry = self.stored.entry
-        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
+        # <sparse later>
+        if self.stored.entry:
+            return self.stored.entry.ranges()
+        # </sparse later>
+        return [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -3115,8 +3128,10 @@ class Tensor:
         if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
         itemsize = self.check()
+        # <zstd burnrecord>
         if stored.encoding != "raw":
             return self._decode()
+        # </zstd burnrecord>
         blocks = self.stored_blocks() if stored.strides is None else gather(
             self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
         if stored.order == "<" or itemsize == 1:
@@ -3134,6 +3149,7 @@ class Tensor:
         for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
+    # <zstd burnrecord>
     def _decode(self) -> Chunks:
         stored = self.stored
         try:
@@ -3141,6 +3157,7 @@ class Tensor:
                                                          stored.nbytes, self.nbytes)
         except FormatError as error:
             raise self.error(error.what, type(error))
+    # </zstd burnrecord>
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
@@ -4160,6 +4177,7 @@ def minifloat(kind: str, code: int) -> float:
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
+# <tools>
 #
 # To add a format: 1. a room with one class below Format, and an object of it in FORMATS. Its
 # docstring draws the layout; its attributes say what the generic rooms ask (dtypes, suffixes ...).
@@ -4172,6 +4190,7 @@ def minifloat(kind: str, code: int) -> float:
 # then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
 # vendor and the command line need nothing more. A real index with thousands of entries is opened
 # faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
+# </tools>
 
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
@@ -4320,6 +4339,7 @@ class Format:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
 
+    # <ztensor tools>
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
@@ -4327,6 +4347,7 @@ class Format:
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
+    # </ztensor tools>
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4344,9 +4365,11 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
+    # <ztensor tools>
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
+    # </ztensor tools>
 
     def why_slow(self) -> str:
         """Return why saving is slow here, for the line of Progress."""
@@ -4496,16 +4519,17 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor as an index describes it; its parts by role have its bytes.
+    """A tensor as an index describes it; its parts by role have its bytes."""
 
-    layout                parts
-    dense                 data
-    csr                   values, indptr, indices
-    coo                   values, coords
-    sparse                values and what a wrong entry has of the others
-    sparsecsr, sparsecoo  data: one blob of all, see [6b]
-    ""                    any: the layout is not known, the parts are listed
-    """
+    # <sparse later>
+    # layout                parts
+    # dense                 data
+    # csr                   values, indptr, indices
+    # coo                   values, coords
+    # sparse                values and what a wrong entry has of the others
+    # sparsecsr, sparsecoo  data: one blob of all, see [6b]
+    # ""                    any: the layout is not known, the parts are listed
+    # </sparse later>
 
     __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
 
@@ -4514,20 +4538,30 @@ class Entry:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
+        # <sparse later>
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of Tensor.error(), raised for its values
+        # </sparse later>
 
+    # <sparse later>
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
         for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
         return Part("", None, 64, 0)
+    # </sparse later>
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        if self.layout == "dense":
-            return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        # <sparse later>
+        if self.layout != "dense":
+            return self._open_layout(source, format)
+        # </sparse later>
+        return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+
+    # <sparse later>
+    def _open_layout(self, source: Any, format: str) -> Tensor:
         main, encoding, why = self.main(), "sparse", None
         if not self.layout:
             encoding, why = main.encoding, main.why or self.why
@@ -4541,6 +4575,7 @@ class Entry:
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
+    # </sparse later>
 
 
 # <later>
@@ -5763,12 +5798,7 @@ class ZTensor(ZFamily):
     end-8  N u64
 
     Real maps are of indefinite length, real zstd frames without content size. Tensors of another
-    layout, dtype or encoding are listed, with their bytes. Sparse layouts:
-
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
-                or a map that places a blob of uint64 or uint32; the entry's blob: the values
-    sparsecsr   (real library) one blob: indptr, indices (uint64), values
-    sparsecoo   (real library) one blob: of each element the coordinates, then the value
+    layout, dtype or encoding are listed, with their bytes.
     """
 
     NAME = "ztensor"
@@ -5787,12 +5817,14 @@ class ZTensor(ZFamily):
     MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
+    # <sparse tools>
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+    # </sparse tools>
     ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
@@ -5801,10 +5833,12 @@ class ZTensor(ZFamily):
         ("encoding", "text", True, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
+        # <sparse tools>
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
         ("indices", "any", False, "csr: columns", COMPONENT),
         ("coords", "any", False, "coo: coordinates", COMPONENT),
+        # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
@@ -5877,6 +5911,12 @@ class ZTensor(ZFamily):
         return entry
 
     # <sparse>
+    # Sparse layouts:
+    #
+    # sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
+    #             or a map that places a blob of uint64 or uint32; the entry's blob: the values
+    # sparsecsr   (real library) one blob: indptr, indices (uint64), values
+    # sparsecoo   (real library) one blob: of each element the coordinates, then the value
     def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
         """Add layout, nnz and parts of a sparse tensor to its Entry, or raise what is wrong."""
         layout, nnz = facts.get("sparse_format"), facts.get("nnz")
@@ -7018,6 +7058,7 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
+    # <tools>
     SCHEME = Schema(
         ("value", "any", False, "type of the values"),
         ("param", "any", False, "type of the scales"),
@@ -7027,8 +7068,12 @@ class Burnpack(Format):
                 ("len", "any", False, "dimensions of a block"),
                 ("storage", "any", False, "size of a block"))))),
         ("mode", "any", False, "Symmetric: no offset"))
-    CODE = Schema(("Bool", "any", False, "how it is stored"),
-                  ("QFloat", "any", False, "quantized", SCHEME))
+    # </tools>
+    CODE = Schema(
+        # <tools>
+        ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
+        # </tools>
+    )
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", "numbers", True, "dimensions"),
@@ -7063,9 +7108,11 @@ class Burnpack(Format):
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
         # </tools>
+        # <tools>
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
+        # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
@@ -8290,12 +8337,14 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
     stored = item.stored
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    # <sparse>
     if is_sparse(item):
         try:
             cost = item.cost(most)
         except FormatError:  # damaged: its values raise again where they are asked for
             cost = nbytes
         return cost if sparse else cost + item.nbytes
+    # </sparse>
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
     walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
@@ -8376,7 +8425,9 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if not BOARD:
         check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
+    # <ztensor tools>
     check_stored(items)
+    # </ztensor tools>
     return chunks
 
 
@@ -8575,7 +8626,7 @@ class FieldTrace(Trace):
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
                                  target))
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
+    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
     def find(self, names: Any) -> "Optional[int]":
@@ -10359,7 +10410,8 @@ def page_rows(picked: "List[Row]") -> str:
 #
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, arrays, later (generations), and full (not for boards). `if BOARD`, `if FAST`, `if
+# quantized, arrays, later (generations), full (not for boards), and formats by name. What has
+# several names, `# <zstd burnrecord>`, goes with the last of them. `if BOARD`, `if FAST`, `if
 # REMOTE` and `if ARRAYS` are decided. Then everything goes that no line that stays names: only
 # what would be named anyhow needs marks.
 
@@ -10434,10 +10486,11 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
-    for part in drop:
-        text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (part, part), "", text)
+    for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
+        if set(names.split()).issubset(gone):
+            text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (names, names), "", text)
     if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
-        text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
+        text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
