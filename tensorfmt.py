@@ -2829,6 +2829,14 @@ def pieces(view: Any, nbytes: int) -> Chunks:
         yield view[start:start + nbytes]
 
 
+def join_blocks(blocks: Any) -> bytes:
+    if BOARD:
+        return b"".join([bytes(block) for block in blocks])
+    out = BytesIO()  # unlike join() it copies each block while that is in the cache
+    out.writelines(blocks)
+    return out.getvalue()
+
+
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
     dims, steps = [], []
@@ -3009,7 +3017,7 @@ class Tensor:
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self.contiguous() if is_sparse(self) else self
+        return self
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
@@ -3211,11 +3219,7 @@ class Tensor:
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
-        if BOARD:
-            return b"".join([bytes(block) for block in self.blocks()])
-        out = BytesIO()  # unlike join() it copies each block while that is in the cache
-        out.writelines(self.blocks())
-        return out.getvalue()
+        return join_blocks(self.blocks())
 
     @property
     def flat(self) -> Chunks:
@@ -3250,13 +3254,23 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
         a NaN or a number out of range.
         """
-        return self.cast(dtype).contiguous()
+        dtype = as_dtype(dtype)
+        self.check()
+        data = join_blocks(cast_block(part, str(self.dtype), dtype) for part in self.parts())
+        return Tensor(self.name, dtype, self.shape, Storage(Memory(data), len(data)), 0,
+                      self.attrs_of_cast(), self.format)
 
+    def attrs_of_cast(self) -> Facts:
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
+        return self.attrs_without(gone + list(self.layout_keys))
+
+    # <quantized tools>
     def cast(self, dtype: str) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
+    # </quantized tools>
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
@@ -3265,10 +3279,12 @@ class Tensor:
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
         itemsize, old, at = self.check(), self.stored, 0
+        # <zstd burnrecord sparse quantized tools>
         if old.encoding != "raw":
             if BOARD:
                 return self.contiguous()[key]
             return self._decoded_once()[key]
+        # </zstd burnrecord sparse quantized tools>
         ints = key if type(key) is tuple else (key,)
         if FAST and old.strides is None and len(ints) <= len(self.shape):
             for k, n in zip(ints, self.shape):
@@ -3314,6 +3330,7 @@ class Tensor:
         stored = Storage(old.source, nbytes, strides or None, old.order)
         return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
 
+    # <zstd burnrecord sparse quantized tools>
     def _decoded_once(self) -> "Tensor":
         """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
         kept: "Optional[Tensor]" = getattr(self, "_kept", None)
@@ -3323,6 +3340,7 @@ class Tensor:
                 self._kept = kept
         self.stored.source.view(self.start, 0)  # raises if the File is closed
         return kept
+    # </zstd burnrecord sparse quantized tools>
 
     def __iter__(self) -> Chunks:
         return (self[i] for i in range(len(self)))
@@ -3569,15 +3587,15 @@ def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
+# <quantized tools>
 class Cast(Tensor):
     """A tensor with another dtype, cast block by block when asked for."""
 
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         base.start, base.attrs_without(gone), base.format)
+                         base.start, base.attrs_of_cast(), base.format)
         self._base = base
 
     def blocks(self) -> Chunks:
@@ -3588,6 +3606,7 @@ class Cast(Tensor):
     def transpose(self) -> Tensor:
         return Cast(self._base.transpose(), str(self.dtype))
     # </save>
+# </quantized tools>
 
 
 # <save>
@@ -3779,6 +3798,9 @@ class Sparse(Tensor):
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
+
+    def todense(self) -> Tensor:
+        return self.contiguous()
 
     @property
     def layout_keys(self) -> Any:
@@ -4196,10 +4218,14 @@ U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
     "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
-    "numbers": (list, all_u64, "an array of integers " + U64),
+    # <later>
     "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
+    # </later>
+    # <burnpack safetensors>
     "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
-             "[start, end), integers " + U64)}
+             "[start, end), integers " + U64),
+    # </burnpack safetensors>
+    "numbers": (list, all_u64, "an array of integers " + U64)}
 
 
 class Schema:
@@ -4623,15 +4649,20 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
+    # <fast>
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
+    # </fast>
     for item in items:
         if item is None:
             continue
-        name, stored = item.name, item.stored
+        name = item.name
+        # <fast>
+        stored = item.stored
         if quick and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
+        # </fast>
         # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
@@ -4640,9 +4671,11 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         if what:
             path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
-        else:
-            fitting.add(stored)
-            tensors[name] = item
+            continue
+        # <fast>
+        fitting.add(stored)
+        # </fast>
+        tensors[name] = item
     reader.where, reader.tensor = (), None
     return tensors
 
@@ -8218,23 +8251,27 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
-def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
-    if FAST:
+# <fast>
+def without_gc(function: Any) -> Any:
+    """Return a parser that makes no cycles: to look for them would take a fifth of the time."""
+    def quick(*args: Any) -> Any:
         import gc
-        if gc.isenabled():
+        if not gc.isenabled():
+            return function(*args)
+        try:
             try:
-                try:
-                    gc.disable()
-                    return parse_index(kind, source, options)
-                finally:
-                    gc.enable()
+                gc.disable()
+                return function(*args)
             finally:
-                gc.enable()  # again: Ctrl-C may have come before the other
-    return parse_index(kind, source, options)
+                gc.enable()
+        finally:
+            gc.enable()  # again: Ctrl-C may have come before the other
+    return quick if FAST else function
 
 
-def parse_index(kind: "Format", source: Any, options: Facts) -> File:
+@without_gc
+# </fast>
+def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again with a Trace: for the place of the error.
 
     Entry by entry, as explain() reads it: of several errors, both have the same one.
@@ -10501,6 +10538,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
+    text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
     names = "|".join(re.findall(empty, text) + ["-"])
     text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
