@@ -922,7 +922,9 @@ class Reader:
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
+    # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
+    # </mag>
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
@@ -5625,7 +5627,6 @@ class ZFamily(Format):
     MAX_INDEX_BYTES = 256 << 20
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
-    READS: Any = {}  # layout in a file -> layout of an Entry
     RULES: Facts = {}  # field -> what is expected of it
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
@@ -5744,6 +5745,7 @@ class ZObjects(ZFamily):
 
     TENSOR_ATTRS: Any = ("attributes",)
     CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    READS: Facts = {}  # layout in a file -> layout of an Entry
     PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     TOP = OBJECT = PART = Schema()
@@ -8299,10 +8301,12 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
 
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
-    """Return (attrs, metadata, tensors); raise an error that was deferred."""
+    """Return (attrs, metadata, tensors), or raise an error that was deferred."""
     parsed = kind.read(reader, **options)
+    # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
+    # </mag>
     return parsed
 
 
@@ -10529,6 +10533,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
+        text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
     for name, value in known.items():
