@@ -7813,6 +7813,7 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
+    # </save>
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
