@@ -900,7 +900,7 @@ class Trace:
         if rank >= self.rank:
             self.rank, self.offset = rank, offset  # type: ignore[assignment]
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
+    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         """Add the end mark of a container, away from its head."""
 
     def find(self, names: Any) -> "Optional[int]":
@@ -922,7 +922,9 @@ class Reader:
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
+    # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
+    # </mag>
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
@@ -1360,6 +1362,7 @@ def _xxh3_short(data: bytes) -> int:
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
+# <burnpack later tools>
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
@@ -1376,9 +1379,12 @@ class Simple:
         return f"simple({self.number})"
 
 
+SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
+# </burnpack later tools>
+
+
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
-CBOR_SIMPLE: Any = dict([(n, Simple(n)) for n in range(0 if BOARD else 256)])  # many share one
-CBOR_SIMPLE.update({20: False, 21: True, 22: None, 23: None})  # 23 is "undefined"
+CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
 LIST_ITEMS = 4096  # of a plain list in one field of explain
@@ -1556,10 +1562,13 @@ def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token:
             return unpack_float("efd"[code - 25], data, start + 1), pos
         if code == 24 and size < 32:
             raise FormatError(f"simple value {size} in two bytes", start)
-        known = CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple(size)
-        if isinstance(known, Simple) and not simple:
-            raise FormatError(f"simple value {size}", start)
-        return known, pos
+        if size in CBOR_SIMPLE:
+            return CBOR_SIMPLE[size], pos
+        # <burnpack later tools>
+        if simple:
+            return Simple(size) if BOARD else SIMPLES[size], pos
+        # </burnpack later tools>
+        raise FormatError(f"simple value {size}", start)
     end = len(data)
     if size >= 0:
         if pos + size > end:
@@ -1703,7 +1712,8 @@ class CborFields:
         if kind == "break":
             owner = self.owner(depth - 1, path)
             if start < stop:
-                self.trace.end(self.base + start, stop - start, path or self.root, depth - 1, owner)
+                self.trace.add_end(self.base + start, stop - start, path or self.root, depth - 1,
+                                   owner)
             return
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
@@ -1822,8 +1832,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         for item in value:
             items += _cbor_item(item, indefinite, sort, depth)
         return bytes(items)
+    # <burnpack later tools>
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
+    # </burnpack later tools>
     if not hasattr(value, "items"):
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
@@ -2824,6 +2836,14 @@ def pieces(view: Any, nbytes: int) -> Chunks:
         yield view[start:start + nbytes]
 
 
+def join_blocks(blocks: Any) -> bytes:
+    if BOARD:
+        return b"".join([bytes(block) for block in blocks])
+    out = BytesIO()  # unlike join() it copies each block while that is in the cache
+    out.writelines(blocks)
+    return out.getvalue()
+
+
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
     dims, steps = [], []
@@ -2996,12 +3016,15 @@ class Tensor:
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        entry = self.stored.entry
-        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
+        # <sparse later>
+        if self.stored.entry:
+            return self.stored.entry.ranges()
+        # </sparse later>
+        return [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self.contiguous() if is_sparse(self) else self
+        return self
 
     def __repr__(self) -> str:
         of = "" if self.format is None else " of " + self.format
@@ -3120,8 +3143,10 @@ class Tensor:
         if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
         itemsize = self.check()
+        # <zstd burnrecord>
         if stored.encoding != "raw":
             return self._decode()
+        # </zstd burnrecord>
         blocks = self.stored_blocks() if stored.strides is None else gather(
             self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
         if stored.order == "<" or itemsize == 1:
@@ -3139,6 +3164,7 @@ class Tensor:
         for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
+    # <zstd burnrecord>
     def _decode(self) -> Chunks:
         stored = self.stored
         try:
@@ -3146,6 +3172,7 @@ class Tensor:
                                                          stored.nbytes, self.nbytes)
         except FormatError as error:
             raise self.error(error.what, type(error))
+    # </zstd burnrecord>
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
@@ -3199,11 +3226,7 @@ class Tensor:
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
-        if BOARD:
-            return b"".join([bytes(block) for block in self.blocks()])
-        out = BytesIO()  # unlike join() it copies each block while that is in the cache
-        out.writelines(self.blocks())
-        return out.getvalue()
+        return join_blocks(self.blocks())
 
     @property
     def flat(self) -> Chunks:
@@ -3238,13 +3261,23 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
         a NaN or a number out of range.
         """
-        return self.cast(dtype).contiguous()
+        dtype = as_dtype(dtype)
+        self.check()
+        data = join_blocks(cast_block(part, str(self.dtype), dtype) for part in self.parts())
+        return Tensor(self.name, dtype, self.shape, Storage(Memory(data), len(data)), 0,
+                      self.attrs_of_cast(), self.format)
 
+    def attrs_of_cast(self) -> Facts:
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
+        return self.attrs_without(gone + list(self.layout_keys))
+
+    # <quantized tools>
     def cast(self, dtype: str) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
+    # </quantized tools>
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
@@ -3253,10 +3286,12 @@ class Tensor:
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
         itemsize, old, at = self.check(), self.stored, 0
+        # <zstd burnrecord sparse quantized tools>
         if old.encoding != "raw":
             if BOARD:
                 return self.contiguous()[key]
             return self._decoded_once()[key]
+        # </zstd burnrecord sparse quantized tools>
         ints = key if type(key) is tuple else (key,)
         if FAST and old.strides is None and len(ints) <= len(self.shape):
             for k, n in zip(ints, self.shape):
@@ -3302,6 +3337,7 @@ class Tensor:
         stored = Storage(old.source, nbytes, strides or None, old.order)
         return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
 
+    # <zstd burnrecord sparse quantized tools>
     def _decoded_once(self) -> "Tensor":
         """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
         kept: "Optional[Tensor]" = getattr(self, "_kept", None)
@@ -3311,6 +3347,7 @@ class Tensor:
                 self._kept = kept
         self.stored.source.view(self.start, 0)  # raises if the File is closed
         return kept
+    # </zstd burnrecord sparse quantized tools>
 
     def __iter__(self) -> Chunks:
         return (self[i] for i in range(len(self)))
@@ -3557,15 +3594,15 @@ def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
+# <quantized tools>
 class Cast(Tensor):
     """A tensor with another dtype, cast block by block when asked for."""
 
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
         super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         base.start, base.attrs_without(gone), base.format)
+                         base.start, base.attrs_of_cast(), base.format)
         self._base = base
 
     def blocks(self) -> Chunks:
@@ -3576,6 +3613,7 @@ class Cast(Tensor):
     def transpose(self) -> Tensor:
         return Cast(self._base.transpose(), str(self.dtype))
     # </save>
+# </quantized tools>
 
 
 # <save>
@@ -3767,6 +3805,9 @@ class Sparse(Tensor):
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
+
+    def todense(self) -> Tensor:
+        return self.contiguous()
 
     @property
     def layout_keys(self) -> Any:
@@ -4165,6 +4206,7 @@ def minifloat(kind: str, code: int) -> float:
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
+# <tools>
 #
 # To add a format: 1. a room with one class below Format, and an object of it in FORMATS. Its
 # docstring draws the layout; its attributes say what the generic rooms ask (dtypes, suffixes ...).
@@ -4177,15 +4219,20 @@ def minifloat(kind: str, code: int) -> float:
 # then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
 # vendor and the command line need nothing more. A real index with thousands of entries is opened
 # faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
+# </tools>
 
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
     "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
-    "numbers": (list, all_u64, "an array of integers " + U64),
+    # <later>
     "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
+    # </later>
+    # <burnpack safetensors>
     "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
-             "[start, end), integers " + U64)}
+             "[start, end), integers " + U64),
+    # </burnpack safetensors>
+    "numbers": (list, all_u64, "an array of integers " + U64)}
 
 
 class Schema:
@@ -4325,6 +4372,7 @@ class Format:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
 
+    # <ztensor tools>
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
@@ -4332,6 +4380,7 @@ class Format:
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
+    # </ztensor tools>
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4349,9 +4398,11 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
+    # <ztensor tools>
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
+    # </ztensor tools>
 
     def why_slow(self) -> str:
         """Return why saving is slow here, for the line of Progress."""
@@ -4501,16 +4552,17 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor as an index describes it; its parts by role have its bytes.
+    """A tensor as an index describes it; its parts by role have its bytes."""
 
-    layout                parts
-    dense                 data
-    csr                   values, indptr, indices
-    coo                   values, coords
-    sparse                values and what a wrong entry has of the others
-    sparsecsr, sparsecoo  data: one blob of all, see [6b]
-    ""                    any: the layout is not known, the parts are listed
-    """
+    # <sparse later>
+    # layout                parts
+    # dense                 data
+    # csr                   values, indptr, indices
+    # coo                   values, coords
+    # sparse                values and what a wrong entry has of the others
+    # sparsecsr, sparsecoo  data: one blob of all, see [6b]
+    # ""                    any: the layout is not known, the parts are listed
+    # </sparse later>
 
     __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
 
@@ -4519,20 +4571,30 @@ class Entry:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
+        # <sparse later>
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of Tensor.error(), raised for its values
+        # </sparse later>
 
+    # <sparse later>
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
         for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
         return Part("", None, 64, 0)
+    # </sparse later>
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        if self.layout == "dense":
-            return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        # <sparse later>
+        if self.layout != "dense":
+            return self._open_layout(source, format)
+        # </sparse later>
+        return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+
+    # <sparse later>
+    def _open_layout(self, source: Any, format: str) -> Tensor:
         main, encoding, why = self.main(), "sparse", None
         if not self.layout:
             encoding, why = main.encoding, main.why or self.why
@@ -4546,6 +4608,7 @@ class Entry:
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
+    # </sparse later>
 
 
 # <later>
@@ -4593,15 +4656,20 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
+    # <fast>
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
+    # </fast>
     for item in items:
         if item is None:
             continue
-        name, stored = item.name, item.stored
+        name = item.name
+        # <fast>
+        stored = item.stored
         if quick and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
+        # </fast>
         # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
@@ -4610,9 +4678,11 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         if what:
             path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
-        else:
-            fitting.add(stored)
-            tensors[name] = item
+            continue
+        # <fast>
+        fitting.add(stored)
+        # </fast>
+        tensors[name] = item
     reader.where, reader.tensor = (), None
     return tensors
 
@@ -5562,7 +5632,6 @@ class ZFamily(Format):
     MAX_INDEX_BYTES = 256 << 20
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
-    READS: Any = {}  # layout in a file -> layout of an Entry
     RULES: Facts = {}  # field -> what is expected of it
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
@@ -5681,6 +5750,7 @@ class ZObjects(ZFamily):
 
     TENSOR_ATTRS: Any = ("attributes",)
     CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    READS: Facts = {}  # layout in a file -> layout of an Entry
     PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     TOP = OBJECT = PART = Schema()
@@ -5768,12 +5838,7 @@ class ZTensor(ZFamily):
     end-8  N u64
 
     Real maps are of indefinite length, real zstd frames without content size. Tensors of another
-    layout, dtype or encoding are listed, with their bytes. Sparse layouts:
-
-    sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
-                or a map that places a blob of uint64 or uint32; the entry's blob: the values
-    sparsecsr   (real library) one blob: indptr, indices (uint64), values
-    sparsecoo   (real library) one blob: of each element the coordinates, then the value
+    layout, dtype or encoding are listed, with their bytes.
     """
 
     NAME = "ztensor"
@@ -5792,12 +5857,14 @@ class ZTensor(ZFamily):
     MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
+    # <sparse tools>
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+    # </sparse tools>
     ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
@@ -5806,10 +5873,12 @@ class ZTensor(ZFamily):
         ("encoding", "text", True, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
+        # <sparse tools>
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
         ("indices", "any", False, "csr: columns", COMPONENT),
         ("coords", "any", False, "coo: coordinates", COMPONENT),
+        # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
@@ -5882,6 +5951,12 @@ class ZTensor(ZFamily):
         return entry
 
     # <sparse>
+    # Sparse layouts:
+    #
+    # sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
+    #             or a map that places a blob of uint64 or uint32; the entry's blob: the values
+    # sparsecsr   (real library) one blob: indptr, indices (uint64), values
+    # sparsecoo   (real library) one blob: of each element the coordinates, then the value
     def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
         """Add layout, nnz and parts of a sparse tensor to its Entry, or raise what is wrong."""
         layout, nnz = facts.get("sparse_format"), facts.get("nnz")
@@ -7023,6 +7098,7 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
+    # <tools>
     SCHEME = Schema(
         ("value", "any", False, "type of the values"),
         ("param", "any", False, "type of the scales"),
@@ -7032,8 +7108,12 @@ class Burnpack(Format):
                 ("len", "any", False, "dimensions of a block"),
                 ("storage", "any", False, "size of a block"))))),
         ("mode", "any", False, "Symmetric: no offset"))
-    CODE = Schema(("Bool", "any", False, "how it is stored"),
-                  ("QFloat", "any", False, "quantized", SCHEME))
+    # </tools>
+    CODE = Schema(
+        # <tools>
+        ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
+        # </tools>
+    )
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", "numbers", True, "dimensions"),
@@ -7068,9 +7148,11 @@ class Burnpack(Format):
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
         # </tools>
+        # <tools>
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
+        # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
@@ -7736,6 +7818,7 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
+    # </save>
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
@@ -8176,23 +8259,27 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
-def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. It makes no cycles: to look for them would take a fifth of the time."""
-    if FAST:
+# <fast>
+def without_gc(function: Any) -> Any:
+    """Return a parser that makes no cycles: to look for them would take a fifth of the time."""
+    def quick(*args: Any) -> Any:
         import gc
-        if gc.isenabled():
+        if not gc.isenabled():
+            return function(*args)
+        try:
             try:
-                try:
-                    gc.disable()
-                    return parse_index(kind, source, options)
-                finally:
-                    gc.enable()
+                gc.disable()
+                return function(*args)
             finally:
-                gc.enable()  # again: Ctrl-C may have come before the other
-    return parse_index(kind, source, options)
+                gc.enable()
+        finally:
+            gc.enable()  # again: Ctrl-C may have come before the other
+    return quick if FAST else function
 
 
-def parse_index(kind: "Format", source: Any, options: Facts) -> File:
+@without_gc
+# </fast>
+def read_file(kind: "Format", source: Any, options: Facts) -> File:
     """Parse an index. Where that fails, parse it again with a Trace: for the place of the error.
 
     Entry by entry, as explain() reads it: of several errors, both have the same one.
@@ -8220,10 +8307,12 @@ def parse_index(kind: "Format", source: Any, options: Facts) -> File:
 
 
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
-    """Return (attrs, metadata, tensors); raise an error that was deferred."""
+    """Return (attrs, metadata, tensors), or raise an error that was deferred."""
     parsed = kind.read(reader, **options)
+    # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
+    # </mag>
     return parsed
 
 
@@ -8295,12 +8384,14 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
     stored = item.stored
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    # <sparse>
     if is_sparse(item):
         try:
             cost = item.cost(most)
         except FormatError:  # damaged: its values raise again where they are asked for
             cost = nbytes
         return cost if sparse else cost + item.nbytes
+    # </sparse>
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
     walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
@@ -8381,7 +8472,9 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if not BOARD:
         check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
+    # <ztensor tools>
     check_stored(items)
+    # </ztensor tools>
     return chunks
 
 
@@ -8580,7 +8673,7 @@ class FieldTrace(Trace):
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
                                  target))
 
-    def end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
+    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
     def find(self, names: Any) -> "Optional[int]":
@@ -10364,7 +10457,8 @@ def page_rows(picked: "List[Row]") -> str:
 #
 # A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
 # save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, arrays, later (generations), and full (not for boards). `if BOARD`, `if FAST`, `if
+# quantized, arrays, later (generations), full (not for boards), and formats by name. What has
+# several names, `# <zstd burnrecord>`, goes with the last of them. `if BOARD`, `if FAST`, `if
 # REMOTE` and `if ARRAYS` are decided. Then everything goes that no line that stays names: only
 # what would be named anyhow needs marks.
 
@@ -10439,11 +10533,13 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
-    for part in drop:
-        text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (part, part), "", text)
+    for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
+        if set(names.split()).issubset(gone):
+            text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (names, names), "", text)
     if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
-        text = re.sub(r"(?m)^ *# </?\w+>\n", "", text)
+        text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
+        text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
     for name, value in known.items():
@@ -10453,6 +10549,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
+    text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
     names = "|".join(re.findall(empty, text) + ["-"])
     text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
