@@ -2121,7 +2121,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
 # Rows (name, type, default, doc), one per slot, say what a table holds: see flat_loads().
 
-MAX_TABLES = 64  # tables within tables
+MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
 def flat_size(type: Any) -> int:
@@ -10373,9 +10373,9 @@ OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if 
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
-        "tobytes tolist item flat contiguous astype components todense keys items get format path "
-        "metadata close what field tensor check",
-    "quantized": "scheme values scales dequantize", "save": "save dumps tensor",
+        "tobytes tolist item flat contiguous astype components todense keys values items get format "
+        "path metadata close what field tensor check",
+    "quantized": "scheme scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 ALONE = """
