@@ -2941,7 +2941,7 @@ class Tensor:
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
-        if not isinstance(flat, Map):
+        if isinstance(flat, tuple):
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
