@@ -572,6 +572,7 @@ def as_dtype(dtype: Any) -> str:
 
 def name_remedy(dtype: Any, dtypes: Any) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    # <full>
     # <quantized>
     if dtype == "qfloat":
         return DEQUANTIZE
@@ -585,6 +586,7 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
             sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
             calls = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
             return f"; {calls}{sure}; or another format"
+    # </full>
     return ""
 
 
@@ -2133,7 +2135,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
 # Rows (name, type, default, doc), one per slot, say what a table holds: see flat_loads().
 
-MAX_TABLES = 64  # tables within tables
+MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
 def flat_size(type: Any) -> int:
@@ -2245,9 +2247,11 @@ class FlatReader(Reader):
         """Return the fields of a table by name; absent ones have their defaults."""
         if len(self.where) > MAX_TABLES:
             raise self.wrong(f"more than {MAX_TABLES} tables within tables", table, "", Unsupported)
-        size, slots = self.slots(table, 1 << 15 if rows == "table" else len(rows))
+        # <tools>
         if rows == "table":
-            return self.unknown(table, size, slots)
+            return self.unknown(table)
+        # </tools>
+        size, slots = self.slots(table, len(rows))
         found: Any = Map()
         stored = []
         self.spend(100 + 50 * len(rows), table, "table")
@@ -2271,8 +2275,9 @@ class FlatReader(Reader):
                 found[name] = self.target(type, found[name], name, doc)
         return found
 
-    def unknown(self, table: int, size: int, slots: Any) -> Any:
+    def unknown(self, table: int) -> Any:
         """Return by slot the bytes up to the next field, of a table without rows."""
+        size, slots = self.slots(table, 1 << 15)
         found, steps = Map(), sorted(set(slots + (size,)))
         behind = dict(zip(steps, steps[1:]))
         for slot, step in enumerate(slots):
@@ -2961,7 +2966,7 @@ class Tensor:
     def attrs(self) -> Facts:
         """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
-        if not isinstance(flat, Map):
+        if isinstance(flat, tuple):
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
@@ -5073,9 +5078,12 @@ class Mag(Format):
         if version == 0:
             raise cursor.error("version 0 does not exist", "version")
         if version != 1:
-            name = self.SNAPSHOTS.get(version, f"version {version}")
+            name = f"version {version}"
+            # <full>
+            name = self.SNAPSHOTS.get(version, name)
             if version == 100 and cursor.head(12)[8:] == b"SRP!":
                 name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
+            # </full>
             what = name + " is not read, only version 1"
             raise cursor.error(what, "version", error=Unsupported)
         spec, walk = self._decide(Cursor(cursor.source), header)
@@ -8255,7 +8263,10 @@ def detect(source: Any) -> "Optional[str]":
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
     """Raise TypeError for an option that is not known."""
     for key in [key for key in options if key not in known]:
+        texts = ", ".join(known) or "none"
+        # <full>
         texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+        # </full>
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
@@ -10468,13 +10479,14 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
 FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
+DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
-        "tobytes tolist item flat contiguous astype components todense keys items get format path "
-        "metadata close what field tensor check",
-    "quantized": "scheme values scales dequantize", "save": "save dumps tensor",
+        "tobytes tolist item flat contiguous astype components todense keys values items get "
+        "format path metadata close what field tensor check",
+    "quantized": "scheme scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 ALONE = """
@@ -10624,7 +10636,7 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 
 
 def drop_docs(text: str) -> str:
-    """Return the text without what each field means, which only explain() says."""
+    """Return the text without what each field and option means."""
     import ast
     lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
     docs: Any = []
@@ -10636,6 +10648,8 @@ def drop_docs(text: str) -> str:
                      if kind in places and isinstance(row, ast.Tuple)]
         elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
             docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
+        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in DOC_MAPS:
+            docs += getattr(one.value, "values", [])
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno - 1]

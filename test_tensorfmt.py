@@ -1346,8 +1346,8 @@ class CodecTest(TestCase):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.values()), [
-            -2, "hi", b"\1\0\2\0", ["", "z"], [b"ab", b"cd", b"ef"], {"x": 1.5}, [1, 2, 65535], 7,
-            [{"x": 1.5}, {"x": 1.5}], "none"])
+            -2, "hi", b"\1\0\2\0", ["", "z"], [b"ab", b"cd", b"ef"], ordered({"x": 1.5}),
+            [1, 2, 65535], 7, [ordered({"x": 1.5}), ordered({"x": 1.5})], "none"])
         look = tensorfmt.flat_loads(data)
         self.assertEqual((list(look), look[0], look[2]),
                          ([0, 1, 2, 3, 4, 5, 6, 8], b"\xfe\xff\0\0", b"\1\0\2\0"))
@@ -1357,7 +1357,7 @@ class CodecTest(TestCase):
             self.refuses(["no value has the type"], tensorfmt.flat_loads, data,
                          (("a", kind, 0, ""),))
         skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
-        self.assertEqual(skipped, {"a": 5, "b": "hi"})
+        self.assertEqual(skipped, ordered({"a": 5, "b": "hi"}))
         rows = ("a", "h", 0, ""), ("h", "d", 0, ""), ("z", "I", tensorfmt.MISSING, "")
         error = error_of(FormatError, tensorfmt.flat_loads, tensorfmt.FlatBuilder().finish(0), rows)
         self.assertEqual(error.offset, 0)
@@ -1367,7 +1367,8 @@ class CodecTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table(rows, (1, None, many)))
-        self.assertEqual(tensorfmt.flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
+        self.assertEqual(tensorfmt.flat_loads(data, rows),
+                         ordered({"a": 1, "b": None, "c": ["z"] * 50}))
         self.assertEqual((len(data), list(tensorfmt.flat_loads(data))), (236, [2]))
         flat = tensorfmt.FlatBuilder()
         for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
@@ -1394,17 +1395,18 @@ class CodecTest(TestCase):
         data = flat.finish(flat.table(rows, (
             1, text, kinds, flat.offsets([ring, text, ring]), inner)))
         found = tensorfmt.flat_loads(data, rows)
-        self.assertEqual((found["one"], found["many"]),
-                         ("hi", [{"radius": 1.5}, "hi", {"radius": 1.5}]))
-        self.assertEqual(found["inside"], {"kind": 2, "one": {"radius": 1.5}, "kinds": [],
-                                           "many": [], "inside": None})
-        for count, wanted in ((64, None), (65, Unsupported)):
+        radius = ordered({"radius": 1.5})
+        self.assertEqual((found["one"], found["many"]), ("hi", [radius, "hi", radius]))
+        self.assertEqual(found["inside"], Map([("kind", 2), ("one", radius), ("kinds", []),
+                                               ("many", []), ("inside", None)]))
+        most = 64 if CPYTHON else 16
+        for count, wanted in ((most, None), (most + 1, Unsupported)):
             flat, place = tensorfmt.FlatBuilder(), None
             for _ in range(count + 1):
                 place = flat.table(rows, (0, None, None, None, place))
             data = flat.finish(place)
             if wanted:
-                self.assertIn("64", error_of(wanted, tensorfmt.flat_loads, data, rows).what)
+                self.assertIn(str(most), error_of(wanted, tensorfmt.flat_loads, data, rows).what)
             else:
                 self.assertEqual(tensorfmt.flat_loads(data, rows)["kind"], 0)
 
@@ -6899,7 +6901,6 @@ class UsualJsonTest(TestCase):
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
-@full  # it uses assertRaises
 class PartsTest(TestCase):
     """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
 
@@ -6908,7 +6909,7 @@ class PartsTest(TestCase):
 
     def zt1_parts(self):
         """Return a file of zTensor 1: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
-        data = struct.pack("<4Q", 0, 1, 1, 0).ljust(64) + struct.pack("<2f", 1, 2).ljust(64)
+        data = struct.pack("<4Q32x2f56x", 0, 1, 1, 0, 1, 2)
         coo = dict(self.COO, coords=(64, 32, "u64", {}))
         return zt1_file(data, coo=("sparse_coo", [2, 2], coo), x=("group", [4], self.GROUP))
 
@@ -6967,7 +6968,7 @@ class PartsTest(TestCase):
             self.assertEqual(item.components["values"].tobytes(), struct.pack("<2f", 1, 2))
             self.assertEqual(item.components["scales"].tolist()[0], 0.0)
             self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
-            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+            error_of(tensorfmt.Unsupported, item.tolist)
 
     def test_dense_tensors_have_no_components(self):
         for data in (self.entry(), zt1(), zt2()):
@@ -6986,11 +6987,9 @@ class PartsTest(TestCase):
                         for name in "ab"])
         file = load(zt2_objects(objects, (b"xy",)))
         self.assertEqual([item.dtype for item in file.values()], [None, None])
-        with self.assertRaises(ValueError) as caught:
-            dumps(file, format="ztensor")
-        self.assertFalse(isinstance(caught.exception, tensorfmt.FormatError))
+        error = error_of(ValueError, dumps, file, format="ztensor")
         for text in ("zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f8_e5m2"):
-            self.assertTrue(text in str(caught.exception), text)
+            self.assertTrue(text in str(error), text)
         self.assertTrue(tensorfmt.verify(zt2_objects(objects, (b"xy",))))
 
     def test_unknown_dtypes(self):
@@ -7000,19 +6999,19 @@ class PartsTest(TestCase):
             item = load(data)["t"]
             self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
             self.assertEqual(item.attrs["dtype"], "float8_e4m3")
-            self.assertRaises(tensorfmt.Unsupported, item.tolist)
+            error_of(tensorfmt.Unsupported, item.tolist)
             if "checksum" not in more:
                 self.assertEqual(dumps(load(data), format="ztensor"), data)
         item = load(self.entry("f8"))["t"]
         self.assertFalse("dtype" in load(self.entry())["t"].attrs)
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
                       tensor([1], "int8").copy(attrs={"dtype": "f8"})):
-            self.assertRaises(ValueError, dumps, {"x": wrong}, format="ztensor")
+            error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
 
     def test_bad_sparse_entries_are_listed(self):
         place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
         good = [[0, 2], [0, 0]]
-        for more, error in (
+        for more, wrong in (
                 ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
                 ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
                 ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
@@ -7027,16 +7026,13 @@ class PartsTest(TestCase):
             file = load(data)
             with self.subTest(more=more):
                 self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
-                if error is None:
+                if wrong is None:
                     self.assertEqual(file["s"].tolist(), good)
                     continue
-                with self.assertRaises(tensorfmt.FormatError) as caught:
-                    file["s"].tolist()
-                self.assertEqual(type(caught.exception) is tensorfmt.Unsupported,
-                                 error is tensorfmt.Unsupported)
-                self.assertEqual(caught.exception.tensor, "s")
+                error = error_of(FormatError if wrong is True else wrong, file["s"].tolist)
+                self.assertEqual(error.tensor, "s")
                 if hasattr(tensorfmt, "verify"):
-                    self.assertEqual(bool(tensorfmt.verify(data)), error is tensorfmt.Unsupported)
+                    self.assertEqual(bool(tensorfmt.verify(data)), wrong is tensorfmt.Unsupported)
 
 
 @full
