@@ -839,10 +839,7 @@ def open_source(source: Any, mapped: bool) -> Any:
 
 
 class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant.
-
-    Who is about to work spends what that will take: read, hash, decode, copy, write, look at.
-    """
+    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
 
     hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
 
@@ -882,13 +879,10 @@ class Record:
 
 
 class Trace:
-    """Follows one parse to find where a field begins, or else the innermost one around it.
-
-    `names`: of the fields around it, the outermost first, and its own.
-    """
+    """Follows one parse to find where a field begins, or else the innermost one around it."""
 
     def __init__(self, names: Any = ()) -> None:
-        self.names = names
+        self.names = names  # of the fields around it, the outermost first, and its own
         self.ranks = dict([(name, i) for i, name in enumerate(names)])
         self.rank, self.offset = -1, None
         # <tools>
