@@ -1656,9 +1656,12 @@ class TokenPaths:
 
     def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
         self.starts.append(start)
-        if kind in ("key", "tag", "chunk"):
-            return
-        begin, self.starts = min(self.starts), []
+        if kind not in ("key", "tag", "chunk"):
+            begin, self.starts = min(self.starts), []
+            self.item(begin, start, stop, depth, kind, value, key)
+
+    def item(self, begin: int, start: int, stop: int, depth: int, kind: str, value: Any,
+             key: Any) -> None:
         opens = kind in ("array", "map")
         if kind != "break" and (opens or (self.paths[depth] or self.root) in self.trace.ranks):
             path = self.join(depth, key)  # that of any other item is not looked for
@@ -1667,32 +1670,24 @@ class TokenPaths:
             self.paths[depth + 1:] = [path]
 
 
-class CborFields:
+class CborFields(TokenPaths):
     """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
 
     def __init__(self, trace: Trace, base: int, name: str, root: str, schema: Any,
                  level: Any) -> None:
-        self.trace, self.base, self.level, self.root = trace, base, level, root
-        self.boxes: Any = [(name, schema.doc, schema)]  # what is open: path, doc, Schema or None
-        self.starts: Any = []  # of the keys, tags and chunks in front of the next value
+        TokenPaths.__init__(self, trace, base, name, root)
+        self.level, self.boxes = level, [(schema.doc, schema)]  # of what is open; no Schema: None
         self.rows: Any = []  # an open plain list: itself, its items from the .first on
         self.first = 0  # (plain: no item is a container or has a meaning of its own)
-
-    def join(self, depth: int, key: Any) -> str:
-        path = self.boxes[depth][0]
-        return path if depth == 0 or key is MISSING else join_path(path, key)
 
     def path(self, depth: int, key: Any) -> str:
         """Return the path of a wrong item, after the fields before it."""
         self.flush(self.rows[-1][1] if self.rows[1:] else 0)
         return self.join(depth, key) or self.root
 
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        self.starts.append(start)
-        if kind in ("key", "tag", "chunk"):
-            return
-        begin, self.starts = min(self.starts), []
-        path, doc, schema = self.boxes[depth]
+    def item(self, begin: int, start: int, stop: int, depth: int, kind: str, value: Any,
+             key: Any) -> None:
+        path, (doc, schema) = self.paths[depth], self.boxes[depth]
         opens = kind in ("array", "map")
         if self.rows and not opens:  # the path of an item is made if it is shown
             if kind != "break":
@@ -1715,8 +1710,7 @@ class CborFields:
         if depth and schema is not None:  # else an item has the meaning of its container
             doc, schema = schema.about(key)
         if opens:
-            del self.boxes[depth + 1:]
-            self.boxes.append((path, doc, schema))
+            self.paths[depth + 1:], self.boxes[depth + 1:] = [path], [(doc, schema)]
             value = {-1: None, 0: [] if kind == "array" else {}}.get(value, value)
         self.rows, self.first = [(begin, stop, depth, path, value, doc, start - begin)], 0
         if kind != "array" or value == [] or schema is not None:
@@ -1738,9 +1732,9 @@ class CborFields:
     def owner(self, depth: int, path: str) -> "Optional[str]":
         """Return the prefix of the tensor's entry around a field at this depth."""
         if self.level is None:  # tensors are at any depth
-            return f"{self.boxes[depth][0]}."
+            return f"{self.paths[depth]}."
         if depth > self.level:
-            path = self.boxes[self.level + 1][0]
+            path = self.paths[self.level + 1]
         return path + "." if depth >= self.level else None
 
 
