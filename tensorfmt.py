@@ -1389,7 +1389,7 @@ SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many shar
 # </burnpack later tools>
 
 
-CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
+CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
@@ -1402,124 +1402,150 @@ MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
               keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
               runs: Any = None) -> Any:
-    """Return (value, position behind it) of the CBOR item at data[0] (RFC 8949).
+    """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
     values make a Simple, else an error; `keys`: the error for an array or map as a map key;
-    `strict`: only deterministic CBOR, at most so many containers deep. `level`: arrays, maps and
-    tags around it. Offsets in errors are base + position. `token`, called for every head or leaf,
-    gets (start, stop, depth, kind, value, its key in the container). `runs`: short texts, for each
-    a Run that takes its place and counts as so many items, see [7]. For speed, the usual items
-    call nothing.
+    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
+    around it. Offsets in errors are base + position. token(start, stop, depth, kind, value, key in
+    its container) is called for each head or leaf. `runs`: see Usual in [7]: texts and their Runs.
     """
-    end, pos = len(data), 0
-    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value: Any = None
-    box: Any = []
-    stack: Any = []
-    left, keyed = 1, False  # items still to come in box, below 0: until a break; box is a map
-    tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, key = MISSING, MISSING
-    hidden = 0  # items of Runs
-    if not BOARD:  # memory for arrays and maps
-        budget: Any = Budget("MAX_BOXES", MAX_BOXES + 10 * end)
-        hidden = sum([len(run.tensors) - 1 for run in runs.values()]) if runs else 0
     # <later>
     if strict:
         token = StrictCbor(data, strict, token)
     # </later>
+    items = CborItems(data, bignum, simple, token, runs or {})
+    box: Any = []
+    stack: Any = []
+    left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
+    value: Any = None
+    tag: Any = None
+    start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
     try:
         while True:
             while left == 0:  # close what is complete
                 if not stack:
-                    return box[0], pos
+                    return box[0], stop
                 box, left, keyed, level = stack.pop()
-            start = pos
-            if pos >= end:
-                raise FormatError("the data end inside an item", start)
-            head = data[pos]
-            pos += 1
-            major = head >> 5
-            size = head & 31  # or the argument itself
-            if size > 23:
-                if head == 0xFF:  # the break
-                    if left > -1 or tags or key is not MISSING:
-                        raise FormatError("a break outside an indefinite-length item", start)
-                    if token is not None:
-                        token(start, pos, len(stack), "break", None, None)
-                    left = 0
-                    continue
-                size, pos = cbor_argument(data, pos, end, head)
-            naming = keyed and key is MISSING  # a map key comes
-            if major == 3 and 0 <= size < 24 and pos + size <= end:
-                text = data[pos:pos + size]
-                value = texts.get(text)
+            start, naming = stop, keyed and key is MISSING  # naming: a map key comes
+            head, opened = data[start] if start < items.end else 255, None
+            if 0x60 <= head < 0x78 and start + head - 0x60 < items.end:  # a short text, as most are
+                major, stop = 3, start + head - 0x5F
+                value = items.texts.get(data[start + 1:stop])
                 if value is None:
-                    value = text.decode()
-                    if len(texts) < 1 << 12:
-                        texts[text] = value
-                    elif not BOARD and size > 1:
-                        budget.spend(80, "memory for texts", offset=start)
-                    if FAST and runs and value in runs and not naming:
-                        value = runs.pop(value)
-                        left -= len(value.tensors) - 1
-                        if not left:
-                            raise FormatError("more entries than the head says", start)
-                pos += size
-            elif major == 0:
-                value = size
-            elif 3 < major < 7:  # an array, a map or a tag
+                    value = items.text(data[start + 1:stop], start)
+            elif head < 24:
+                major, value, stop = 0, head, start + 1
+            else:
+                major, value, stop = items.read(start, tag)
+            if 3 < major < 7:
                 if naming and major < 6:
                     raise keys("a map key is an array or a map", start)
                 if level + tags >= MAX_DEPTH:
                     raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-                shown = max(size - hidden, 0)
-                if major < 6 and shown > (end - pos) >> major - 4:
-                    what = f"{CBOR_MAJORS[major]} of {size} items"
-                    raise FormatError(f"{what}, {end - pos} bytes left", start)
-                if not BOARD and major < 6:  # what CPython takes, in bytes
-                    cost = 72 if not size else 104 if major == 4 else 240 + 64 * max(0, shown - 5)
-                    budget.spend(cost, "memory for arrays and maps", offset=start)
-                value = size
-            else:
-                value, pos = cbor_leaf(data, start, pos, size, simple, token)
-                if tags and tag in (2, 3) and bignum and major == 2:
-                    value = int.from_bytes(value, "big")
-                    value = -1 - value if tag == 3 else value
+                opened = items.open(major, value, start, stop) if major < 6 else None
+            elif major == 8 and (left > -1 or tags or key is not MISSING):
+                raise FormatError("a break outside an indefinite-length item", start)
             if token is not None:
-                kind = "key" if naming and major != 6 else CBOR_MAJORS[major]
-                token(start, pos, len(stack), kind, value, key if keyed else len(box))
+                kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
+                token(start, stop, len(stack), kind, value, key if keyed else len(box))
             if major == 6:
-                tags, tag = tags + 1, size
+                tags, tag = tags + 1, value
+                continue
+            if major == 8:
+                left = 0
                 continue
             if naming:
-                if left < 0 and not BOARD and len(box) > 4:  # its map has no count
-                    budget.spend(64, "memory for arrays and maps", offset=start)
-                if not BOARD and type(value) is not str and len(box) > 64:
-                    budget.hard_keys = key_cost(value, len(box), budget.hard_keys, start)
-                if value in box or (value != value and [k for k in box if k != k]):
-                    raise FormatError(f"key {show(value)} twice", start)
-                key, tags = value, 0
+                if left < 0 or type(value) is not str or value in box:
+                    items.check_key(box, value, left, start)
+                key, tags, tag = value, 0, None
                 continue
-            opens = 3 < major < 6
-            if opens:
-                value = [] if major == 4 else Map()
+            if FAST and runs is not None and type(value) is Run:
+                left = items.skip(value, left, start)
             if keyed:
-                box[key] = value
+                box[key] = value if opened is None else opened
                 key = MISSING
             else:
-                box.append(value)
+                box.append(value if opened is None else opened)
             left -= 1
-            if opens:
+            if opened is not None:
                 stack.append((box, left, keyed, level))
-                box, left, keyed, level = value, size, major == 5, level + tags + 1
-            tags = 0
+                box, left, keyed, level = opened, value, major == 5, level + tags + 1
+            tags, tag = 0, None
     except UnicodeError:
-        what, at, broken = "text is not UTF-8", start, FormatError
-    except FormatError as caught:
-        what, at, broken = caught.what, caught.offset or 0, type(caught)
+        wrong = FormatError("text is not UTF-8", start)
+    except FormatError as error:
+        wrong = error
     path = None if token is None else token.path(len(stack), key if keyed else len(box))
-    raise broken("CBOR: " + what, base + at, path)
+    raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
+
+
+class CborItems:
+    """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
+
+    def __init__(self, data: bytes, bignum: bool, simple: bool, token: Any, runs: Facts) -> None:
+        self.data, self.end, self.token = data, len(data), token
+        self.bignum, self.simple = bignum, simple
+        self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+        self.runs = runs
+        self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
+        self.budget = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
+
+    def read(self, start: int, tag: Any) -> Any:
+        """Return (major type, or 8 for a break; value or argument; position behind it)."""
+        data, end, pos = self.data, self.end, start + 1
+        if start >= end:
+            raise FormatError("the data end inside an item", start)
+        major, size = data[start] >> 5, data[start] & 31
+        if size > 23:
+            if data[start] == 0xFF:
+                return 8, None, pos
+            size, pos = cbor_argument(data, pos, end, data[start])
+        if major in (0, 4, 5, 6):
+            return major, size, pos
+        value, pos = cbor_leaf(data, start, pos, size, self.simple, self.token)
+        if tag in (2, 3) and self.bignum and major == 2:
+            value = int.from_bytes(value, "big")
+            value = -1 - value if tag == 3 else value
+        return major, value, pos
+
+    def text(self, data: bytes, start: int) -> Any:
+        """Return a short text, or the Run that it stands for."""
+        text = data.decode()
+        if FAST and text in self.runs:
+            return self.runs.pop(text)
+        if len(self.texts) < 1 << 12:
+            self.texts[data] = text
+        elif not BOARD and len(data) > 1:
+            self.budget.spend(80, "memory for texts", offset=start)
+        return text
+
+    def open(self, major: int, size: int, start: int, stop: int) -> Any:
+        """Return a new array or map of `size` items; what CPython takes for it is spent."""
+        count, room = size - self.hidden, self.end - stop
+        if count > room >> major - 4:
+            raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
+        if not BOARD:
+            cost = 72 if not size else 104 if major == 4 else max(240, 64 * count - 80)
+            self.budget.spend(cost, "memory for arrays and maps", offset=start)
+        return [] if major == 4 else Map()
+
+    def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
+        """Raise for a key that is there already, or that makes a map large or slow."""
+        if not BOARD and left < 0 and len(box) > 4:  # its map has no count
+            self.budget.spend(64, "memory for arrays and maps", offset=start)
+        if not BOARD and type(key) is not str and len(box) > 64:
+            self.budget.hard_keys = key_cost(key, len(box), self.budget.hard_keys, start)
+        if key in box or (key != key and [k for k in box if k != k]):
+            raise FormatError(f"key {show(key)} twice", start)
+
+    @staticmethod
+    def skip(run: Any, left: int, start: int) -> int:
+        """Return `left` without the items of a Run, but for one."""
+        rest: int = left - len(run.tensors) + 1
+        if rest < 1 <= left:
+            raise FormatError("more items than the head says", start)
+        return rest
 
 
 def key_cost(key: Any, count: int, total: int, start: int) -> int:
@@ -4302,12 +4328,6 @@ class Schema:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
 
-    def first_wrong(self, found: Any, *path: Any) -> Any:
-        """Return the first of wrongs(), or None."""
-        for wrong in self.wrongs(found, *path):
-            return wrong
-        return None
-
 
 class Format:
     """What every format answers. FORMATS has one object of each.
@@ -4739,17 +4759,16 @@ class Usual:
     DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
     SHAPE = rb"\x65shape(?:\x80|\x81D|\x82DD|\x83DDD|\x84DDDD|\x85DDDDD)".replace(b"D", DIM)
+    ALONE = b"\xa1%s"  # a container of one entry
 
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
-                 high: int = 1 << 64, base: int = 0, lead: bytes = b"",
-                 is_name: Any = None) -> None:
+                 high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
         self.rows, self.schema, self.open_entry = rows, schema, open_entry
-        self.low, self.step, self.high, self.base = low, step, high, base
-        self.lead, self.is_name = lead, is_name
+        self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
         self.whats = [row[1] for row in rows]
         self.attr = [what for what in self.whats + [None] if what not in (
             "", "name", "start", "size", "stop")][0]
-        self.kinds: Any = {}  # kind -> a Tensor of it, its attrs before and behind self.attr
+        self.kinds: Any = {}  # kind but for the shape -> a Tensor, its attrs around self.attr
 
     def read(self, data: bytes, rules: Facts) -> Any:
         """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
@@ -4766,7 +4785,12 @@ class Usual:
     def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
         """Return the index with HOLEs, and the Run of each."""
         pieces, columns = self.split(data)
-        starts, kinds, attrs = self.values(columns)
+        column = dict(zip(self.whats, columns))
+        starts, sizes = column["start"], column.get("size")
+        if sizes is None:
+            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
+        kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
+        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
         known: Any = {}
         texts, runs, run, count = [], Map(), None, 0
         low, step, base = self.low, self.step, self.base
@@ -4777,7 +4801,8 @@ class Usual:
                 run = None
                 continue
             if kind not in known:
-                known[kind] = self.learn(kind, start, attr, self.text_of(columns, i), rules)
+                text = pieces[i] + self.text_of(columns, i)
+                known[kind] = self.learn(kind, name, start, attr, text, rules)
             dtype, shape, stored, last, flat, more, format = known[kind]
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
@@ -4789,11 +4814,7 @@ class Usual:
                 texts.append(self.hole(pieces[i], name, hole))
             run.tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
             count += 1
-        for run in runs.values():
-            count -= len(run.tensors)
-            if self.is_name and not all(map(self.is_name, run.tensors)):
-                raise ValueError
-        if count:  # a name twice
+        if sum([len(run.tensors) for run in runs.values()]) < count:  # a name twice
             raise ValueError
         return b"".join(texts + pieces[-1:]), runs
 
@@ -4812,52 +4833,52 @@ class Usual:
                 columns[i] = self.numbers(columns[i])
         return found[::width], columns
 
-    def values(self, columns: Any) -> Any:
-        """Return the start, the kind (size, bytes ...) and the attr of each entry."""
-        column = dict(zip(self.whats, columns))
-        starts, sizes = column["start"], column.get("size")
-        if sizes is None:
-            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
-        alike = [values for what, values in zip(self.whats, columns) if not what]
-        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
-        return starts, zip(sizes, *alike), attrs
-
     def text_of(self, columns: Any, i: int) -> bytes:
         """Return the bytes of an entry behind its name."""
         values = [column[i] for column in columns]
         return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
                          for row, value in zip(self.rows, values)])
 
-    def learn(self, kind: Any, start: int, attr: Any, text: bytes, rules: Facts) -> Any:
-        """Return what the entries of a kind share; `text` is one of them."""
+    def learn(self, kind: Any, name: str, start: int, attr: Any, text: bytes, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `text` is one of them with its name."""
         import re
-        before, raw, after = re.split(b"(%s)" % self.SHAPE, b"|".join(kind[1:]), maxsplit=1)
-        shape = tuple(self.numbers(re.findall(self.NUMBER, raw[7:])))
-        if before + after not in self.kinds:
-            entry = self.read_entry(text, rules)
-            like = None if self.schema.first_wrong(entry) else self.open_entry("a", entry)
-            if type(like) is not Tensor or (like.name, like.shape, like.stored.nbytes, like.start
-                                            ) != ("a", shape, kind[0], self.base + start):
+        nbytes, *rest = kind
+        before, raw, after = re.split(b"(%s)" % self.SHAPE, b"|".join(rest), maxsplit=1)
+        shape, alike = tuple(self.numbers(re.findall(self.NUMBER, raw[7:]))), before + after
+        if alike not in self.kinds:
+            like = self.read_entry(name, text, rules)
+            place = like.name, like.shape, like.stored.nbytes, like.start
+            if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
-            self.kinds[before + after] = self.share(like, attr)
-        like, flat, more = self.kinds[before + after]
-        if count_elements(shape) * ITEMSIZE[like.dtype] != kind[0]:
+            flat, more = like.flat_attrs(), None
+            if attr is not None:
+                at = flat.index(self.attr) + 1
+                flat, found, more = flat[:at], flat[at], flat[at + 1:]
+                if found != attr:
+                    raise ValueError
+            self.kinds[alike] = like, flat, more
+        like, flat, more = self.kinds[alike]
+        if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
             raise ValueError
-        stored = Storage(like.stored.source, kind[0], None, like.stored.order)
-        return like.dtype, shape, stored, self.high - kind[0], flat, more, like.format
+        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
+        return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def share(self, like: Tensor, attr: Any) -> Any:
-        """Return a Tensor, its attrs in front of self.attr, and those behind it or None."""
-        stored, flat = like.stored, like.flat_attrs()
-        if (stored.strides, stored.encoding, stored.why) != (None, "raw", None) or [
-                value for value in flat if type(value) in (list, Map)]:
+    def read_entry(self, name: str, text: bytes, rules: Facts) -> Tensor:
+        """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
+        text = (b"\x81%s" if self.lead else self.ALONE) % text
+        found, end = self.read_plain(text, {}, rules)
+        entry = found[0] if self.lead else found.popitem()[1]
+        if end < len(text) or [wrong for wrong in self.schema.wrongs(entry)]:
             raise ValueError
-        if attr is None:
-            return like, flat, None
-        at = flat.index(self.attr) + 1
-        if flat[at] != attr:
+        like: Tensor = self.open_entry(name, entry)
+        stored = like.stored
+        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+                stored.strides, stored.encoding, stored.why) != (None, "raw", None):
             raise ValueError
-        return like, flat[:at], flat[at + 1:]
+        return like
+
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return cbor_read(text, runs=runs, **rules)
 
     def pack(self, number: int) -> bytes:
         return cbor_head(0, number)
@@ -4886,17 +4907,6 @@ class Usual:
         """Return what stands for a Run whose first name is a piece."""
         return (b"" if self.lead else piece) + cbor_dumps(hole)
 
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return cbor_read(text, runs=runs, **rules)
-
-    def read_entry(self, text: bytes, rules: Facts) -> Any:
-        """Return the entry called "a" that has this text behind its name."""
-        data = (self.lead or b"\xa1") + b"\x61a" + text
-        found, end = cbor_read(data, **rules)
-        if end < len(data):
-            raise ValueError
-        return found if self.lead else found["a"]
-
 
 class UsualJson(Usual):
     """The same for an index in JSON; the first row is the name."""
@@ -4904,6 +4914,10 @@ class UsualJson(Usual):
     NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+    ALONE = b'{"":0%s}'
+
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return json_read(text, runs=runs, **rules), len(text)
 
     def pack(self, number: int) -> bytes:
         return b"%d" % number
@@ -4917,13 +4931,6 @@ class UsualJson(Usual):
 
     def hole(self, piece: bytes, name: str, hole: str) -> bytes:
         return f',"{name}":"{hole}"'.encode()
-
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return json_read(text, runs=runs, **rules), 0
-
-    def read_entry(self, text: bytes, rules: Facts) -> Any:
-        _, _, entry = text.partition(b'":')
-        return json_read(b'{"a":' + entry + b"}", **rules)["a"]
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -5433,7 +5440,7 @@ class Mag300(Format):
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, start, order)
         if FAST:
-            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start, lead=b',"')
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start)
         root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
         cursor.check_schema(self.ROOT, root)
         if root["manifest_ver"] != 1:
@@ -5685,8 +5692,7 @@ class ZObjects(ZFamily):
         """Return the manifest, a map with the keys that it must have."""
         data = cursor.source.read(start, nbytes)
         if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
-            cursor.usual = Usual(self.USUAL, self.OBJECT, open_entry, self.ALIGN, self.ALIGN, end,
-                                 is_name=self.is_key if self.STRICT else None)
+            cursor.usual = Usual(self.USUAL, self.OBJECT, open_entry, self.ALIGN, self.ALIGN, end)
         rules = dict(self.CBOR, strict=self.STRICT)
         top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", **rules)
         if stop < start + nbytes:
@@ -6297,8 +6303,8 @@ class ZTensor2(ZObjects):
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
                                                     "objects"))
         names = [(len(name), name) for name in map(encode_text, tensors)]
-        if names != sorted(names):  # a Run hides it from cbor_read
-            raise cursor.error("not deterministic (sorted keys)")
+        if names != sorted(names) or not all(map(self.is_key, tensors)):  # hidden in a Run
+            raise cursor.error("names that are wrong, or not sorted")
         self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
         return attrs, top.get("attributes", Map()), tensors
 
@@ -7614,7 +7620,7 @@ class Safetensors(Format):
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, base)
         if FAST:
-            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=base, lead=b',"')
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=base)
         top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
         if cursor.trace is not None and end < base:
             odd = "not all 20" if data[end - 8:].strip(b" ") else None
