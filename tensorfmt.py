@@ -4279,30 +4279,15 @@ class Schema:
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
-        self.other, self.keys, self.of, self.doc = self._row(*other), keys, of, doc
-        self.rows: Facts = Map([(row[0], self._row(row[1], *row[3:])) for row in rows])
+        self.rows: Facts = Map([(row[0], (row[1],) + row[3:]) for row in rows])  # as `other`
+        self.other, self.keys, self.of, self.doc = other, keys, of, doc
         self.needed = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
 
-    @staticmethod
-    def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (check of a value or None, doc, Schema inside or None, is that the kind?)."""
-        if isinstance(kind, Schema):
-            return None, doc, kind, True
-        if kind == "any":
-            return None, doc, inside, False
-        if callable(kind):
-            return kind, doc, inside, False
-        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-
-        def misfit(value: Any) -> str:
-            fine = type(value) is python and (fits is None or fits(value))
-            return "" if fine else words
-        return misfit, doc, inside, False
-
     def about(self, key: Any) -> Any:
         """Return (what the value of a key means, the Schema of what lies in it or None)."""
-        return self.rows.get(key, self.other)[1:3]
+        kind, doc, *inside = self.rows.get(key, self.other)
+        return doc, kind if isinstance(kind, Schema) else inside[0] if inside else None
 
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
@@ -4312,21 +4297,29 @@ class Schema:
             return
         pairs: Any = enumerate(found) if type(found) is list else found.items()
         for key, value in pairs:
-            misfit, _, inside, is_map = self.rows.get(key, self.other)
+            kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
-            elif value is None and key in self.nullable:
+            elif kind == "any" or (value is None and key in self.nullable):
                 continue
-            elif is_map and not isinstance(value, Tensor):
-                yield from inside.wrongs(value, *path + (key,))
-            elif misfit is not None:
-                words = misfit(value)
+            elif isinstance(kind, Schema):
+                yield from kind.wrongs(value, *path + (key,))
+            else:
+                words = self.misfit(kind, value)
                 if words:
                     name = plain(key) if isinstance(key, str) else show(key)
                     yield path + (key,), f"{name} is {show(value)}, expected {words}"
         for key in self.needed:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
+
+    @staticmethod
+    def misfit(kind: Any, value: Any) -> Any:
+        """Return what a value should be, or "" where it is of its kind."""
+        if callable(kind):
+            return kind(value)
+        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+        return "" if type(value) is python and (fits is None or fits(value)) else words
 
 
 class Format:
@@ -4676,9 +4669,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    # <fast>
-    fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
-    # </fast>
+    fitting = set()  # Storages of the right size
     for item in items:
         if item is None:
             continue
@@ -4688,14 +4679,11 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             if len(tensors) < count:
                 raise reader.error("two tensors have one name")
             continue
-        name = item.name
-        # <fast>
-        stored = item.stored
-        if quick and stored in fitting and name not in tensors and (
+        name, stored = item.name, item.stored
+        if FAST and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
-        # </fast>
         # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
@@ -4705,9 +4693,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
             continue
-        # <fast>
-        fitting.add(stored)
-        # </fast>
+        if FAST and reader.trace is None:
+            fitting.add(stored)
         tensors[name] = item
     reader.where, reader.tensor = (), None
     return tensors
@@ -7804,8 +7791,8 @@ class RecordReader(MsgpackTree):
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
     for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = None, doc, ITEM, False
-    ITEM.other = None, "of the record", ITEM, False
+        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.other = "any", "of the record", ITEM
     TEXT_KEYS = True
     metadata: Facts
 
