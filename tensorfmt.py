@@ -1503,11 +1503,56 @@ class CborItems:
             size, pos = cbor_argument(data, pos, end, data[start])
         if major in (0, 4, 5, 6):
             return major, size, pos
-        value, pos = cbor_leaf(data, start, pos, size, self.simple, self.token)
+        value, pos = self.leaf(start, pos, size)
         if tag in (2, 3) and self.bignum and major == 2:
             value = int.from_bytes(value, "big")
             value = -1 - value if tag == 3 else value
         return major, value, pos
+
+    def leaf(self, start: int, pos: int, size: int) -> Any:
+        """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
+        data, end = self.data, self.end
+        major, code = data[start] >> 5, data[start] & 31
+        if major == 1:
+            if not BOARD and size < 24:
+                return CBOR_NEGATIVE[size], pos
+            return -1 - size, pos
+        if major == 7:
+            if code > 24:  # half, single or double precision
+                return unpack_float("efd"[code - 25], data, start + 1), pos
+            if code == 24 and size < 32:
+                raise FormatError(f"simple value {size} in two bytes", start)
+            if size in CBOR_SIMPLE:
+                return CBOR_SIMPLE[size], pos
+            # <burnpack later tools>
+            if self.simple:
+                return Simple(size) if BOARD else SIMPLES[size], pos
+            # </burnpack later tools>
+            raise FormatError(f"simple value {size}", start)
+        if size >= 0:
+            if pos + size > end:
+                raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
+            value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+            if value is None:
+                raise FormatError("text is not UTF-8", start)
+            return value, pos + size
+        return self.chunks(major, pos)
+
+    def chunks(self, major: int, pos: int) -> Any:
+        """Return (value, position behind it) of a string in chunks, until a break."""
+        data, end, whole = self.data, self.end, bytearray()
+        while pos < end:
+            start, head = pos, data[pos]
+            if head == 0xFF:
+                return bytes(whole) if major == 2 else whole.decode(), pos + 1
+            if head >> 5 != major or head & 31 > 27:
+                raise FormatError("a chunk of another type in a chunked string", start)
+            size, pos = cbor_argument(data, pos + 1, end, head)
+            part, pos = self.leaf(start, pos, size)
+            whole += data[pos - size:pos]
+            if self.token is not None:
+                self.token(start, pos, None, "chunk", part, None)
+        raise FormatError("the data end inside a chunked string", pos)
 
     def text(self, data: bytes, start: int) -> Any:
         """Return a short text, or the Run that it stands for."""
@@ -1585,48 +1630,6 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     if stop > end:
         raise FormatError("the data end inside a head", pos - 1)
     return int.from_bytes(data[pos:stop], "big"), stop
-
-
-def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token: Any) -> Any:
-    """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
-    major, code = data[start] >> 5, data[start] & 31
-    if major == 1:
-        if not BOARD and size < 24:
-            return CBOR_NEGATIVE[size], pos
-        return -1 - size, pos
-    if major == 7:
-        if code > 24:  # half, single or double precision
-            return unpack_float("efd"[code - 25], data, start + 1), pos
-        if code == 24 and size < 32:
-            raise FormatError(f"simple value {size} in two bytes", start)
-        if size in CBOR_SIMPLE:
-            return CBOR_SIMPLE[size], pos
-        # <burnpack later tools>
-        if simple:
-            return Simple(size) if BOARD else SIMPLES[size], pos
-        # </burnpack later tools>
-        raise FormatError(f"simple value {size}", start)
-    end = len(data)
-    if size >= 0:
-        if pos + size > end:
-            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-        if value is None:
-            raise FormatError("text is not UTF-8", start)
-        return value, pos + size
-    whole = bytearray()  # size -1: chunks, until a break
-    while pos < end:
-        start, head = pos, data[pos]
-        if head == 0xFF:
-            return bytes(whole) if major == 2 else whole.decode(), pos + 1
-        if head >> 5 != major or head & 31 > 27:
-            raise FormatError("a chunk of another type in a chunked string", start)
-        size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, size, simple, None)
-        whole += data[pos - size:pos]
-        if token is not None:
-            token(start, pos, None, "chunk", part, None)
-    raise FormatError("the data end inside a chunked string", pos)
 
 
 def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
@@ -1838,10 +1841,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    return _cbor_item(value, indefinite, sort, depth)
-
-
-def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
+    def pack_item(item: Any) -> bytes:
+        return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1857,12 +1858,8 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    depth += 1
     if isinstance(value, (list, tuple)):
-        items = bytearray(cbor_head(4, len(value)))
-        for item in value:
-            items += _cbor_item(item, indefinite, sort, depth)
-        return bytes(items)
+        return cbor_head(4, len(value)) + b"".join(map(pack_item, value))
     # <burnpack later tools>
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
@@ -1871,8 +1868,7 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
         raise TypeError("a CBOR map key cannot be an array or a map")
-    pairs = [(_cbor_item(key, indefinite, sort, depth), _cbor_item(item, indefinite, sort, depth))
-             for key, item in value.items()]
+    pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     # <later>
@@ -4390,9 +4386,11 @@ class Format:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
-        """Return (status, why) of a row of checksums()."""
-        raise NotImplementedError
+    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
+        return nbytes, 0
     # </ztensor tools>
 
     def alignment(self, attrs: Any) -> int:
@@ -4410,12 +4408,6 @@ class Format:
         if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
-
-    # <ztensor tools>
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
-        return nbytes, 0
-    # </ztensor tools>
 
     def why_slow(self) -> str:
         """Return why saving is slow here, for the line of Progress."""
@@ -7062,20 +7054,15 @@ class Burnpack(Format):
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
-        # </tools>
-        # <tools>
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
         # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
-        count = len(entries)
-        if FAST and cursor.runs:
-            count = sum([len(x.tensors) if type(x) is Run else 1 for x in entries.values()])
-        cursor.limit("tensors", count, 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
         tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+        cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS
