@@ -1859,7 +1859,10 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
     if isinstance(value, (list, tuple)):
-        return cbor_head(4, len(value)) + b"".join(map(pack_item, value))
+        items = bytearray(cbor_head(4, len(value)))
+        for item in value:
+            items += pack_item(item)
+        return bytes(items)
     # <burnpack later tools>
     if isinstance(value, Simple):
         return cbor_head(7, value.number)
