@@ -4774,28 +4774,29 @@ class Usual:
         kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
         attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
         known: Any = {}
-        texts, runs, run, count = [], Map(), None, 0
+        heads: Any = {}
+        texts, runs, tensors, count = [], Map(), None, len(starts)
         low, step, base = self.low, self.step, self.base
-        rows = zip(self.names(pieces, columns[0]), starts, kinds, attrs)
+        rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
         for i, (name, start, kind, attr) in enumerate(rows):
-            if name is None:  # the first behind something else
-                texts += [pieces[i], self.text_of(columns, i)]
-                run = None
+            if name is None:  # it cannot be told from what is in front of it
+                texts += [heads.get(i, b""), pieces[i], self.text_of(columns, i)]
+                tensors, count = None, count - 1
                 continue
-            if kind not in known:
+            alike = known.get(kind)
+            if alike is None:
                 text = pieces[i] + self.text_of(columns, i)
-                known[kind] = self.learn(kind, name, start, attr, text, rules)
-            dtype, shape, stored, last, flat, more, format = known[kind]
+                alike = known[kind] = self.learn(kind, name, start, attr, text, rules)
+            dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
                 flat += (attr,) + more
-            if run is None:
-                run, hole = Run(), f"{self.HOLE}{len(runs)}"
-                runs[hole] = run
-                texts.append(self.hole(pieces[i], name, hole))
-            run.tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-            count += 1
+            if tensors is None or i in heads:
+                hole = f"{self.HOLE}{len(runs)}"
+                tensors = runs.setdefault(hole, Run()).tensors
+                texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
+            tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
         if sum([len(run.tensors) for run in runs.values()]) < count:  # a name twice
             raise ValueError
         return b"".join(texts + pieces[-1:]), runs
@@ -4873,14 +4874,19 @@ class Usual:
         return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
                 value[1 + (value[0] == 0x78):].decode() for value in values]
 
-    def names(self, pieces: Any, column: Any) -> Any:
-        """Yield the name that each piece is; None: it is something else."""
-        long, at = self.lead + b"\x78", len(self.lead)
-        for piece in pieces:
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
+        lead, at = self.lead, len(self.lead)
+        for i, piece in zip(range(len(column)), pieces):
+            if piece[:at] != lead and lead in piece:
+                heads[i], _, rest = piece.rpartition(lead)
+                pieces[i] = piece = lead + rest
             size = len(piece) - at - 1
-            if size > 24 and piece[:at + 1] == long and piece[at + 1] == size - 1:
+            if piece[:at] != lead or size < 0:
+                yield None
+            elif size > 24 and piece[at] == 0x78 and piece[at + 1] == size - 1:
                 yield piece[at + 2:].decode()
-            elif 0 <= size < 24 and piece[at] == 0x60 + size and piece.startswith(self.lead):
+            elif size < 24 and piece[at] == 0x60 + size:
                 yield piece[at + 1:].decode()
             else:
                 yield None
@@ -4907,9 +4913,11 @@ class UsualJson(Usual):
     def numbers(self, values: Any) -> Any:
         return list(map(int, values))
 
-    def names(self, pieces: Any, column: Any) -> Any:
-        names = b'"'.join(column).decode().split('"')
-        return [None if piece else name for piece, name in zip(pieces, names)]
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        for i in range(len(column)):
+            if pieces[i]:
+                heads[i], pieces[i] = pieces[i], b""
+        return b'"'.join(column).decode().split('"')
 
     def hole(self, piece: bytes, name: str, hole: str) -> bytes:
         return f',"{name}":"{hole}"'.encode()
