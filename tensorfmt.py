@@ -4780,13 +4780,13 @@ class Usual:
         rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
         for i, (name, start, kind, attr) in enumerate(rows):
             if name is None:  # it cannot be told from what is in front of it
-                texts += [heads.get(i, b""), pieces[i], self.text_of(columns, i)]
+                texts += [heads.get(i, b""), self.text_of(pieces[i], columns, i)]
                 tensors, count = None, count - 1
                 continue
             alike = known.get(kind)
             if alike is None:
-                text = pieces[i] + self.text_of(columns, i)
-                alike = known[kind] = self.learn(kind, name, start, attr, text, rules)
+                entry = pieces[i], columns, i
+                alike = known[kind] = self.learn(kind, name, start, attr, entry, rules)
             dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
@@ -4797,15 +4797,15 @@ class Usual:
                 tensors = runs.setdefault(hole, Run()).tensors
                 texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
             tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-        if sum([len(run.tensors) for run in runs.values()]) < count:  # a name twice
+        text = b"".join(texts + pieces[-1:])
+        if (sum([len(run.tensors) for run in runs.values()]) < count  # a name twice
+                or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
             raise ValueError
-        return b"".join(texts + pieces[-1:]), runs
+        return text, runs
 
     def split(self, data: bytes) -> Any:
         """Return the pieces between the entries, and a list for each row: its values in all."""
         import re
-        if self.HOLE.encode() in data or b"\\u003" in data:
-            raise ValueError
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
@@ -4816,20 +4816,23 @@ class Usual:
                 columns[i] = self.numbers(columns[i])
         return found[::width], columns
 
-    def text_of(self, columns: Any, i: int) -> bytes:
-        """Return the bytes of an entry behind its name."""
+    def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind a piece."""
         values = [column[i] for column in columns]
-        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                         for row, value in zip(self.rows, values)])
+        return piece + b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                                 for row, value in zip(self.rows, values)])
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, text: bytes, rules: Facts) -> Any:
-        """Return what the entries of a kind share; `text` is one of them with its name."""
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: Any, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `entry` of text_of() is one of them."""
         import re
         nbytes, *rest = kind
-        before, raw, after = re.split(b"(%s)" % self.SHAPE, b"|".join(rest), maxsplit=1)
-        shape, alike = tuple(self.numbers(re.findall(self.NUMBER, raw[7:]))), before + after
+        text = b"|".join(rest)
+        found: Any = re.search(self.SHAPE, text)
+        first, last = found.span()
+        shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
+        alike = text[:first] + text[last:]
         if alike not in self.kinds:
-            like = self.read_entry(name, text, rules)
+            like = self.read_entry(name, self.text_of(*entry), rules)
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
@@ -4867,7 +4870,8 @@ class Usual:
         return cbor_head(0, number)
 
     def numbers(self, values: Any) -> Any:
-        return [int.from_bytes(value[1:] or value, "big") for value in values]
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
