@@ -6904,6 +6904,64 @@ class UsualJsonTest(TestCase):
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
+class UsualCborTest(TestCase):
+    """Usual entries of an index in CBOR are read by their kind, others one by one."""
+
+    FORMATS = (("ztensor", {}), ("ztensor", {"checksum": "crc32c"}), ("ztensor", {"version": 2}),
+               ("burnpack", {}))
+
+    def count_reads(self, data):
+        """Return how many entries the plain reader opens, and assert that both read the same."""
+        self.assertTrue(read_both(data))
+        owner, name = (tensorfmt.Burnpack, "_open") if data[:4] == b"NRUB" else (
+            tensorfmt.ZTensor if data[:4] == b"ZTEN" else tensorfmt.ZTensor2, "read_entry")
+        return calls_of(owner, name, load, data)
+
+    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
+        items = list(many_tensors(30).items())
+        for format, options in self.FORMATS:
+            data = dumps(items, format=format, **options)
+            with self.subTest(format=format, options=options):
+                usual = self.count_reads(data)
+                self.assertTrue(usual <= 2, usual)
+                name = "a\0b\xff" if format == "burnpack" else "\xff" * 200
+                for i in (0, 15, 30):
+                    odd = items[:i] + [(name, tensor([], "int8", (3, 0)))] + items[i:]
+                    count = self.count_reads(dumps(odd, format=format, **options))
+                    self.assertTrue(count <= usual + 2, (i, count))
+
+    def test_names_and_numbers_of_any_length(self):
+        for format, options in self.FORMATS:
+            items = dict([("n" * n, tensor(bytes(n % 300), "uint8")) for n in (
+                list(range(1, 27)) + [255, 256, 257, 300])])
+            with self.subTest(format=format, options=options):
+                self.assertTrue(self.count_reads(dumps(items, format=format, **options)) <= 8)
+
+    def test_what_looks_like_a_hole(self):
+        hole = tensorfmt.Usual.HOLE
+        for format, options in self.FORMATS:
+            items = dict([(name, tensor([1], "int8")) for name in (
+                "a", "b", "c", hole + "0", "d", "e", hole + "1")])
+            self.assertTrue(read_both(dumps(items, format=format, **options)))
+        data = dumps(items, format="burnpack", metadata={hole + "0": hole + "0", "x": "y"})
+        self.assertTrue(read_both(data))
+        text = hole.encode() + b"0"  # in chunks it is nowhere in the file
+        wrong = b"\x7f\x61" + text[:1] + b"\x6a" + text[1:] + b"\xff"
+        start = data.index(b"\x67tensors") + 9
+        again = data[:start - 1] + bytes([data[start - 1] + 1]) + b"\x61!" + wrong + data[start:]
+        nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
+        again = again[:6] + struct.pack("<I", nbytes) + again[10:]
+        self.assertFalse(read_both(again))
+
+    def test_counts_that_do_not_agree(self):
+        data = dumps(many_tensors(20), format="burnpack")
+        at = data.index(b"\x67tensors") + 8
+        for byte, good in ((-1, True), (1, False), (0xBF, False), (0xA0, True)):
+            byte = data[at] + byte if abs(byte) == 1 else byte
+            found = read_both(patched(data, (at, "%02x" % byte)))  # bytes behind are not used
+            self.assertEqual(found, good, byte)
+
+
 class PartsTest(TestCase):
     """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
 
