@@ -1841,8 +1841,6 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    def pack_item(item: Any) -> bytes:
-        return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1858,15 +1856,23 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
         return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
+    # <burnpack later tools>
+    if isinstance(value, Simple):
+        return cbor_head(7, value.number)
+    # </burnpack later tools>
+
+    def pack_item(item: Any) -> bytes:
+        return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
     if isinstance(value, (list, tuple)):
         items = bytearray(cbor_head(4, len(value)))
         for item in value:
             items += pack_item(item)
         return bytes(items)
-    # <burnpack later tools>
-    if isinstance(value, Simple):
-        return cbor_head(7, value.number)
-    # </burnpack later tools>
+    return cbor_map(value, pack_item, indefinite, sort)
+
+
+def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
+    """Return a map as CBOR; pack_item() packs its keys and values."""
     if not hasattr(value, "items"):
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
@@ -4246,7 +4252,7 @@ def minifloat(kind: str, code: int) -> float:
 # the field, its offset comes from a second parse. 4. write() calls check_items() and refuse(),
 # then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
 # vendor and the command line need nothing more. A real index with thousands of entries is opened
-# faster with Usual, or usual_json(). Tests: one Row, goldens, bad files.
+# faster with Usual or UsualJson. Tests: one Row, goldens, bad files.
 # </tools>
 
 U64 = "0 to 2**64-1"
@@ -4597,20 +4603,17 @@ class Entry:
         """Return the tensor; no byte of it is read."""
         # <sparse later>
         if self.layout != "dense":
-            return self._open_layout(source, format)
+            main, encoding, why = self.main(), "sparse", None
+            if not self.layout:
+                encoding, why = main.encoding, main.why or self.why
+            stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+            made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored,
+                                                main.offset, self.attrs, format)
+            return made
         # </sparse later>
         return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
 
     # <sparse later>
-    def _open_layout(self, source: Any, format: str) -> Tensor:
-        main, encoding, why = self.main(), "sparse", None
-        if not self.layout:
-            encoding, why = main.encoding, main.why or self.why
-        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                            self.attrs, format)
-        return made
-
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
