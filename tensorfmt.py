@@ -5338,7 +5338,7 @@ class Mag100(Format):
 
     def detect(self, head: bytes) -> bool:  # 100 without "SRP!" is storage 100, unreleased
         return head[:8] == b"MAG!\xc8\0\0\0" or (
-            head[:8] == b"MAG!d\0\0\0" and head[32:36] == b"SRP!")
+            head[:8] == b"MAG!d\0\0\0" and b"SRP!".startswith(head[32:36]))
 
     def alignment(self, attrs: Any) -> int:
         return 16 if attrs["version"] == 200 else 1
