@@ -10188,7 +10188,10 @@ background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:ba
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
 border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}summary{font-weight:600;cursor:pointer}#about{
+color:var(--dim);opacity:1}output:empty{display:none}[role=button]{cursor:pointer;font-weight:600}
+[role=button]::before{content:"\\25be";padding-right:.3em;color:var(--dim)}
+[aria-expanded=false] [role=button]::before,[role=button][aria-expanded=false]::before{
+content:"\\25b8"}[role=button][aria-expanded=false]~*{display:none}#about{
 display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
@@ -10196,41 +10199,41 @@ td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#lis
 .draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
 display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
 margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
-.scroll{overflow:auto;max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}
-#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{
+.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;
+height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}
+th.at{width:80px}th.hex{width:396px}th.txt{width:152px}th.value{width:15%}tr{
 border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
-border-color:var(--c)}.via td,.at,.txt,.hex u{color:var(--dim)}.at,.hex,.txt{white-space:pre;
-overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{
-background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
-padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
-all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
-content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
-tr:not([aria-expanded]) button{display:none}
+border-color:var(--c)}.via td,.at,.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;
+overflow-wrap:normal}.at a{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span i{
+font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{
+color:var(--c)}.name{
+padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
+.fault .name{color:var(--c);font-weight:700}.name b{
+display:inline-block;width:1.2em;margin-left:-1.2em}tr:not([aria-expanded])>.name b{display:none}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
-@media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
-display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
+display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
 #fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
 padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}#list :is(td,
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
+transform:scaleX(.67);transform-origin:0;margin-right:-32px}#list :is(td,
 th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
 #fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
 height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
 #fields .say{grid-column:2/-1;order:1}}
 @media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
-font-size:10px}#top,th{position:static!important}#bar,button{display:none}.scroll{max-height:none}
+font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
-<div id="top"><div aria-hidden="true" style="--n:{{parts}}"><div class="strip">{{strip}}</div>
-<div class="strip">{{strip}}</div></div><div id="bar">
+<section id="top"><section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
+{{strip}}</section><section class="strip">{{strip}}</section></section><section id="bar">
 <p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
-<input type="search" aria-label="search" oninput="show()" placeholder="search names, values, bytes">
-<output class="say"></output></div></div><section id="about">{{layout}}{{tensors}}</section>
-<table id="fields" role="treegrid" aria-label="fields"><colgroup><col style="width:80px">
-<col style="width:396px"><col class="txt" style="width:152px"><col><col style="width:15%"><col>
-</colgroup><thead><tr><th>offset</th><th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f
-</th><th class="txt">text</th><th class="name">field</th><th>value</th><th>meaning</th></tr></thead>
-<tbody>{{rows}}</tbody></table><script>
+<input type="search" aria-label="search" placeholder="search names, values, bytes">
+<output class="say"></output></section></section><section id="about">{{layout}}{{tensors}}</section>
+<table id="fields" role="treegrid" aria-label="fields"><tr><th class="at">offset</th>
+<th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th class="txt">text</th>
+<th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
@@ -10261,7 +10264,11 @@ function show() {
   all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
   output.textContent = text && hits.length + " of " + rows.length;
 }
-function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
+function fold(e, state) {
+  if (!e || !e.ariaExpanded) return;
+  e.ariaExpanded = state || String(e.ariaExpanded === "false");
+  show();
+}
 function choose(row, block = "nearest") {
   if (!row) return;
   if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
@@ -10274,18 +10281,21 @@ document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows sc
   mark(e.target.closest("[data-b]") || fixed);
 document.onclick = e => {
   let row = e.target.closest("tr[data-b]");
-  if (e.target.tagName === "BUTTON") fold(row, String(row.ariaExpanded === "false"));
+  let button = e.target.closest("[role=button]");
+  if (button) fold(button.closest("[aria-expanded]"));
   if (!e.target.closest("a") && !String(getSelection())) choose(row);
 };
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
   let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
+  if (/ |Enter/.test(e.key) && e.target.role === "button") { e.preventDefault(); fold(e.target); }
   if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
   if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
   if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
   e.preventDefault();
   choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
 };
+search.oninput = show;
 (onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
 let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
 if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
@@ -10294,20 +10304,21 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 </script></body></html>
 """
 PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
-<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><u>%s</u>%s</span>%s
-</td><td class="txt">%s</td><td class="name"><button tabindex="-1" aria-label="fold"
-></button>%s</td><td>%s</td><td class="say">%s</td></tr>"""
+<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><i>%s</i>%s</span>%s
+</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"
+></b>%s</td><td>%s</td><td class="say">%s</td></tr>"""
 PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
 data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
 PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
-PAGE_BANNER = """</p><div class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
-The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</div><p>"""
-PAGE_TENSORS = """<details open><summary>%s</summary><div class="scroll"><table id="list"><tr><th>
+PAGE_BANNER = """</p><section class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
+The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</section><p>"""
+PAGE_ABOUT = """<section><b role="button" tabindex="0" aria-expanded="true">%s</b>%s</section>"""
+PAGE_TENSORS = """<section class="scroll"><table id="list"><tr><th>
 name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
-<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></div></details>"""
+<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></section>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
-<td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
-preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>"""
+<td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
+PAGE_BARS = """<i class="bars" style="clip-path:path('%s')"></i>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
@@ -10364,8 +10375,8 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    return (f"<details open><summary>How {to_html(found.kind.TITLE)} is built</summary>{texts[0]}"
-            f'<table class="draw">{table}</table>{"".join(texts[1:])}</details>')
+    return PAGE_ABOUT % (f"How {to_html(found.kind.TITLE)} is built", texts[0] +
+                         f'<table class="draw">{table}</table>' + "".join(texts[1:]))
 
 
 def page_tensors(items: "Dict[str, Tensor]") -> str:
@@ -10377,9 +10388,12 @@ def page_tensors(items: "Dict[str, Tensor]") -> str:
         except ValueError:  # damaged, empty, of an unknown type
             path = ends = ""
         rows += PAGE_TENSOR % (
-            item.start, to_html(plain(clip_path(name))).replace(".", ".<wbr>"), to_html(item.dtype),
-            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
-    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows) if items else ""
+            item.start, to_html(plain(clip_path(name))).replace(".", ".<i></i>"),
+            to_html(item.dtype), to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start,
+            PAGE_BARS % path if path else "", ends)
+    if not items:
+        return ""
+    return PAGE_ABOUT % (count_of(len(items), "tensor"), PAGE_TENSORS % (PAGE_VALUES, rows))
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -10446,7 +10460,7 @@ def page_rows(picked: "List[Row]") -> str:
         out.append(PAGE_ROW % (
             field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
             "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
-            text, to_html(row.name).replace(".", ".<wbr>"),
+            text, to_html(row.name).replace(".", ".<i></i>"),
             to_html(row.value), doc))
         before = at
     return "".join(out)

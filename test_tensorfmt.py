@@ -7591,6 +7591,10 @@ class TerminalTest(FolderCase):
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
 
 
+PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
+             "table tr td th script br").split()
+
+
 @full
 class PageTest(TestCase):
     def setUp(self):
@@ -7605,7 +7609,21 @@ class PageTest(TestCase):
         self.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
         for word in ('src="', "http", "url(", "@import", "<link"):
             self.assertNotIn(word, text)
+        self.check_tags(text)
         return text
+
+    def check_tags(self, text):
+        """No tag that a text of the file could need to do harm, no script in an attribute."""
+        from html.parser import HTMLParser
+        parser, found, odd = HTMLParser(), set(), []
+
+        def start(tag, attrs):
+            found.add(tag)
+            odd.extend([key for key, _ in attrs if key.startswith("on")])
+        parser.handle_starttag = start
+        parser.feed(text)
+        self.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
+        self.assertTrue({"input", "section", "td", "script"}.issubset(found))
 
     def test_texts_of_the_file_are_escaped(self):
         evil = "<img src=x onerror=alert(1)></script>{{rows}}%s\"'&"
@@ -7616,7 +7634,7 @@ class PageTest(TestCase):
             text = self.page(dumps(items, format=kind))
             self.assertNotIn("<img", text)
             self.assertEqual(text.count("</script>"), 1)
-            self.assertEqual(text.count("<tbody>"), 1)
+            self.assertEqual(text.count('id="fields"'), 1)
         entry = {"w": {"dtype": "<b>1", "shape": [0], "data_offsets": [0, 0]}}
         text = self.page(safetensors(entry, b""))
         self.assertTrue("<b>1" not in text and "&lt;b&gt;1" in text)
