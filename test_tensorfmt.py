@@ -7326,11 +7326,11 @@ class TrustTest(FolderCase):
                          cast="int32")
             self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
                                             format="ztensor"))), 2)
-        budget = tensorfmt.Budget("MAX_COPIES", 10, FormatError)
+        budget = tensorfmt.Budget("MAX_COPIES", 10)
         self.assertEqual([budget.covers(n) for n in (6, 5, 4, 1, 0)],
                          [True, False, True, False, True])
         self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
-                      error_of(FormatError, budget.spend, 1, "tea").what)
+                      str(error_of(ValueError, budget.spend, 1, "tea")))
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -7367,14 +7367,17 @@ class TrustTest(FolderCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def interrupted(self, call, number):
-        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far."""
-        left = [number]
+        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.
+
+        At one line where opcodes are not traced (Python 3.12.1); it must reach the caller.
+        """
+        left, reached = [number], False
 
         def trace(frame, event, arg):
             if frame.f_globals is not tensorfmt.__dict__:
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode":
+            if event in ("line", "opcode"):
                 left[0] -= 1
                 if not left[0]:
                     raise KeyboardInterrupt
@@ -7384,10 +7387,11 @@ class TrustTest(FolderCase):
         try:
             call()
         except KeyboardInterrupt:
-            pass
+            reached = True
         finally:
             sys.settrace(usual)
-        return left[0] <= 0
+        self.assertEqual(reached, left[0] <= 0, number)
+        return reached
 
     def test_interrupts_leave_nothing_behind(self):
         if PYPY or PYTHON < (3, 7) or not os.path.exists("/proc/self/fd"):
@@ -7418,8 +7422,8 @@ class TrustTest(FolderCase):
                 sys.unraisablehook = hook
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-        self.assertGreater(number, 500)
-        self.assertLess(len(printed), 5)  # only at the first opcode of __del__
+        self.assertGreater(number, 100)
+        self.assertEqual(printed, [])
 
     def test_a_missing_name_among_chosen_ones(self):
         wanted = "model.layers.0.self_attn.q_proj.weight"
