@@ -661,8 +661,7 @@ class Stream:
                         raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                           offset, path=self.path)
                     if not isinstance(part, (bytes, bytearray, memoryview)):
-                        kind = type(part).__name__
-                        raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                        raise TypeError("the stream does not give bytes; open it in binary mode")
                     if len(part) > nbytes:
                         raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
@@ -787,7 +786,7 @@ class Path(Stream):
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
     """Return a view of a mapped file, or False: copy on write, since torch writes into any array.
 
-    Where the system does not promise so much memory (ENOMEM): without a promise, or ACCESS_READ.
+    The system may not promise so much memory (ENOMEM): then without a promise, or read only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     for way in {"access": 3}, {"flags": private}, {"access": 1}:  # ACCESS_COPY, flags, ACCESS_READ
@@ -1078,6 +1077,13 @@ class Cursor(Reader):
                 self._note(error)
             yield item
 
+    def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
+        """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
+        self.outermost = name or root
+        if self.trace is None:
+            return None
+        return self.trace.follow_tree(offset, name, root, *facts)
+
     def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
              root: str = "item", **rules: Any) -> Any:
         """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
@@ -1085,19 +1091,15 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token, self.outermost = None, name or root
-        if self.trace is not None:
-            token = self.trace.follow_tree(offset, name, root, schema, deep, data)
+        token = self.tracer(offset, name, root, schema, deep, data)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
-    def read_json(self, data: bytes, offset: int, name: str, schema: Any, level: int,
+    def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
-        """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
-        token, self.outermost = None, name
-        if self.trace is not None:
-            token = self.trace.follow_tree(offset, "", name, schema, level)
-        value = json_read(data, offset, name, token=token, **rules)
+        """As cbor(), for JSON; its whole is the field `root`."""
+        token = self.tracer(offset, "", root, schema, deep)
+        value = json_read(data, offset, root, token=token, **rules)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 

@@ -4961,6 +4961,13 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
+UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
+    "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
+    "the data end", "bytes left", "left over", "not a ", "another ", "at least", "too short",
+    "the shortest", "after the end", "the first is 0", "a NUL byte in the JSON",
+    "the header begins", "has no item")
+
+
 def check_refused(data, wanted):
     """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
@@ -4974,6 +4981,7 @@ def check_refused(data, wanted):
     test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
                      [(error.field, error.offset)] if tensorfmt.detect(data) else [])
     test.assertTiles(fields, len(data) if fields else 0)
+    return [field.doc for field in fields if field.kind == "fault"]
 
 
 class BadFileTest(TestCase):
@@ -4993,6 +5001,25 @@ class BadFileTest(TestCase):
             if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
                     check_refused(data, error)
+
+    @full
+    def test_refusals_name_a_field_that_was_traced(self):
+        refused = 0
+        for name, data in later_files() + [row[:2] for row in bad_files()] + [
+                (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
+            with self.subTest(file=name, begins=data[:40]):
+                try:
+                    load(data)
+                    continue
+                except FormatError as caught:
+                    wanted = caught
+                for error in [wanted] + tensorfmt.verify(data).errors:
+                    self.assertTrue(error.field and error.offset is not None, str(error))
+                    refused += 1
+                docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
+                if wanted.what in docs:  # no field was traced there: it could not be read
+                    self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
+        self.assertGreater(refused, 800)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
