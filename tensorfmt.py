@@ -132,6 +132,7 @@ if BOARD:  # its dict has no order
 else:
     from _thread import RLock  # type: ignore[assignment]
     from io import BytesIO
+    from _operator import attrgetter
     Map = dict
 
 FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
@@ -243,38 +244,38 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
 
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
-    if BOARD:
-        rest = [f"{len(lines) - 101} more"] if len(lines) > 101 else []
-        return "\n  ".join(lines[:101] + rest)
     shown, left = [], MAX_MESSAGE
     for line in lines[:101]:  # the first is perhaps their number
-        shown.append(clip(line, MAX_LINE - 100))
-        left -= len(shown[-1]) + 3
+        line = clip(line, MAX_LINE - 100)
+        left -= len(line) + 3
         if left < 0:
-            shown.pop()
             break
-    more = len(lines) - len(shown)
-    return "\n  ".join(shown + ([f"{more} more"] if more else []))
+        shown.append(line)
+    if len(shown) < len(lines):
+        shown.append(f"{len(lines) - len(shown)} more")
+    return "\n  ".join(shown)
 
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
     if isinstance(value, int):
-        if -(1 << 128) < value < 1 << 128:
-            return escape(value)
-        return "an integer of more than 128 bits"  # str() of a huge one is slow, or an error
+        short = -(1 << 128) < value < 1 << 128  # str() of a huge one is slow, or an error
+        return escape(value) if short else "an integer of more than 128 bits"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
     if isinstance(value, (list, tuple, dict)) and depth > 3:
         return "..."
     if isinstance(value, (list, tuple)):
         items = [show(item, limit, depth + 1) for item in value[:8 if len(value) > 20 else 20]]
-        more = [f"... {len(value)} items"] if len(value) > 20 else []
-        return f"[{', '.join(items + more)}]"
+        if len(value) > 20:
+            items.append(f"... {len(value)} items")
+        return f"[{', '.join(items)}]"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]
-        text = "{%s%s}" % (", ".join(items), ", ..." if len(value) > 8 else "")
+        if len(value) > 8:
+            items.append("...")
+        text = "{%s}" % ", ".join(items)
     else:
         text = quote(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit or depth else text[:limit - 3] + "..."
@@ -660,8 +661,7 @@ class Stream:
                         raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                           offset, path=self.path)
                     if not isinstance(part, (bytes, bytearray, memoryview)):
-                        kind = type(part).__name__
-                        raise TypeError(f"the stream gives {kind}; open it in binary mode")
+                        raise TypeError("the stream does not give bytes; open it in binary mode")
                     if len(part) > nbytes:
                         raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
@@ -708,8 +708,9 @@ class Remote(Stream):
 class Path(Stream):
     """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
 
-    _map: Any = None  # None: not made yet; False: it cannot be
     shared: Any = None  # of shared_path()
+    _map: Any = None  # None: not made yet; False: it cannot be
+    _finish: Any = int  # what __del__ calls
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
@@ -733,7 +734,8 @@ class Path(Stream):
                 if self._stamp not in (None, (self.nbytes, mtime)):
                     file.close()
                     raise ValueError(f"{plain(self.path)} has changed since it was pickled")
-                self._stamp, self._file = (self.nbytes, mtime), file  # last: threads may use it now
+                self._stamp, self._finish = (self.nbytes, mtime), file.close
+                self._file = file  # last: threads may use it now
             return self._file
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -776,18 +778,15 @@ class Path(Stream):
     def __reduce__(self) -> Any:
         return shared_path, (self.where, self.wanted, self._stamp)
 
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except BaseException:  # Ctrl-C: Python would print it, and the file closes itself
-            pass
+    # No function of ours: Ctrl-C would be printed there, or lost.
+    __del__: Any = property(attrgetter("_finish"))
     # </full>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
     """Return a view of a mapped file, or False: copy on write, since torch writes into any array.
 
-    Where the system does not promise so much memory (ENOMEM): without a promise, or ACCESS_READ.
+    The system may not promise so much memory (ENOMEM): then without a promise, or read only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     for way in {"access": 3}, {"flags": private}, {"access": 1}:  # ACCESS_COPY, flags, ACCESS_READ
@@ -843,8 +842,8 @@ class Budget:
 
     hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
 
-    def __init__(self, limit: str, nbytes: int, error: Any = ValueError) -> None:
-        self.limit, self.left, self.error = limit, nbytes, error
+    def __init__(self, limit: str, nbytes: int) -> None:
+        self.limit, self.left = limit, nbytes
 
     def covers(self, nbytes: int) -> bool:
         """Return whether so many are left, and take them."""
@@ -863,7 +862,7 @@ class Budget:
             text += f" = {globals()[self.limit]}"
         if reader is not None:
             raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise self.error(text) if offset is None else Unsupported(text, offset)
+        raise ValueError(text) if offset is None else Unsupported(text, offset)
 
 
 class Record:
@@ -879,12 +878,11 @@ class Record:
 
 
 class Trace:
-    """Follows one parse to find where a field begins, or else the innermost one around it."""
+    """Follows one parse to find where the innermost field of some names begins."""
 
     def __init__(self, names: Any = ()) -> None:
-        self.names = names  # of the fields around it, the outermost first, and its own
-        self.ranks = dict([(name, i) for i, name in enumerate(names)])
-        self.rank, self.offset = -1, None
+        self.names = names  # the outermost first
+        self.offsets = dict.fromkeys(names)  # of the last field of each
         # <tools>
         self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was given -> offset
@@ -892,16 +890,16 @@ class Trace:
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
-        rank = self.ranks.get(name, -2)
-        if rank >= self.rank:
-            self.rank, self.offset = rank, offset  # type: ignore[assignment]
+        if name in self.offsets:
+            self.offsets[name] = offset
 
     def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
         """Add the end mark of a container, away from its head."""
 
     def find(self, names: Any) -> "Optional[int]":
         """Return the offset of the last of these names that was traced."""
-        return self.offset if names == self.names else None
+        found = [self.offsets[name] for name in names if self.offsets.get(name) is not None]
+        return found[-1] if found and names == self.names else None
 
     def follow_tree(self, base: int, name: str, root: str, schema: Any, level: Any,
                     data: Any = None) -> Any:
@@ -912,7 +910,7 @@ class Trace:
 class Reader:
     """What all readers share: where they are, the trace, how to raise or note an error.
 
-    A path is a tuple of keys and indices: ("tensors", 3, "shape") is the field tensors[3].shape.
+    A path is keys and indices: ("tensors", 3, "shape") is the field tensors[3].shape.
     """
 
     path: Any = None  # of the file
@@ -924,17 +922,23 @@ class Reader:
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
-    _named: Any = ((), "")  # where, and that as text
+    _named: Any = ((), "")  # where, and the prefix
 
     @property
     def prefix(self) -> str:
-        """The path of the record as text, to put in front of a field's name; for traces."""
+        """What the names of the record's fields begin with; for traces."""
         if self._named[0] != self.where:
-            name = ""
-            for key in self.where:
-                name = join_path(name, key)
-            self._named = self.where, name + "." if name else ""
+            name = self.names(self.where)[-1]
+            self._named = self.where, name + "." if self.where else ""
         return str(self._named[1])
+
+    def names(self, path: Any) -> "List[str]":
+        """Return the names of the fields along a path, the outermost first."""
+        found, name = [self.outermost], ""
+        for key in path:
+            name = join_path(name, key)
+            found.append(name)
+        return found
 
     def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
         """Trace a field of the record."""
@@ -952,14 +956,8 @@ class Reader:
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of the field at this path of the record.
-
-        Its offset, unless given, is where the trace has the field, or the innermost one around it.
-        """
-        names, name = [self.outermost], ""
-        for key in self.where + path:
-            name = join_path(name, key)
-            names.append(name)
+        """Return an error of the field at this path of the record, or the innermost around it."""
+        names = self.names(self.where + path)
         if offset is None and self.trace is not None:
             offset = self.trace.find(names)
         tensor = self.tensor if tensor is None else tensor
@@ -1024,8 +1022,8 @@ class Cursor(Reader):
             return unpack_from(record.format, self.next_bytes(record.nbytes, ""))
         values: Any = ()
         for name, code, doc in record.rows:  # traced one by one; the error names one that is cut
-            start = self.pos
-            found = unpack_from("<" + code, self.next_bytes(struct.calcsize("<" + code), name))
+            start, code = self.pos, "<" + code
+            found = unpack_from(code, self.next_bytes(struct.calcsize(code), name))
             self.add(start, self.pos - start, name, list(found) if found[1:] else found[0], doc)
             values += found
         return values
@@ -1079,6 +1077,13 @@ class Cursor(Reader):
                 self._note(error)
             yield item
 
+    def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
+        """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
+        self.outermost = name or root
+        if self.trace is None:
+            return None
+        return self.trace.follow_tree(offset, name, root, *facts)
+
     def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
              root: str = "item", **rules: Any) -> Any:
         """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
@@ -1086,19 +1091,15 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token, self.outermost = None, name or root
-        if self.trace is not None:
-            token = self.trace.follow_tree(offset, name, root, schema, deep, data)
+        token = self.tracer(offset, name, root, schema, deep, data)
         value, end = cbor_read(data, offset, token=token, **rules)
         return value, offset + end
 
-    def read_json(self, data: bytes, offset: int, name: str, schema: Any, level: int,
+    def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
-        """As cbor(), for JSON: `name` is that of its first bracket and of errors; not in paths."""
-        token, self.outermost = None, name
-        if self.trace is not None:
-            token = self.trace.follow_tree(offset, "", name, schema, level)
-        value = json_read(data, offset, name, token=token, **rules)
+        """As cbor(), for JSON; its whole is the field `root`."""
+        token = self.tracer(offset, "", root, schema, deep)
+        value = json_read(data, offset, root, token=token, **rules)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
@@ -1107,10 +1108,7 @@ class Cursor(Reader):
 
 def crc32(data: Any, crc: int = 0) -> int:
     """Return the CRC-32 of zip and zlib, going on from `crc`."""
-    try:
-        from zlib import crc32 as function
-    except ImportError:
-        from binascii import crc32 as function
+    from binascii import crc32 as function
     return function(data, crc)
 
 
@@ -1177,15 +1175,15 @@ def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[byte
 class Digest:
     """A running checksum: kind "crc32c" or "sha256"."""
 
+    _sha: Any = None
+
     def __init__(self, kind: str) -> None:
         self._crc = 0
-        self._sha: Any = None
         if kind == "sha256":
             try:
-                from hashlib import sha256
+                self._sha = __import__("hashlib").sha256()
             except ImportError:
                 raise Unsupported("sha256 needs the module hashlib, which is missing here")
-            self._sha = sha256()
 
     def update(self, data: Any) -> None:
         if self._sha:
@@ -1222,8 +1220,6 @@ _FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
 
 def fast_xxh3() -> Any:
     """Return the class xxh3_64 of the module xxhash, or None where that is missing."""
-    if BOARD:
-        return None
     if not _FAST_XXH3:
         try:
             _FAST_XXH3["class"] = __import__("xxhash").xxh3_64
@@ -1256,21 +1252,17 @@ def xxh3_64(blocks: Any) -> int:
     if n <= 240:
         return _xxh3_short(rest)
     _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
-    for j, word in enumerate(unpack_from("<8Q", (last + rest)[-64:])):  # the last stripe
-        key, = unpack_from("<Q", XXH3_SECRET, 121 + 8 * j)
-        acc[j] += ((word ^ key) & MASK64 >> 32) * ((word ^ key) >> 32)
-        acc[j ^ 1] += word
-    keys = unpack_from("<8Q", XXH3_SECRET, 11)
-    acc = [lane & MASK64 ^ key for lane, key in zip(acc, keys)]
-    return _xxh3_mix(n * XXH3_START[1] + sum([
-        _fold128(acc[i], acc[i + 1]) for i in range(0, 8, 2)]))
+    _xxh3_add(acc, (last + rest)[-64:], False, XXH3_SECRET[121:])  # the last stripe
+    acc = [lane ^ key for lane, key in zip(acc, unpack_from("<8Q", XXH3_SECRET, 11))]
+    folded = [_fold128(acc[i], acc[i + 1]) for i in range(0, 8, 2)]
+    return _xxh3_mix(n * XXH3_START[1] + sum(folded))
 
 
-def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool) -> None:
+def _xxh3_add(acc: Any, data: bytes, scramble: bool, keys: bytes = XXH3_KEYS) -> None:
     """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
-    numpy = None if BOARD else sys.modules.get("numpy")
-    sums = _xxh3_sums_numpy(numpy, data) if scramble and hasattr(numpy, "frombuffer") else (
-        _xxh3_sums(data))
+    numpy = sys.modules.get("numpy")
+    fast = scramble and hasattr(numpy, "frombuffer")
+    sums = _xxh3_sums_numpy(numpy, data) if fast else _xxh3_sums(data, keys)
     for j, end in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
         lane = acc[j]
         for number in sums[j]:
@@ -1280,17 +1272,18 @@ def _xxh3_add(acc: "List[int]", data: bytes, scramble: bool) -> None:
         acc[j] = lane
 
 
-def _xxh3_sums(data: bytes) -> Any:
+def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     """Return for each lane the number that every 16 stripes add to it."""
-    nbytes, keys = len(data), XXH3_KEYS * -(-len(data) >> 10)
-    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
+    nbytes = len(data)
+    keys = (keys * -(-nbytes >> 10))[:nbytes]
+    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys, "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
     words = unpack_from(f"<{nbytes // 8}Q", data)
-    products = [low * high for low, high in zip(every(halves, 0, 2), every(halves, 1, 2))]
     sums = []
     for j in range(8):
-        mine, other = every(products, j, 8), every(words, j ^ 1, 8)
-        sums.append([sum(mine[i:i + 16]) + sum(other[i:i + 16]) for i in range(0, len(mine), 16)])
+        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
+        added = [a * b + c for a, b, c in zip(lows, highs, every(words, j ^ 1, 8))]
+        sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
     return sums
 
 
@@ -1663,7 +1656,7 @@ class TokenPaths:
     def item(self, begin: int, start: int, stop: int, depth: int, kind: str, value: Any,
              key: Any) -> None:
         opens = kind in ("array", "map")
-        if kind != "break" and (opens or (self.paths[depth] or self.root) in self.trace.ranks):
+        if kind != "break" and (opens or (self.paths[depth] or self.root) in self.trace.offsets):
             path = self.join(depth, key)  # that of any other item is not looked for
             self.trace.add(self.base + begin, stop - begin, path or self.root, value, "")
         if opens:
@@ -2548,10 +2541,11 @@ class Zstd:
     """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-    check = staticmethod(zstd_module)
 
-    @staticmethod
-    def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    def check(self) -> Any:
+        return zstd_module()
+
+    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
         module = zstd_module()
         check_frames(source, offset, nbytes)
@@ -2560,25 +2554,23 @@ class Zstd:
             stream = module.ZstdFile(stream)
         else:
             stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        left, block = need, b"-"
         try:
-            for done in range(0, need, BLOCK):
-                size = min(BLOCK, need - done)
-                block = stream.read(size)
-                if len(block) < size:
-                    done += len(block)
-                    raise FormatError(f"zstd: {done} bytes decoded, dtype and shape need {need}")
+            while left and block:
+                block = stream.read(min(BLOCK, left))
+                left -= len(block)
                 yield block
             more = stream.read(1)
         except FormatError:
             raise
         except Exception as error:
             raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-        if more:
-            raise FormatError(f"zstd: more bytes decoded than the {need} that dtype and shape need")
+        if left or more:
+            found = f"more than {need}" if more else need - left
+            raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
 
     # <save>
-    @staticmethod
-    def encode(blocks: Any, nbytes: int, level: int) -> Chunks:
+    def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
         """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
         module = zstd_module()
         compressor = module.ZstdCompressor(level)
@@ -2603,8 +2595,11 @@ ENCODINGS["zstd"] = Zstd()
 # -- [5f] JSON -----------------------------------------------------------------------------------
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
+JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,"]|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null'
+              rb"|NaN|-?Infinity|)(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
+JSON_TEXT = rb'[^"\\\x00-\x1f]*(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|"|)'  # a piece of it
 JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
-JSON_ESCAPE = rb"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})"  # a wrong one
+JSON_COSTS = {"array": 120, "map": 280}  # bytes that CPython takes
 JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
 
 
@@ -2619,18 +2614,16 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     """
     if BOARD:
         raise Unsupported("JSON is not read on boards", base, name)
-    import re
     decoder = json_decoder(python)
     try:
         text = data.decode()
         large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
-        odd = JSON_ESCAPE if python else JSON_ESCAPE + rb"|\\u[dD]"
-        if token is None and not large and not re.search(odd, data):
+        if token is None and not large and b"\\u" not in data:  # of PyPy, of surrogates
             try:
                 return json_value(text, depth, decoder)
             except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
                 pass
-        json_trace(json_tokens(data, depth, python), token)  # says what is wrong, and where
+        json_trace(data, depth, python, token)  # raises what is wrong, and where
         return json_value(text, depth, decoder)
     except UnicodeDecodeError as error:
         wrong = FormatError("text is not UTF-8", error.start)
@@ -2653,8 +2646,8 @@ def json_decoder(python: bool) -> Any:
 
     def make_float(text: str) -> float:
         value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
-        if not python and value in (INFINITY, -INFINITY):
-            raise FormatError("a number beyond float64")
+        if not python and not -INFINITY < value < INFINITY:
+            raise FormatError("NaN, or a number beyond float64")
         return value
 
     def make_int(text: str) -> Any:
@@ -2663,52 +2656,53 @@ def json_decoder(python: bool) -> Any:
         if len(text) > MAX_DIGITS:
             raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
         return int(text.encode("ascii"))
-
-    def make_constant(text: str) -> float:
-        if not python:
-            raise FormatError(f"{text} is not JSON")
-        return float(text)
     return JSONDecoder(object_pairs_hook=make_map, parse_int=make_int, parse_float=make_float,
-                       parse_constant=make_constant)
+                       parse_constant=make_float)
 
 
 def json_value(text: str, depth: int, decoder: Any) -> Any:
     """Return the value, unless more than `depth` arrays and objects are open at once."""
     value = decoder.decode(text)
-    boxes: Any = json_inner([[value]])
-    while boxes:
-        if not depth:
+    for i, _ in enumerate(json_levels(value)):
+        if i == depth:
             raise FormatError("nested too deep")
-        boxes, depth = json_inner(boxes), depth - 1
     return value
 
 
-def json_inner(boxes: Any) -> Any:
-    """Return the dicts and lists that lie in these."""
-    return [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
-            if isinstance(item, (dict, list, tuple))]
+def json_levels(value: Any) -> Chunks:
+    """Yield the dicts and lists of each level of a value, the outermost first."""
+    boxes, inner = [], [value]
+    while inner:
+        boxes = [item for item in inner if isinstance(item, (dict, list, tuple))]
+        if boxes:
+            yield boxes
+        inner = [item for box in boxes for item in (
+            box.values() if isinstance(box, dict) else box)]
 
 
-def json_trace(tokens: Any, token: Any) -> None:
-    """Pass the tokens to `token`; each ends where the next one that is not a bracket begins."""
-    late: Any = []  # arguments, but the ends
+def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
+    """Pass the tokens of JSON to `token`; raise FormatError at a wrong one.
+
+    A token ends where the next one begins that is not a bracket.
+    """
+    memory = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
+    late: Any = []  # tokens without their ends
 
     def send(stop: int) -> None:
-        for start, *args in late:
-            if token is not None:
-                token(stop if args[1] == "break" else start, stop, *args)
+        for start, level, kind, value, key in late if token is not None else ():
+            token(stop if kind == "break" else start, stop, level, kind, value, key)
         late.clear()
     try:
-        for start, depth, kind, value, key in tokens:
-            if kind == "break":
-                if value == 0:
-                    late[0][3] = 0  # so many items
-                if key == "]":
-                    late.append([start, depth, kind, None, None])
-                continue
-            send(start)
-            if kind != "end":
-                late.append([start, depth, kind, value, key])
+        for one in json_tokens(data, json_decoder(python), python):
+            start, level, kind = one[:3]
+            if kind in JSON_COSTS:
+                memory.spend(JSON_COSTS[kind], "memory for arrays and maps", offset=start)
+                if level >= depth:
+                    raise FormatError(f"nested deeper than {depth}", start)
+            if kind != "break":
+                send(start)
+            late.append(one)
+        send(len(data.rstrip(b" \t\r\n")))
     except FormatError as error:
         send(error.offset or 0)
         if token is not None:
@@ -2716,87 +2710,78 @@ def json_trace(tokens: Any, token: Any) -> None:
         raise
 
 
-def json_tokens(data: bytes, depth: int, python: bool) -> Chunks:
-    """Yield (position, containers around, kind, value, key) of each token; raise at a wrong one.
-
-    They are as in cbor_read, but a "break" has the number of items and the bracket, and behind the
-    last token comes an "end".
-    """
-    import re
-    blanks, decoder = re.compile(r"[ \t\r\n]*").match, json_decoder(python)
-    text = data.decode("latin-1")  # one character for each byte
+def json_tokens(data: bytes, decoder: Any, python: bool) -> Chunks:
+    """Yield (position, containers around, kind, value, key) of each token, as in cbor_read."""
     boxes: Any = [["", None, 0]]  # open ones: what follows an item, keys of an object, key or index
-    allowed, end, room = JSON_VALUE, 0, MAX_BOXES + 10 * len(data)
-    while True:
-        start = blanks(text, end).end()  # type: ignore[union-attr]
-        mark = text[start:start + 1]
-        mark = mark if mark in '[]{}:,"' else "0"
+    allowed = JSON_VALUE
+    for start, token, mark, empty in json_marks(data):
         if not mark or mark not in allowed:
             break
-        end, value = start + 1, -1
-        if mark in '"0':
-            value, end = json_leaf(data, text, start, decoder, python)
-        level, (_, keys, key) = len(boxes) - 1, boxes[-1]
+        box, level = boxes[-1], len(boxes) - 1
         if mark in ",:":
-            allowed = JSON_VALUE if mark == ":" or keys is None else '"'
-            continue
-        if allowed in ('"', '"}') and mark == '"':
-            yield start, level, "key", value, None
-            if value in keys:
-                raise FormatError(f"key {show(value)} twice", start)
-            keys.add(value)
-            boxes[-1][2], allowed = value, ":"
+            allowed = JSON_VALUE if mark == ":" or box[1] is None else '"'
             continue
         if mark in "]}":
-            yield start, level, "break", key if keys is None else len(keys), mark
+            yield start, level, "break", None, None
             boxes.pop()
             allowed = boxes[-1][0]
             continue
-        if mark in "[{":
-            room -= 280 if mark == "{" else 120  # bytes that CPython takes
-            if level >= depth:
-                raise FormatError(f"nested deeper than {depth}", start)
-            if room < 0:
-                raise Unsupported(f"more memory is needed than MAX_BOXES = {MAX_BOXES}", start)
-        yield start, level, JSON_KINDS[mark], value, key
-        if keys is None:
-            boxes[-1][2] += 1
-        allowed = boxes[-1][0]
+        value = json_leaf(token, mark, start, decoder, python)
+        if allowed[0] == '"':
+            yield start, level, "key", value, None
+            if value in box[1]:
+                raise FormatError(f"key {show(value)} twice", start)
+            box[1].add(value)
+            box[2], allowed = value, ":"
+            continue
+        yield start, level, JSON_KINDS[mark], 0 if empty else value, box[2]
+        if box[1] is None:
+            box[2] += 1
+        allowed = box[0]
         if mark == "[":
             boxes.append([",]", None, 0])
             allowed = JSON_VALUE + "]"
         elif mark == "{":
             boxes.append([",}", set(), None])
             allowed = '"}'
-    if mark or allowed:
-        here = show(data[start:start + 9]) if mark else "the end"
-        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
-    yield end, 0, "end", None, None
+    if allowed or start < len(data):
+        here = show(data[start:start + 9]) if data[start:] else "the end"
+        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        raise FormatError(f"{here}, expected {wanted}", start)
 
 
-def json_wanted(allowed: str) -> str:
-    """Return in words which marks may come next."""
-    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+def json_marks(data: bytes) -> Chunks:
+    """Yield (position, token, first character, is it an empty container?) of all tokens.
 
-
-def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
-    """Return (value, position behind it) of a text, a number or a word."""
+    The character is 0 for a number or a word, "" at the end and for what is no token.
+    """
     import re
+    match, parts, end = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).finditer, 0
+    while True:
+        found: Any = match(data, end)
+        start, end = found.span(1)
+        mark, after = [group[:1].decode() for group in found.groups()]
+        if mark == '"':
+            last = next(part for part in parts(data, end) if part.group(1)[:1] != b"\\")
+            end = last.end()
+            if not last.group(1):
+                what = "a string that does not end, or holds what must be escaped"
+                raise FormatError(what, start)
+        empty = mark + after in ("[]", "{}")
+        yield start, data[start:end], mark if mark in '[]{}:,"' else "0", empty
+
+
+def json_leaf(token: bytes, mark: str, start: int, decoder: Any, python: bool) -> Any:
+    """Return the value of a text, a number or a word."""
+    if mark in "[{":
+        return -1
     try:
-        end = decoder.raw_decode(text, start)[1]
-        value = decoder.decode(data[start:end].decode())
+        value = decoder.decode(token.decode())
     except FormatError as error:
         raise FormatError(error.what, start)
-    except ValueError:
-        what = "a string that does not end, or holds what must be escaped"
-        if text[start] != '"':
-            what = f"{show(data[start:start + 9])}, expected a value"
-        raise FormatError(what, start)
-    if isinstance(value, str) and re.search(JSON_ESCAPE, data[start:end]):  # PyPy: \u0_41
-        raise FormatError("a string that does not end, or holds what must be escaped", start)
-    if not python and isinstance(value, str) and not is_text(value):
+    if not python and mark == '"' and not is_text(value):
         raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
-    return value, end
+    return value
 
 
 # <save>
@@ -2812,12 +2797,9 @@ def json_misfit(value: Any, depth: int) -> str:
         json_read(encode_text(json_text(value)), depth=depth, python=True)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: too deep for Python
         return str(error)
-    boxes: Any = [value]
-    while boxes:
-        if [key for box in boxes if isinstance(box, dict) for key in box if type(key) is not str]:
-            return "a key is not text"
-        boxes = json_inner(boxes)
-    return ""
+    maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
+    wrong = [key for box in maps for key in box if type(key) is not str]
+    return "a key is not text" if wrong else ""
 # </save>
 
 

@@ -4961,6 +4961,13 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
+UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
+    "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
+    "the data end", "bytes left", "left over", "not a ", "another ", "at least", "too short",
+    "the shortest", "after the end", "the first is 0", "a NUL byte in the JSON",
+    "the header begins", "has no item")
+
+
 def check_refused(data, wanted):
     """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
@@ -4974,6 +4981,7 @@ def check_refused(data, wanted):
     test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
                      [(error.field, error.offset)] if tensorfmt.detect(data) else [])
     test.assertTiles(fields, len(data) if fields else 0)
+    return [field.doc for field in fields if field.kind == "fault"]
 
 
 class BadFileTest(TestCase):
@@ -4993,6 +5001,25 @@ class BadFileTest(TestCase):
             if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
                     check_refused(data, error)
+
+    @full
+    def test_refusals_name_a_field_that_was_traced(self):
+        refused = 0
+        for name, data in later_files() + [row[:2] for row in bad_files()] + [
+                (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
+            with self.subTest(file=name, begins=data[:40]):
+                try:
+                    load(data)
+                    continue
+                except FormatError as caught:
+                    wanted = caught
+                for error in [wanted] + tensorfmt.verify(data).errors:
+                    self.assertTrue(error.field and error.offset is not None, str(error))
+                    refused += 1
+                docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
+                if wanted.what in docs:  # no field was traced there: it could not be read
+                    self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
+        self.assertGreater(refused, 800)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -7326,11 +7353,11 @@ class TrustTest(FolderCase):
                          cast="int32")
             self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
                                             format="ztensor"))), 2)
-        budget = tensorfmt.Budget("MAX_COPIES", 10, FormatError)
+        budget = tensorfmt.Budget("MAX_COPIES", 10)
         self.assertEqual([budget.covers(n) for n in (6, 5, 4, 1, 0)],
                          [True, False, True, False, True])
         self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
-                      error_of(FormatError, budget.spend, 1, "tea").what)
+                      str(error_of(ValueError, budget.spend, 1, "tea")))
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -7367,14 +7394,17 @@ class TrustTest(FolderCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def interrupted(self, call, number):
-        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far."""
-        left = [number]
+        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.
+
+        At one line where opcodes are not traced (Python 3.12.1); it must reach the caller.
+        """
+        left, reached = [number], False
 
         def trace(frame, event, arg):
             if frame.f_globals is not tensorfmt.__dict__:
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode":
+            if event in ("line", "opcode"):
                 left[0] -= 1
                 if not left[0]:
                     raise KeyboardInterrupt
@@ -7384,10 +7414,11 @@ class TrustTest(FolderCase):
         try:
             call()
         except KeyboardInterrupt:
-            pass
+            reached = True
         finally:
             sys.settrace(usual)
-        return left[0] <= 0
+        self.assertEqual(reached, left[0] <= 0, number)
+        return reached
 
     def test_interrupts_leave_nothing_behind(self):
         if PYPY or PYTHON < (3, 7) or not os.path.exists("/proc/self/fd"):
@@ -7418,8 +7449,8 @@ class TrustTest(FolderCase):
                 sys.unraisablehook = hook
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-        self.assertGreater(number, 500)
-        self.assertLess(len(printed), 5)  # only at the first opcode of __del__
+        self.assertGreater(number, 100)
+        self.assertEqual(printed, [])
 
     def test_a_missing_name_among_chosen_ones(self):
         wanted = "model.layers.0.self_attn.q_proj.weight"
