@@ -1002,7 +1002,7 @@ class Cursor(Reader):
     def peek(self, nbytes: int) -> int:
         """Return where .pos is in .data, which then has nbytes bytes from there, or all left."""
         at = self.pos - self.base
-        if at + nbytes <= len(self.data):
+        if at + nbytes <= len(self.data) or len(self.data) == self.end - self.base:
             return at
         if at > len(self.data):
             self.step = WINDOW  # tensor bytes were skipped
@@ -1891,53 +1891,96 @@ def msgpack_text(data: bytes) -> str:
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-class MsgpackTree(Cursor):
+class MsgpackReader(Cursor):
+    """Reads MessagePack values of known kinds from a source, each as a named field."""
+
+    def next_head(self) -> Any:
+        """Return (kind, value or length) of the next head, and move behind it."""
+        at = self.pos - self.base
+        if at + 9 > len(self.data):
+            at = self.peek(9)
+        kind, value, stop = msgpack_head(self.data, at, len(self.data))
+        self.pos += stop - at
+        return kind, value
+
+    def check_room(self, kind: str, count: int) -> None:
+        """Raise FormatError if the file has too few bytes for what such a head begins."""
+        rest = self.end - self.pos
+        if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
+            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
+
+    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        """Return a value of this kind: a number, the bytes of a str, or else the length."""
+        start, name = self.pos, join_index(field, *index)
+        try:
+            found, value = self.next_head()
+            if found != kind and (kind, found) != ("float", "int"):
+                raise FormatError(f"it has the type {found}, not {kind}")
+            if kind != "str":  # that is added with its bytes
+                self.add(start, self.pos - start, name, value, doc)
+            if kind in ("str", "array", "map"):
+                self.check_room(kind, value)
+        except FormatError as error:
+            raise self.error(f"{name}: {error.what}", field, *index, offset=start)
+        # <tools>
+        wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
+        if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
+            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
+                        "ca + float32", start)
+        # </tools>
+        if kind == "str":
+            value = self.next_bytes(value, "")
+            if self.trace is not None:
+                self.add(start, self.pos - start, name, msgpack_text(value), doc)
+        return value
+
+    def number(self, field: str, doc: str, *index: int, least: int = 0) -> int:
+        """Return a uint32, in any stored form; or a count of what takes `least` bytes each."""
+        start = self.pos
+        value: int = self.value("int", field, doc, *index)
+        most = (self.end - self.pos) // least if least else (1 << 32) - 1
+        if not 0 <= value <= most:
+            what = f"{join_index(field, *index)} is {value}, expected 0 to {most}"
+            what += " in the bytes left" if least else ""
+            raise self.error(what, field, *index, offset=start)
+        return value
+
+
+class MsgpackTree(MsgpackReader):
     """Reads a MessagePack value of any kind; msgpack_loads() says what the kinds become."""
 
     TEXT_KEYS = False
     token: Any = None  # as in cbor_read
+    hard_keys = 0  # as in a Budget
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
-        box: Any = []
+        root: Any = []
         stack: Any = []  # the containers around: boards cannot recurse so deep
-        left, keyed, key, hard_keys = 1, False, MISSING, 0
+        box: Any = root
+        left, keyed, key = 1, False, MISSING
         try:
             while left or stack:
                 if left == 0:
                     box, left, keyed = stack.pop()
                     continue
-                start, at = self.pos, self.pos - self.base
-                if at + 9 > len(self.data):
-                    at = self.peek(9)
-                kind, count, stop = msgpack_head(self.data, at, len(self.data))
-                self.pos = stop = start + stop - at
-                naming, value = keyed and key is MISSING, count
-                if naming and kind != "str" and self.TEXT_KEYS:
-                    raise FormatError(f"a key of the type {kind}")
-                opens = kind == "array" or kind == "map"
-                if opens or kind in ("str", "bin", "ext"):
-                    rest = self.end - stop
-                    if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
-                        raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
-                    if opens and naming:
-                        raise Unsupported("a map key is an array or a map")
-                    if opens and len(stack) >= most:
-                        raise FormatError(f"nested deeper than {limit} = {most}")
+                start, naming = self.pos, keyed and key is MISSING
+                kind, count = self.next_head()
+                head, value, opens = self.pos, count, False
+                if kind in ("str", "bin", "ext", "array", "map"):
+                    if 2 * count >= self.end - head:
+                        self.check_room(kind, count)
                     value = self.body(kind, count, key)
-                    opens = opens and type(value) is not tuple
+                    opens = type(value) is list or type(value) is Map
+                if opens and len(stack) >= most:
+                    raise FormatError(f"nested deeper than {limit} = {most}")
                 if self.token is not None:  # a tuple: bytes or numbers that are left in the file
                     far = type(value) is tuple
-                    self.token(start, stop if far else self.pos, len(stack),
+                    self.token(start, head if far else self.pos, len(stack),
                                "key" if naming else "data" if far else kind,
                                count if opens or far else value, key if keyed else len(box))
                 if naming:
-                    key = bytes(value) if kind == "bin" else value
-                    if not BOARD and type(key) is not str and len(box) > 64:
-                        hard_keys = key_cost(key, len(box), hard_keys, start)
-                    if key in box or (key != key and [k for k in box if k != k]):
-                        twice, key = key, MISSING
-                        raise FormatError(f"key {show(twice)} twice")
+                    key = self.new_key(box, kind, value, start)
                     continue
                 if keyed:
                     box[key] = value
@@ -1948,10 +1991,22 @@ class MsgpackTree(Cursor):
                     stack.append((box, left, keyed))
                     box, left, keyed = value, count, kind == "map"
         except FormatError as error:
-            path = None if self.token is None else self.token.path(
-                len(stack), key if keyed else len(box))
+            path = self.token and self.token.path(len(stack), key if keyed else len(box))
             raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
-        return box[0]
+        return root[0]
+
+    def new_key(self, box: Any, kind: str, key: Any, start: int) -> Any:
+        """Return the key, which must not be in the map yet."""
+        if kind != "str" and self.TEXT_KEYS:
+            raise FormatError(f"a key of the type {kind}")
+        if kind in ("array", "map"):
+            raise Unsupported("a map key is an array or a map")
+        key = bytes(key) if type(key) is memoryview else key
+        if not BOARD and type(key) is not str and len(box) > 64:
+            self.hard_keys = key_cost(key, len(box), self.hard_keys, start)
+        if key in box or (key != key and [k for k in box if k != k]):
+            raise FormatError(f"key {show(key)} twice")
+        return key
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         """Return the value of a str, bin or ext, or an empty container, whose head was read."""
@@ -1994,67 +2049,6 @@ def msgpack_loads(data: Any) -> Any:
         what = f"MessagePack: {reader.end - reader.pos} bytes behind the value"
         raise FormatError(what, reader.pos)
     return value
-
-
-class MsgpackReader(Cursor):
-    """Reads MessagePack values of known kinds from a source, each as a named field."""
-
-    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        """Return the value or length of the next head, which must be of this kind."""
-        at = self.pos - self.base
-        if at + 9 > len(self.data):
-            at = self.peek(9)
-        elif not BOARD and self.trace is None:  # the usual case, in short
-            found, value, code, width = _MSGPACK_FIRST[self.data[at]]
-            if found == kind != "float":
-                self.pos += 1 + width
-                return unpack_from(code, self.data, at + 1)[0] if width else value
-        try:
-            found, value, end = msgpack_head(self.data, at, len(self.data))
-        except FormatError as error:
-            raise self.wrong(error.what, self.pos, field, *index)
-        if found != kind and (kind, found) != ("float", "int"):
-            raise self.wrong(f"it has the type {found}, not {kind}", self.pos, field, *index)
-        # <tools>
-        if self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
-            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
-                        "ca + float32", self.pos)
-        # </tools>
-        if kind != "str":  # text() adds it, with its bytes
-            self.add(self.pos, end - at, join_index(field, *index), value, doc)
-        self.pos += end - at
-        return value
-
-    def wrong(self, what: str, start: int, field: str, *index: int) -> FormatError:
-        """Return an error of the field that begins at `start`."""
-        return self.error(f"{join_index(field, *index)}: {what}", field, *index, offset=start)
-
-    def uint32(self, field: str, doc: str, *index: int) -> int:
-        """Return an integer from 0 to 2**32-1, in any stored form."""
-        start = self.pos
-        value = self.value("int", field, doc, *index)
-        if not 0 <= value < 1 << 32:
-            raise self.wrong(f"{value} does not fit uint32", start, field, *index)
-        return int(value)
-
-    def count(self, kind: str, field: str, doc: str, least: int, *index: int) -> int:
-        """Return a count of items; the file must have `least` bytes for each."""
-        start = self.pos
-        n: int = self.value(kind, field, doc, *index)
-        left = self.end - self.pos
-        if n < 0 or n * least > left:
-            what = f"it says {n}, too many for the {left} bytes left"
-            raise self.wrong(what, start, field, *index)
-        return n
-
-    def text(self, field: str, doc: str, *index: int) -> bytes:
-        """Return the bytes of a str: msgpack_text() makes text of them."""
-        start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1, *index), field, *index)
-        if self.trace is not None:
-            name = join_index(field, *index)
-            self.add(start, self.pos - start, name, msgpack_text(data), doc)
-        return data
 
 
 def msgpack_size(kind: str, count: int) -> bytes:
@@ -2119,19 +2113,17 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
-def flat_size(type: Any) -> int:
-    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
-    nbytes: int = type if isinstance(type, int) else 4
-    if isinstance(type, str) and type not in ("string", "table", "place"):
-        nbytes = WIDTH.get(type, 0)
-    if nbytes < 1:
-        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
-    return nbytes
-
-
 def is_inline(type: Any) -> bool:
     """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
-    return type in WIDTH if isinstance(type, str) else isinstance(type, int)
+    return isinstance(type, (int, str)) and type not in ("string", "table", "place")
+
+
+def flat_size(type: Any) -> int:
+    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
+    nbytes = 4 if not is_inline(type) else type if isinstance(type, int) else WIDTH.get(type, 0)
+    if nbytes < 1:
+        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
+    return int(nbytes)
 
 
 class FlatReader(Reader):
@@ -2180,9 +2172,9 @@ class FlatReader(Reader):
 
     def spend(self, nbytes: int, pos: int, field: str) -> None:
         """Count the memory for what is read: objects may be shared, and be many times the data."""
-        path = (field,) if field else ()
-        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self, *path,
-                          offset=self.base + pos)
+        if not self.memory.covers(nbytes):
+            what = f"objects overlap; memory for them: {self.memory.limit} is the limit"
+            raise self.wrong(what, pos, field, Unsupported)
 
     def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -2234,7 +2226,7 @@ class FlatReader(Reader):
         # </tools>
         size, slots = self.slots(table, len(rows))
         found: Any = Map()
-        stored = []
+        offsets = []
         self.spend(100 + 50 * len(rows), table, "table")
         for slot, (name, type, default, doc) in enumerate(rows):
             step = slots[slot] if slot < len(slots) and type is not None else 0
@@ -2243,17 +2235,16 @@ class FlatReader(Reader):
                 if table + end > self.end or (self.strict and end > size):
                     raise self.wrong("field out of bounds", table, name)
                 found[name] = self.inline(type, table + step, name, doc)
-                stored.append(rows[slot])
+                offsets += [] if is_inline(type) else [rows[slot]]
             else:
                 found[name] = list(default) if isinstance(default, list) else default
                 self.note(table, 0, name, None, doc)  # an error in it is one of the table
-        for name, value in found.items():
-            if value is MISSING:
-                raise self.wrong(f"the required field {name} is missing", table, "table")
-        for name, type, _, doc in stored:
+        missing = [name for name, value in found.items() if value is MISSING]
+        if missing:
+            raise self.wrong(f"the required field {missing[0]} is missing", table, "table")
+        for name, type, _, doc in offsets:
             type = type(found) if callable(type) else type
-            if not is_inline(type):
-                found[name] = self.target(type, found[name], name, doc)
+            found[name] = self.target(type, found[name], name, doc)
         return found
 
     def unknown(self, table: int) -> Any:
@@ -2270,22 +2261,16 @@ class FlatReader(Reader):
         return found
 
     def inline(self, type: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the number or struct at a position, or where the offset there leads.
-
-        The field is "" for an element of a vector.
-        """
+        """Return the number or struct at a position, or where the offset there leads."""
         nbytes = flat_size(type)
         if not is_inline(type):
-            value: Any = self.follow(pos, field)
-            if self.trace is not None:
-                self.note(pos, 4, field, value - pos, doc, 4, value)
-        elif isinstance(type, str):
-            value = unpack_from("<" + type, self.data, pos)[0]
-            self.note(pos, nbytes, field, value, doc, nbytes)
-        else:
+            at = self.follow(pos, field)
+            self.note(pos, 4, field, at - pos, doc, 4, at)
+            return at
+        if isinstance(type, int):
             self.spend(40 + nbytes, pos, field)
-            value = bytes(self.data[pos:pos + nbytes])
-            self.note(pos, nbytes, field, value, doc)
+        value, = unpack_from(f"<{type}s" if isinstance(type, int) else "<" + type, self.data, pos)
+        self.note(pos, nbytes, field, value, doc, 2 if isinstance(type, int) else nbytes)
         return value
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
@@ -2300,7 +2285,7 @@ class FlatReader(Reader):
             return self.vector(type, at, field, doc)
         outer = self.where
         if field:
-            self.where = outer + (field,)
+            self.where += field,
         found = self.table(type, at)
         self.where = outer
         return found
@@ -2336,24 +2321,24 @@ class FlatReader(Reader):
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
-                self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
-                code = str(size) + type if isinstance(type, str) else f"{type}s" * size
+                self.spend((40 + type if isinstance(type, int) else 32) * size, pos, field)
+                code = f"{type}s" * size if isinstance(type, int) else f"{size}{type}"
                 keep(self.inlines, (pos, type), unpack_from("<" + code, self.data, pos + 4))
             found = list(self.inlines[pos, type])
             self.note(pos, 4 + size * nbytes, field, found, doc)
             return found
         self.note(pos, 4, field, size, "number of elements")
-        steps = unpack_from(f"<{size}I", self.data, pos + 4)
-        places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
-        outer = self.where
-        if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
-            for i in range(size):
-                self.where = outer + (field, i)
-                self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
-        found = places if type == "place" else []
-        for i, place in enumerate(places if type != "place" else []):
+        if type == "place" and self.trace is None and size:
+            steps = unpack_from(f"<{size}I", self.data, pos + 4)
+            places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
+            if min(steps) and max(places) <= self.end - 4:
+                return places
+        found, outer = [], self.where
+        for i in range(size):
             self.where = outer + (field, i)
-            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
+            type = types[min(i, len(types) - 1)]
+            place = self.inline(type, pos + 4 + 4 * i, "", "element")
+            found.append(self.target(type, place, "", doc))
         self.where = outer
         return found
 
@@ -6708,22 +6693,21 @@ class Primitiv(Format):
     def detect(self, head: bytes) -> bool:
         if super().detect(head):
             return True
-        pos, values = 0, []
+        cursor = MsgpackReader(Memory(head))
         try:
-            for _ in range(3):
-                kind, value, pos = msgpack_head(head, pos, len(head))
-                values.append(value if kind == "int" else None)
+            values = [cursor.number("", "") for _ in range(3)]
         except FormatError:
             return False
-        known = values[:2] == [0, 1] or (pos == 15 and head[0] == head[5] == head[10] == 0xCE)
+        known = values[:2] == [0, 1] or (
+            cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE)
         return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
 
     def read(self, cursor: MsgpackReader) -> Any:
-        major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
+        major, minor = [cursor.number(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", error=Unsupported)
-        number = cursor.uint32("data_type", "256 tensor, 768 model")
+        number = cursor.number("data_type", "256 tensor, 768 model")
         if number % 256 or number >= 256 * len(self.KINDS):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
@@ -6741,101 +6725,113 @@ class Primitiv(Format):
         return attrs, metadata, tensors
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
-        known: Any = {}  # shapes come again
+        known: Any = {}  # by the bytes from dims to data: they come again
         names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
-        i, count = 0, cursor.count("int", "N", "parameters", 8) if kind == "model" else 1
+        i, count = 0, 1
+        if kind == "model":
+            count = cursor.number("N", "parameters", least=8)
         while i < count:
             cursor.tensor, name = None, "value" if kind == "parameter" else kind
             if kind == "model":
                 cursor.where = "params", i
-                n = cursor.count("array", "key", "parts of the name", 1)
+                n = cursor.value("array", "key", "parts of the name")
                 if not n:
                     raise cursor.error("key has no components", "key")
-                name = self._join([cursor.text("key", "part of the name", j) for j in range(n)])
-            yield from self._next(cursor, name, known)
+                name = self._join([cursor.value("str", "key", "part of the name", j)
+                                   for j in range(n)])
+            yield from self._tensor(cursor, name, known)
+            if FAST and cursor.trace is None:
+                for item in self._usual(cursor, count - i - 1, known):
+                    i, name = i + 1, item.name
+                    cursor.where = "params", i
+                    yield item
             if kind != "tensor":
                 yield from self._statistics(cursor, name, known, names)
             i += 1
-            if FAST and cursor.trace is None:
-                for item in self._usual(cursor, count - i, known):
-                    cursor.where = "params", i
-                    yield item
-                    i += 1
 
     def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
         where = cursor.where
-        for j in range(cursor.count("int", "N", "statistics", 6)):
+        for j in range(cursor.number("N", "statistics", least=6)):
             cursor.tensor, cursor.where = None, where + ("stats", j)
-            stat = msgpack_text(cursor.text("key", "name of the statistic"))
-            name = owner + ":" + stat
+            name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
             if nbytes > len(name):
                 nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
             names.spend(nbytes, "names of statistics", cursor, "key")
-            yield from self._next(cursor, name, known)
+            yield from self._tensor(cursor, name, known)
 
-    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> "List[Tensor]":
-        """Return the next parameters, of shapes that were seen: in half of the time.
-
-        One with statistics, an escape or a long name, or not whole in the window, ends the list.
-        """
-        found: Any = []
-        data, start = cursor.data, cursor.pos - cursor.base
+    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
+        """Yield the next parameters, of known shapes, each behind one without statistics."""
+        start, data = cursor.pos - cursor.base, cursor.data
         try:
-            while len(found) < most and 0x91 <= data[start] < 0xA0:
-                at = start + 1
-                for _ in range(data[start] - 0x90):
-                    if not 0xA0 <= data[at] < 0xC0:
-                        raise IndexError
+            for _ in range(most):
+                if start + WINDOW // 8 > len(data):
+                    start, data = cursor.peek(WINDOW // 8), cursor.data
+                count, at = data[start + 5] - 0x90, start + 6
+                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < count < 16:
+                    break
+                for _ in range(count):
+                    if not 0xA0 <= data[at] < 0xC0:  # a long name
+                        return
                     at += data[at] - 0x9F
-                name = data[start + 2:at].translate(self.HEADS).decode()
-                if name.count(".") != data[start] - 0x91 or ":" in name or "\\" in name:
+                name = data[start + 7:at].translate(self.HEADS).decode()
+                if name.count(".") != count - 1 or ":" in name or "\\" in name:
                     break
-                stop = at + 6 + 5 * (data[at] & 15)  # dims, batch; then the head of the data
-                stop += {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
+                stop = self._head_end(data, at)
                 shape, stored, attrs = known[data[at:stop]]
-                end = stop + stored.nbytes
-                if data[end:end + 5] != b"\xce\0\0\0\0":
-                    break
                 place = cursor.base + stop
-                found.append(Tensor(name, "float32", shape, stored, place, attrs, self.NAME))
-                start = end + 5
+                if stored.nbytes > cursor.end - place:
+                    break
+                cursor.pos = place + stored.nbytes
+                start = cursor.pos - cursor.base
+                yield Tensor(name, "float32", shape, stored, place, attrs, self.NAME)
         except (LookupError, UnicodeError):
             pass
-        cursor.pos = cursor.base + start
-        return list(found)
 
-    def _next(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
+    @staticmethod
+    def _head_end(data: bytes, at: int) -> int:
+        """Return where dims, batch and the head of the data end, in the forms that are written."""
+        stop: int = at + 6 + 5 * (data[at] & 15)
+        return stop + {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
+
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
         """Yield the tensor that begins here; go on behind its data."""
-        yield self._tensor(cursor, name, known)
+        cursor.tensor, at = name, cursor.peek(WINDOW // 8)
+        try:
+            stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
+            shape, stored, attrs = known[cursor.data[at:stop]]
+            cursor.pos += stop - at
+        except LookupError:
+            shape, stored, attrs = self._new_shape(cursor, known)
+        nbytes = stored.nbytes
+        if cursor.trace is not None:  # here: a file that breaks off later shows them
+            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
+                             "column-major", kind="data")
+        yield Tensor(name, "float32", shape, stored, cursor.pos, attrs, self.NAME)
+        cursor.pos += nbytes
         if cursor.pos > cursor.end:  # verify noted it
             raise cursor.faults.pop()
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
-        cursor.tensor, start = name, cursor.pos
+    def _new_shape(self, cursor: MsgpackReader, known: Any) -> Any:
+        """Return (shape, Storage, attrs) of what is read up to the data, and keep them."""
+        start = cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
         strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        kind: Any = (shape, Storage(cursor.source, nbytes, strides), ("batch", batch))
-        if start >= cursor.base:  # its bytes, as written; they come again
-            raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
-            kind = known.setdefault(raw, kind)
-        made = Tensor(name, "float32", kind[0], kind[1], cursor.pos, kind[2], self.NAME)
-        if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
-                             "column-major", kind="data")
-        cursor.pos += nbytes
-        return made
+        found = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        if start >= cursor.base:
+            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = found
+        return found
 
     def _shape(self, cursor: MsgpackReader) -> Any:
-        size = cursor.count("array", "dims", "dimensions", 1)
+        size = cursor.value("array", "dims", "dimensions")
         if size > self.MAX_DIMS:
             raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
                                "dims", error=Unsupported)
-        dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
-        batch = cursor.uint32("batch", "samples")
+        dims = tuple([cursor.number("dims", "dimension", i) for i in range(size)])
+        batch = cursor.number("batch", "samples")
         if not batch:
             raise cursor.error("batch is 0", "batch")
         return dims, batch
@@ -6843,16 +6839,18 @@ class Primitiv(Format):
     def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
         for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
             seen = set(metadata)
-            for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
+            for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
-                key = msgpack_text(cursor.text("key", "name of the number"))
+                key = msgpack_text(cursor.value("str", "key", "name of the number"))
                 if key in seen:
                     what = f"config {show(key)} is in both maps"
                     raise cursor.error(what, "key", error=Unsupported)
                 if key in metadata:
                     raise cursor.error(f"config {show(key)} twice", "key")
-                metadata[key] = (cursor.uint32("value", doc) if group == "uint_configs" else
-                                 float(cursor.value("float", "value", doc)))
+                if group == "uint_configs":
+                    metadata[key] = cursor.number("value", doc)
+                else:
+                    metadata[key] = float(cursor.value("float", "value", doc))
             cursor.where = ()
 
     def _escape(self, part: str) -> str:
@@ -6932,6 +6930,8 @@ class Primitiv(Format):
             ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
             floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
             head += msgpack_dumps(ints, typed=True) + msgpack_dumps(floats, typed=True)
+        elif kind == "model":
+            head += msgpack_dumps(len(groups), typed=True)
         return self._chunks(head, groups, kind)
 
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
@@ -6946,27 +6946,31 @@ class Primitiv(Format):
             what = str(error)
         raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
 
-    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> "List[str]":
+    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
+        """Yield why a tensor cannot be written."""
         if type(batch) is not int or batch < 1:
-            return [f"batch is {show(batch)}, expected an integer from 1 on"]
+            yield f"batch is {show(batch)}, expected an integer from 1 on"
+            return
         if batch != 1 and item.shape[-1:] != (batch,):
-            return [f"batch is {batch}, but the last dimension is not: {list(item.shape)}"]
+            yield f"batch is {batch}, but the last dimension is not: {list(item.shape)}"
+            return
         rank = item.ndim - (batch > 1)
-        rules = (
-            ("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an ordinary "
-             "dimension" % batch, batch > 1 and plain_value),
-            (f"{rank} dimensions, 8 is the limit", rank > 8),
-            (f"no elements (shape {list(item.shape)})", 0 in item.shape),
-            ("a dimension or the data over 2**32-1", max((item.nbytes,) + item.shape) >= 1 << 32))
-        return [why for why, broken in rules if broken]
+        if batch > 1 and plain_value:
+            yield (f"batch {batch} in a parameter's value; set attrs['batch'] = 1 to make it an "
+                   "ordinary dimension")
+        if rank > 8:
+            yield f"{rank} dimensions, 8 is the limit"
+        if 0 in item.shape:
+            yield f"no elements (shape {list(item.shape)})"
+        if max((item.nbytes,) + item.shape) >= 1 << 32:
+            yield "a dimension or the data over 2**32-1"
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
-        """Return key -> {statistic: Tensor}; None is the value itself."""
+        """Return key -> {statistic: (Tensor, batch)}; None is the value itself."""
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
         groups, known = {}, {}  # known: misfits, by what decides them
-        only = {"tensor": "tensor", "parameter": "value"}.get(kind)
         for name, item in items:
             try:
                 parts, stat = ([name], None) if flat else self.split(name)
@@ -6978,11 +6982,15 @@ class Primitiv(Format):
             batch = self.choose("batch", 1, self.own_attrs(item), {})
             look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
             if look not in known:
-                keep(known, look, self._misfits(item, batch, raw is None and kind != "tensor"))
+                plain_value = raw is None and kind != "tensor"
+                keep(known, look, list(self._misfits(item, batch, plain_value)))
             problems += [(name, text) for text in known[look]]
-            if only is not None and only != (name if kind == "tensor" else name.split(":")[0]):
-                problems.append((name, "kind=%r holds one tensor called %r%s" % (
-                    kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
+            if kind == "tensor" and name != "tensor":
+                problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
+                continue
+            if kind == "parameter" and name.split(":")[0] != "value":
+                problems.append((name, "kind='parameter' holds one tensor called 'value' and "
+                                 "statistics 'value:NAME'"))
                 continue
             found = groups.setdefault(key, Map())
             if raw in found:
@@ -6990,23 +6998,25 @@ class Primitiv(Format):
             found[raw] = item, batch
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
+        problems += self._clashes(groups)
+        return groups
+
+    def _clashes(self, groups: Any) -> Chunks:
+        """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         for key in sorted(groups):
             if key[:len(outer)] == outer:
-                problems.append((self._join(key), "the key %s is both a parameter and a group of "
-                                 "them" % show(self._join(outer))))
+                what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
+                yield self._join(key), what
             else:
                 outer = key
             if None not in groups[key]:
                 name = self._join(key) + ":" + msgpack_text(list(groups[key])[0])
-                problems.append((name, "a statistic without its value (the part before ':'); "
-                                 "escape ':' and '\\' in names, or use flat=True"))
-        return groups
+                yield name, ("a statistic without its value (the part before ':'); "
+                             "escape ':' and '\\' in names, or use flat=True")
 
     def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
         yield head
-        if kind == "model":
-            yield msgpack_dumps(len(groups), typed=True)
         known: Any = {}  # what comes again, as _pack_head() returns it
         for key in sorted(groups):
             stats, start = groups[key], (len(key),) + key if kind == "model" else ()
@@ -7457,29 +7467,24 @@ class TensorBuffers(Format):
 
     def _tensors(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
         known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
-        entries: Any = [None] * len(places)
+        usual: Any = [None] * len(places)
         if FAST and flat.trace is None:
-            entries = self._usual_entries(flat, places, known)
+            usual = self._usual(flat, places, known)
         left = flat.end
-        for i, entry in enumerate(entries):
+        for i, item in enumerate(usual):
             flat.where = "tensors", i
-            if entry is None:
-                entry = self._entry(cursor, flat, places[i], known)
-            name, nbytes, (dtype, shape, stored), start, number = entry
-            left -= nbytes + 2 * len(shape)
+            if item is None:
+                item = self._entry(cursor, flat, places[i], known)
+            if item is None:  # verify noted it
+                continue
+            left -= len(item.name) + 2 * len(item.shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", tensor=name, error=Unsupported)
-            if stored is None:
-                flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
-            else:
-                yield Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
+                                 "overlap", "name", tensor=item.name, error=Unsupported)
+            yield item
 
     def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
-        """Return (name, its bytes, (dtype, shape, Storage), start, id) of a tensor, by the rows.
-
-        The Storage is None if there is no type.
-        """
+        """Return the tensor of a table, by the rows; None if it has no type."""
         left = flat.memory.left
         entry = flat.table(self.ENTRY, place)
         flat.memory.left = left  # the dict does not stay
@@ -7492,43 +7497,45 @@ class TensorBuffers(Format):
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
                              error=Unsupported)
+        if code == 0:
+            flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
+            return None
         key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
-        kind = known.get(key)
-        if kind is None:
+        if key not in known:
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else f"data_type {code} is not known"
-            stored = Storage(cursor.source, nbytes, why=why) if code else None
-            kind = known[key] = dtype, tuple(shape), stored
-        return (name, 4 + len(encode_text(name)), kind,
-                start if nbytes else min(start, flat.base), number)
+            known[key] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
+        dtype, shape, stored = known[key]
+        start = start if nbytes else min(start, flat.base)
+        return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
-    def _usual_entries(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield for each table what _entry() returns, in few calls.
+    def _usual(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
+        """Yield the tensor of each table, in few calls.
 
         None if a field is absent, or if no tensor before has its type, size and shape.
         """
         data = flat.data
         layouts: Any = {}  # by vtable
         for place in places:
-            found = None
+            item = None
             try:
                 vtable = place - unpack_from("<i", data, place)[0]
                 if vtable not in layouts:
                     layouts[vtable] = flat.usual_layout(place, self.ENTRY)
                 text, steps = layouts[vtable]
                 _, code, name_at, shape_at, start, nbytes, number = unpack_from(text, data, place)
-                if name_at and shape_at:
+                if name_at and shape_at and nbytes:
                     name_at += place + steps[1]
                     shape_at += place + steps[2]
                     stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                     name = data[name_at + 4:stop].decode()
-                    kind = None if data[stop] else known.get((
-                        code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
-                    start = start if nbytes else min(start, flat.base)
-                    found = kind and (name, stop - name_at, kind, start, number)
-            except (struct.error, IndexError, ValueError):
+                    raw = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
+                    if data[stop] == 0:
+                        dtype, shape, stored = known[code, nbytes, raw]
+                        item = Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
+            except (struct.error, LookupError, ValueError):
                 pass  # _entry() says what is wrong
-            yield found
+            yield item
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
@@ -7830,15 +7837,14 @@ ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in (
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
     """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
+    cursor = MsgpackReader(source)
+    cursor.seek(start)
     while start < stop:
-        data, at = source.read(start, min(BLOCK, stop - start)), 0
-        while at < len(data) - 8 or (at < len(data) and start + len(data) == stop):
-            kind, value, end = msgpack_head(data, at, len(data))
-            if kind == "float":
-                kind = "float32" if end - at == 5 else "float64"
-            yield start + at, kind, value, start + end
-            at = end
-        start += at
+        kind, value = cursor.next_head()
+        if kind == "float":
+            kind = "float32" if cursor.pos - start == 5 else "float64"
+        yield start, kind, value, cursor.pos
+        start = cursor.pos
 
 
 class RecordReader(MsgpackTree):
@@ -7857,12 +7863,15 @@ class RecordReader(MsgpackTree):
         ITEM.rows[key] = None, doc, ITEM, False
     ITEM.other = None, "of the record", ITEM, False
     TEXT_KEYS = True
+    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
+        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
     metadata: Facts
 
     def read_all(self) -> Any:
         """Return the map that the file is."""
         if self.trace is not None:
             self.token = self.trace.follow_tree(0, "", "magic", self.ITEM, None)
+        self.outermost = "magic"
         self.memory = Budget("MAX_TREE", self.MAX_TREE + 8 * self.end)
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
@@ -7870,35 +7879,44 @@ class RecordReader(MsgpackTree):
         return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        self.memory.spend(nbytes, "memory for the index", offset=self.pos)
+        if not self.memory.covers(nbytes):
+            self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
-            data = self.next_bytes(nbytes, "")
-            text = self.texts.get(data)
-            if text is None:
-                text = decode_text(data)
-                self.spend(self.COSTS[kind])
-                if text is None:
-                    raise FormatError("text is not UTF-8")
-                if nbytes < 24 and len(self.texts) < 1 << 12:
-                    self.texts[data] = text
-            return text
+            return self.text(nbytes)
         self.spend(self.COSTS[kind])
         if kind in ("bin", "ext"):
             start = self.pos
             self.pos += nbytes + (kind == "ext")
             return kind, start, self.pos
-        value: Any = Map() if kind == "map" else []
-        if kind == "map" or key == "shape":
-            return value
+        if kind == "map":
+            return Map()
+        value: Any = []
         if key == "value":
             found = self.scan(nbytes)
             if type(found) is tuple:
                 return found
             self.odd[id(value)] = found
-        self.spend(160 * nbytes)  # its items will get names
+        if key != "shape":
+            self.spend(160 * nbytes)  # its items will get names
         return value
+
+    def text(self, nbytes: int) -> str:
+        at = self.pos - self.base
+        data = self.data[at:at + nbytes]
+        if len(data) < nbytes:
+            data = self.head(nbytes)
+        self.pos += nbytes
+        text = self.texts.get(data)
+        if text is None:
+            text = decode_text(data)
+            self.spend(self.COSTS["str"])
+            if text is None:
+                raise FormatError("text is not UTF-8")
+            if nbytes < 24 and len(self.texts) < 1 << 12:
+                self.texts[data] = text
+        return text
 
     def scan(self, count: int) -> Any:
         """Return what stands for a list of numbers, and move behind it.
@@ -7930,35 +7948,30 @@ class RecordReader(MsgpackTree):
 
     def tensors(self, item: Any) -> Chunks:
         """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [("", (), iter([("item", item)]))]
+        stack: Any = [(None, (), iter([("item", item)]))]  # beginning of names, path, what is there
         while stack:
-            name, path, items = stack[-1]
-            pair: Any = (MISSING, None)
-            for pair in items:  # noqa: B007  (next() has no default in MicroPython 1.24)
-                break
-            key, value = pair
-            if key is MISSING:
-                stack.pop()
-            if value is None or key is MISSING:
-                continue
-            name, path = name + str(key) if len(stack) > 1 else "", path + (key,)
-            self.spend(2 * len(name.encode()))
-            inner, text = None, None
-            if type(value) is Map and len(value) == 2:
-                inner, text = value.get("param"), value.get("id")
-            if type(text) is str and self.is_tensor(inner):
-                number = BurnRecord.param_id(text)
-                attrs = ("id", text) if number is None else ("param_id", number)
-                yield self.open(name or "item", path + ("param",), inner, attrs)
-            elif type(value) is Map and self.is_tensor(value):
-                yield self.open(name or "item", path, value, ())
-            elif type(value) is tuple and len(value) == 3:
-                self.remark("bytes that are not a tensor's are ignored", value[1])
-            elif type(value) in (Map, list, tuple):
-                inside = self.inside(value, path)
-                stack.append((name + "." if len(stack) > 1 else "", path, inside))
+            front, path, items = stack[-1]
+            for key, value in items:
+                if value is None:
+                    continue
+                name, where = "" if front is None else front + str(key), path + (key,)
+                self.spend(2 * len(name.encode()))
+                entry, place, attrs = value, where, ()
+                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                    entry, place = value.get("param"), where + ("param",)
+                    attrs = BurnRecord.id_attrs(value["id"])
+                if self.is_tensor(entry):
+                    yield self.open(name or "item", place, entry, attrs)
+                elif type(value) is tuple and len(value) == 3:
+                    self.remark("bytes that are not a tensor's are ignored", value[1])
+                elif type(value) not in (Map, list, tuple):
+                    self.add_scalar(name or "item", where, value)
+                else:
+                    front = "" if front is None else name + "."
+                    stack.append((front, where, self.inside(value, where)))
+                    break
             else:
-                self.add_scalar(name or "item", path, value)
+                stack.pop()
 
     def inside(self, value: Any, path: Any) -> Any:
         """Iterate over (key, value) of a map or a list, also of one that was left in the file."""
@@ -7992,54 +8005,57 @@ class RecordReader(MsgpackTree):
         """Return a Tensor; None if verify notes a fault."""
         self.spend(160)
         self.tensor, self.where = name, path
-        raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
-        if type(shape) is not list or not all_u64(shape):
-            wrong: Any = (("shape",), "shape is not an array of integers " + U64)
-        elif len(entry) == 2:
-            dtype, args, start, wrong = self.listed(entry["value"], shape)
-        elif type(raw) is not tuple or raw[0] != "bin":
-            wrong = ("bytes",), "bytes is not a bin"
-        elif Burnpack.misfit_code(entry["dtype"]):
-            words = Burnpack.misfit_code(entry["dtype"])
-            wrong = ("dtype",), f"dtype is {show(entry['dtype'])}, expected {words}"
-        else:
-            start, wrong = raw[1], None
-            dtype, more, why = Burnpack.dtype_of(entry["dtype"])
-            args, attrs = (raw[2] - start, None, "<", "raw", why), attrs + more
-            make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-            if entry["dtype"] == "Bool":
-                self.remark('Burn 0.21 refuses it: the text dtype "Bool"', start)
-        if wrong is not None:
-            self.fault(wrong[1], *wrong[0])
+        shape, make = entry["shape"], Tensor
+        try:
+            if type(shape) is not list or not all_u64(shape):
+                raise self.error("shape is not an array of integers " + U64, "shape")
+            if len(entry) == 2:
+                dtype, start, stored = self.listed(entry["value"], shape)
+            else:
+                dtype, start, stored, more = self.stored(entry["bytes"], entry["dtype"])
+                attrs += more
+                make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        except FormatError as error:
+            self._note(error)
             return None
         entry.clear()  # of many entries, only the dict is left
-        stored = Storage(self.source, *args)  # pyright: ignore
         return make(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
 
+    def stored(self, raw: Any, code: Any) -> Any:
+        """Return (dtype, start, Storage, attrs) of bytes and their dtype."""
+        if type(raw) is not tuple or raw[0] != "bin":
+            raise self.error("bytes is not a bin", "bytes")
+        words = Burnpack.misfit_code(code)
+        if words:
+            raise self.error(f"dtype is {show(code)}, expected {words}", "dtype")
+        if code == "Bool":
+            self.remark('Burn 0.21 refuses it: the text dtype "Bool"', raw[1])
+        dtype, attrs, why = Burnpack.dtype_of(code)
+        return dtype, raw[1], Storage(self.source, raw[2] - raw[1], why=why), attrs
+
     def listed(self, found: Any, shape: Any) -> Any:
-        """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
+        """Return (dtype, start, Storage) of an array of numbers."""
         if type(found) is list:
-            return "", (), 0, (("value", self.odd[id(found)]), "not as those before it")
+            raise self.error("not as those before it", "value", self.odd[id(found)])
         kind, start, stop, count, low, high = found
         told, ints = self.metadata["float"], self.metadata["int"]
-        wrong: Any = None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
         dtype = kind or half or {"f64": "float64"}.get(told, "float32")
         if kind == "int":
             dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
-        least, most = INT_RANGE.get(dtype, (low, high))
         if count != count_elements(shape):
-            wrong = ("value",), f"{count} numbers do not have the shape {show(shape)}"
-        elif low < least or most < high:
-            i, (at, _, value, end) = next(
-                (i, row) for i, row in enumerate(each_head(self.source, start, stop))
-                if not least <= row[2] <= most)
-            wrong = ("value", i), f"{show(value)} does not fit {plain(dtype)}"
-            self.add(at, end - at, f"value[{i}]", value, "does not fit")
+            raise self.error(f"{count} numbers do not have the shape {show(shape)}", "value")
+        least, most = INT_RANGE.get(dtype, (low, high))
+        if low < least or most < high:
+            for i, (at, _, value, end) in enumerate(each_head(self.source, start, stop)):
+                if not least <= value <= most:
+                    self.add(at, end - at, f"value[{i}]", value, "does not fit")
+                    raise self.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
         if f"[{dtype}]" not in ENCODINGS:
             why = f"{plain(ints)} is not known"
-            return None, (stop - start, None, "<", "raw", why), start, wrong
-        return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
+            return None, start, Storage(self.source, stop - start, why=why)
+        encoding = f"[{dtype}]" if count else "raw"
+        return dtype, start, Storage(self.source, stop - start, encoding=encoding)
 
 
 class BurnRecord(Format):
@@ -8082,12 +8098,7 @@ class BurnRecord(Format):
             self.check_magic(cursor, self.MAGICS[1])
         top = cursor.read_all()
         metadata = cursor.metadata = top["metadata"]
-        if type(metadata) is not Map or [1 for key in self.FILE_ATTRS[:5] if key not in metadata]:
-            what = "metadata is not a map with " + ", ".join(self.FILE_ATTRS[:5])
-            raise cursor.error(what, "metadata", offset=1)
-        for key, value in metadata.items():
-            if type(value) is not str:
-                raise cursor.error(f"{show(key)} is not text", "metadata", key)
+        cursor.check_schema(cursor.METADATA, metadata, "metadata")
         if "item" not in top:
             raise cursor.error("the map has no item", "item", offset=0)
         if "_b" not in top:
@@ -8098,14 +8109,15 @@ class BurnRecord(Format):
         return metadata, Map(), tensors
 
     @staticmethod
-    def param_id(text: str) -> "Optional[int]":
-        """Return the number that an id of Burn is: base 32 of 8 or 6 little-endian bytes."""
+    def id_attrs(text: str) -> Any:
+        """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
         spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
         if nbytes not in (6, 8) or [c for c in text if c not in BurnRecord.BASE32]:
-            return None
+            return "id", text
         number = int(text, 32)
-        return None if number & (1 << spare) - 1 else int.from_bytes(
-            (number >> spare).to_bytes(nbytes, "big"), "little")
+        if number & (1 << spare) - 1:
+            return "id", text
+        return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "Burn 0.22 and later read no .mpk; convert to .bpk"

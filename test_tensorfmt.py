@@ -5229,7 +5229,7 @@ class ShortcutTest(TestCase):
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if not row_of(kind).index:  # it skips from tensor to tensor
                         requests = 41 if values == 50000 else 2 + len(data) / 65536.0
-                        nbytes = max(nbytes, 41 * 5000, len(data))
+                        nbytes = max(nbytes, 41 * 5000, 1.001 * len(data))
                     self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
