@@ -2080,14 +2080,12 @@ class RoundTripTest(TestCase):
 
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
-        def fail(*args):
-            raise ImportError
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for turned in (item.transpose(), item[::-1].transpose()):
-                with Changed(tensorfmt, "_turn_block", fail):
+                with Changed(tensorfmt, "FAST", False):
                     wanted = turned.tobytes()
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
@@ -2262,14 +2260,13 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
-    @full
-    def test_slices_as_boards_find_them(self):
+    def test_every_slice(self):
         ends = [None] + list(range(-4, 5))
-        for keys in [(a, b, step) for a in ends for b in ends for step in (None, 1, 3, -1, -2)]:
-            key = type("Key", (), dict(zip(("start", "stop", "step"), keys)))
-            for n in (0, 1, 3):
-                self.assertEqual(list(range(*tensorfmt.slice_indices(key, n))),
-                                 list(range(n))[slice(*keys)], (keys, n))
+        for n in (0, 1, 3):
+            item = tensor(list(range(n)), "int8")
+            for key in [KEYS[a:b:step] for a in ends for b in ends
+                        for step in (None, 1, 3, -1, -2)]:
+                self.assertEqual(item[key].tolist(), list(range(n))[key], (key, n))
 
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
@@ -7425,16 +7422,8 @@ class TrustTest(FolderCase):
         wanted = "model.layers.0.self_attn.q_proj.weight"
         names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
         file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        calls = []
-
-        class Counted(__import__("difflib").SequenceMatcher):
-            def ratio(self):
-                calls.append(len(self.a) * len(self.b))
-                return super().ratio()
-        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
-            text = file.say_missing(wanted)
-        self.assertIn("; nearest is '", text)
-        self.assertLessEqual(sum(calls), 1 << 21)
+        text = file.say_missing(wanted)
+        self.assertIn("; nearest is 'model.layers.0.self_attn.q_proj.weight0' (", text)
 
 
 def in_terminal(columns, *args, **env):
