@@ -88,6 +88,12 @@ __all__ = [
     "crc32c",
 ]
 
+
+def __dir__() -> "List[str]":  # what completion offers
+    return __all__ + ["__version__"]
+
+
+
 # -- [1] platform --------------------------------------------------------------------------------
 
 import struct
@@ -101,8 +107,8 @@ except ImportError:  # a board without files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
-                        Tuple, Type, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
+                        Optional, Tuple, Type, ValuesView)
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
@@ -347,6 +353,11 @@ BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payl
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
+TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
+    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
+    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
+    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
+    for code in row.split()])
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
@@ -557,6 +568,8 @@ def cast_is_exact(old: str, new: str) -> bool:
 
 def as_dtype(dtype: Any) -> str:
     """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    if dtype is float or dtype is int:
+        dtype = dtype.__name__ + "64"
     name: Any = dtype
     if ARRAYS and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
@@ -822,6 +835,8 @@ def path_of(target: Any) -> str:
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Path(path_of(source), mapped)
+    if REMOTE and hasattr(source, "encoding"):
+        raise TypeError('a stream of text, not of bytes: load(path), or load(open(path, "rb"))')
     try:
         return Memory(source, True)
     except TypeError:
@@ -3036,11 +3051,14 @@ class Tensor:
                 item = float("%.8g" % item) if isinstance(item, float) else item
                 widths.append(len(repr(item)))
                 return repr(item).rjust(width)
-            n, comma = item.shape[0], ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            n = item.shape[0]
             rows = list(range(n)) if n <= 2 * edge else (
                 list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
-            return f"[{comma.join(texts)}]"
+            if depth == 1:  # in lines of 78 columns
+                count = max(1, (80 - 2 * self.ndim) // (width + 2))
+                texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+            return "[" + (",\n" + " " * (self.ndim - depth + 1)).join(texts) + "]"
         base, width = self.decoded() if self.shape else self.item(), 0
         text_of(base, self.ndim)  # how wide they are
         width = max(widths)
@@ -3067,8 +3085,34 @@ class Tensor:
         itemsize = ITEMSIZE.get(self.dtype)
         if self.stored.why is not None or itemsize is None:
             why = self.stored.why or f"{self.dtype} cannot be read element by element"
+            # <tools>
+            why += self.say_bytes()
+            # </tools>
             raise self.error(why, Unsupported)
         return itemsize
+
+    def say_bytes(self) -> str:
+        """Return the end of a message: the call that makes torch's tensor of the stored bytes."""
+        for code in self.attrs.values() if self.holds_bytes() else ():
+            if isinstance(code, str) and code in TORCH_TYPES:
+                shape = list(self.shape)
+                if TORCH_TYPES[code].endswith("_x2"):  # two in a byte
+                    shape[-1:] = [n + 1 >> 1 for n in shape[-1:]]
+                return ("; .raw has the bytes: torch.frombuffer(bytearray(t.raw), "
+                        f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
+        return ""
+
+    def say_holders(self) -> "Optional[str]":
+        """Return why the values cannot be read, if so, and the formats that hold the bytes."""
+        why = self.stored.why
+        holders = [kind.NAME for kind in FORMATS if why and kind.passes(self)]
+        return f"{why}; {' and '.join(holders)} can hold it" if why and holders else why
+
+    def holds_bytes(self) -> bool:
+        """Return whether its bytes as stored are all that can be had of it."""
+        stored = self.stored
+        return (self.dtype is None and not stored.entry
+                and (stored.encoding, stored.order) == ("raw", "<"))
 
     def _span(self) -> "Tuple[int, int]":
         """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
@@ -3122,7 +3166,7 @@ class Tensor:
         stored = self.stored
         if self.is_plain():
             return iter((stored.source.view(self.start, stored.nbytes),))
-        if self.itemsize is None and stored.why is None:  # quantized
+        if self.holds_bytes() or (self.itemsize is None and stored.why is None):  # quantized
             return self.stored_blocks()
         itemsize = self.check()
         # <zstd burnrecord>
@@ -3174,7 +3218,7 @@ class Tensor:
 
     def in_memory(self, data: Any) -> "Tensor":
         """Return it over row-major little-endian bytes in memory."""
-        return self.copy(stored=Storage(Memory(data), len(data)), start=0)
+        return self.copy(stored=Storage(Memory(data), len(data), why=self.stored.why), start=0)
 
     def decoded(self) -> "Tensor":
         """Return it with raw bytes: of a large coded one in a spool file."""
@@ -3215,7 +3259,7 @@ class Tensor:
         return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
         return join_blocks(self.blocks())
 
     @property
@@ -3271,7 +3315,9 @@ class Tensor:
             return self._decoded_once()[key]
         # </zstd burnrecord sparse quantized tools>
         keys = key if isinstance(key, tuple) else (key,)
-        found = self._locate(keys, itemsize) if FAST and old.strides is None else None
+        found = None
+        if FAST and old.strides is None:
+            found = self._locate(keys, itemsize)
         offset, nbytes, shape, strides = found or self._locate_part(list(keys), itemsize)
         if shape is None:
             return unpack_values(str(self.dtype), old.source.view(offset, nbytes), old.order)[0]
@@ -3323,6 +3369,15 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     # <full>
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
     def check_dims(self, shape: Shape) -> None:
         if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
             raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
@@ -3503,12 +3558,16 @@ class File(TensorMap):
         return list(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"]
-        for name, item in list(self.items())[:MAX_SHOWN]:
-            facts = item.dtype, show(item.shape), item.nbytes, name
-            rows.append("<tr>" + "".join(["<td>" + to_html(fact) for fact in facts]))
-        return f"{to_html(repr(self), MAX_LINE)}<table>{''.join(rows)}</table>"
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
+        left, right = "<td style=text-align:left>", "<td style=text-align:right>"
+        rows = [(item.dtype, show(item.shape), item.nbytes, name)
+                for name, item in list(self.items())[:MAX_SHOWN]]
+        total = sum([item.nbytes for item in self.values()])
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
+            facts = [to_html(fact) for fact in row]
+            text += f"<tr>{left}{facts[0]}{left}{facts[1]}{right}{facts[2]}{left}{facts[3]}"
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -3599,6 +3658,9 @@ def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
             made = made.copy(attrs=Map(), format=None)  # the user's
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
+    elif hasattr(data, "items") and not hasattr(data, "__array__"):
+        keys = ", ".join([f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]])
+        raise TypeError(f"a mapping is not one tensor; flatten it: {{{keys}}}")
     else:
         made = _from_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(str(dtype))
@@ -3643,7 +3705,8 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     values = [item.item() if hasattr(item, "item") else item for item in level]
     kinds = set([type(value) for value in values])
     for kind in kinds - {int, float, bool}:
-        raise ValueError(f"{kind.__name__} among the numbers")
+        remedy = REMEDIES["U"] if kind is str else ""
+        raise ValueError(f"{kind.__name__} among the numbers{remedy}")
     if dtype is None:
         dtype = "bool" if kinds == {bool} else "float64"
         if int in kinds and float not in kinds:
@@ -3657,6 +3720,10 @@ def _from_bytes(data: Any, dtype: str) -> Tensor:
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
 
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
 BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
@@ -3672,6 +3739,8 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     view, given = view_of(data)
+    if ARRAYS and given not in ITEMSIZE:
+        return _from_opaque(view, given)
     if given == "uint8" and dtype is not None and view.ndim == 1 and not (
             hasattr(data, "dtype") or hasattr(data, "typecode")):
         return _from_bytes(view, dtype)
@@ -3692,10 +3761,13 @@ def view_of(data: Any) -> Any:
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
     view, given = _typed_view(as_buffer(data, name) if ARRAYS else data)
+    if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
+        given = name
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        raise TypeError(f"cannot make a tensor of {what}")
-    return view, name if name == "bfloat16" else given
+        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        raise TypeError(f"cannot make a tensor of {what}{remedy}")
+    return view, given
 
 
 def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
@@ -3709,13 +3781,27 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 
 def as_buffer(data: Any, given: str) -> Any:
     """Return an array of any library, of this dtype, as a buffer; of bfloat16 its bits."""
-    if given.startswith("complex"):
+    if given == "complex128":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg()
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
-        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
+    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     return data.__array__() if hasattr(data, "__array__") else data
+
+
+def _from_opaque(view: Any, given: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and given == "complex64":
+        raw = swap(raw, 4)
+    if given.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    stored = Storage(Memory(raw), len(raw), why=f"{given} has no values here, only bytes")
+    format, key = FEATURES["opaque"]
+    return Tensor("", None, shape, stored, 0, (key, code), format)
 # </save>
 
 
@@ -4402,7 +4488,7 @@ class Format:
                 if is_sparse(item) and "sparse" not in self.USES:
                     problems.append((name, "sparse; .todense() or convert(dense=True)"))
                 if (item.stored.why or not known) and not self.passes(item):
-                    problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
+                    problems.append((name, item.say_holders() or "%s (it holds %s)%s" % (
                         item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
                 if item.ndim > self.MAX_RANK:
                     problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
@@ -7767,6 +7853,9 @@ class Safetensors(Format):
     # </save>
 
 
+FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
+
+
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
@@ -8462,13 +8551,15 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
-          **options: Any) -> bytes:
+def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = None,
+          attrs: Any = None, **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
+    if given or not format:
+        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
     chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
@@ -10420,7 +10511,7 @@ FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
 DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
-    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
+    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
         "tobytes tolist item flat contiguous astype components todense keys values items get "
         "format path metadata close what field tensor check",
