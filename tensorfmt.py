@@ -558,10 +558,9 @@ def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
     if "bool" in (old, new):
         return old == "bool"
-    digits: Any = FLOAT_DIGITS.get(new)
+    digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
-        return (new in FLOAT_DIGITS and FLOAT_DIGITS[old] <= digits
-                and (old, new) != ("bfloat16", "float16"))
+        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
     least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
@@ -574,10 +573,10 @@ def as_dtype(dtype: Any) -> str:
     if ARRAYS and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
-        kind = name.rstrip("0123456789")
-        if name != kind + "8":  # "i8" has 64 bits in numpy, 8 in Rust
+        word = name.rstrip("0123456789")
+        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
             full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
-            name = full.get(kind, kind) + name[len(kind):]
+            name = full.get(word, word) + name[len(word):]
     if name not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     return str(name)
@@ -590,15 +589,13 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
     if dtype == "qfloat":
         return DEQUANTIZE
     # </quantized>
-    if dtype not in ITEMSIZE:
-        return ""
-    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
+    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact):
+    for new in reversed(rounding + exact if exact else []):
         if new in dtypes:
             sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            calls = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
-            return f"; {calls}{sure}; or another format"
+            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                    "or another format")
     # </full>
     return ""
 
@@ -3105,14 +3102,13 @@ class Tensor:
     def say_holders(self) -> "Optional[str]":
         """Return why the values cannot be read, if so, and the formats that hold the bytes."""
         why = self.stored.why
-        holders = [kind.NAME for kind in FORMATS if why and kind.passes(self)]
-        return f"{why}; {' and '.join(holders)} can hold it" if why and holders else why
+        holders = [f"; {kind.NAME} can hold it" for kind in FORMATS if why and kind.passes(self)]
+        return why and why + "".join(holders)
 
     def holds_bytes(self) -> bool:
         """Return whether its bytes as stored are all that can be had of it."""
         stored = self.stored
-        return (self.dtype is None and not stored.entry
-                and (stored.encoding, stored.order) == ("raw", "<"))
+        return (self.dtype, stored.encoding, stored.order, stored.entry) == (None, "raw", "<", None)
 
     def _span(self) -> "Tuple[int, int]":
         """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
@@ -3130,7 +3126,7 @@ class Tensor:
         return self.stored.source.view(self.start + low, high - low)
 
     def _is_whole(self) -> bool:
-        """Return whether the stored bytes are those of its elements, without gaps."""
+        """Return whether its bytes lie decoded and without gaps."""
         low, high = self._span()
         return self.stored.encoding == "raw" and (
             self.stored.strides is None or high - low == self.nbytes)
@@ -3239,14 +3235,9 @@ class Tensor:
     def column_blocks(self) -> Chunks:
         """Yield column-major little-endian bytes."""
         stored, shape = self.stored, self.shape
-        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():
-            code, (n, m) = BITS_CODE[self.check()], shape  # a small matrix: in few steps
-            out = bytearray(stored.nbytes)
-            target = view_as(out, code)
-            source = view_as(stored.source.view(self.start, stored.nbytes), code)
-            for i in range(n):
-                target[i::n] = source[i * m:i * m + m]
-            return iter((out,))
+        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():  # few steps
+            view = view_as(stored.source.view(self.start, stored.nbytes), BITS_CODE[self.check()])
+            return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
         return self.transpose().blocks()
 
     def transpose(self) -> "Tensor":
@@ -3270,17 +3261,14 @@ class Tensor:
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
-        values = list(self.flat)
-        if not self.shape:
+        values, shape = list(self.flat), self.shape
+        if not shape:
             return values[0]
-        counts, left = [1], max(len(values) * self.ndim, 1 << 20)  # lists around each dimension
-        for n in self.shape[:-1]:
-            counts.append(counts[-1] * n)
-            left -= counts[-1]
-            if left < 0 or self.ndim > 512:
-                raise ValueError(f"tolist() of {show(self.shape)} makes too many lists")
-        for n, groups in zip(reversed(self.shape[1:]), reversed(counts)):
-            values = [values[i * n:(i + 1) * n] for i in range(groups)]
+        lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 513))]
+        if len(shape) > 512 or sum(lists) > max(len(values) * len(shape), 1 << 20):
+            raise ValueError(f"tolist() of {show(shape)} makes too many lists")
+        for n, count in zip(reversed(shape), reversed(lists)):
+            values = [values[i * n:(i + 1) * n] for i in range(count)]
         return values
 
     def item(self) -> Any:
@@ -3389,18 +3377,41 @@ class Tensor:
             raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
         self.check_dims(self.shape)
-        base, order = self, self.stored.order
-        if self.stored.encoding != "raw":
-            base, order = self.contiguous(), "<"
-        code = ("|" if itemsize == 1 else order) + str(self.dtype)[0] + str(itemsize)
+        base = self if self.stored.encoding == "raw" else self.contiguous()
+        order = "|" if itemsize == 1 else base.stored.order
+        code = f"{order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return feature("arrays").to_numpy(self, dtype, copy)
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        if not ARRAYS:
+            return feature("arrays")  # which this copy lacks
+        import numpy
+        array: Any = self
+        if self.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
+            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     self.astype("float32"))
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __dlpack__(self, **options: Any) -> Any:
-        return feature("arrays").to_dlpack(self, options)
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if not ARRAYS:
+            return feature("arrays")
+        if self.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(self, self.dtype)  # native
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> "Tuple[int, int]":
         return 1, 0  # memory of the CPU
@@ -3428,50 +3439,11 @@ class Tensor:
         stored, start = self.stored, self.start
         if not isinstance(stored.source, Path):
             base = self if stored.strides is None else self.contiguous()
-            data, old, start = bytes(base.raw), base.stored, 0
-            stored = Storage(Memory(data), len(data), None, old.order, old.encoding, old.why)
-        return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
-                            self.format)
+            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
+            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
+        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
+        return type(self), args
     # </full>
-
-
-# <full>
-# <arrays>
-class Arrays:
-    """What arrays of other libraries are made of."""
-
-    @staticmethod
-    def to_numpy(item: Tensor, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
-        import numpy
-        array: Any = item
-        if item.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(item.copy(dtype="uint16"), "u2")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     item.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
-
-    @staticmethod
-    def to_dlpack(item: Tensor, options: Facts) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if item.dtype == "bfloat16":
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(item.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(item, item.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-
-FEATURES["arrays"] = Arrays
-# </arrays>
-# </full>
 
 
 def as_index(key: Any) -> int:
@@ -3537,10 +3509,10 @@ class File(TensorMap):
             return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
-        names = [quote(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
-        return "<File %s%s: %s%s>" % (
-            self.format, "" if self.path is None else " " + quote(self.path),
-            count_of(len(self), "tensor"), " " + ", ".join(names) if names else "")
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -3554,8 +3526,7 @@ class File(TensorMap):
 
     # <full>
     # <tools>
-    def _ipython_key_completions_(self) -> Any:
-        return list(self)
+    _ipython_key_completions_ = keys
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
@@ -3612,11 +3583,6 @@ class Cast(Tensor):
     def blocks(self) -> Chunks:
         for part in self._base.parts():
             yield cast_block(part, str(self._base.dtype), str(self.dtype))
-
-    # <save>
-    def transpose(self) -> Tensor:
-        return Cast(self._base.transpose(), str(self.dtype))
-    # </save>
 
 
 # <save>
@@ -3689,9 +3655,8 @@ def adopt(item: Any) -> Any:
 
 def as_shape(shape: Any) -> Shape:
     """Return a shape, given as one dimension or several, as a tuple."""
-    if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
-        shape = (shape,)
-    return tuple([as_index(n) for n in shape])
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
@@ -3703,13 +3668,13 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         shape.append(size)
         level = [item for row in level for item in row]
     values = [item.item() if hasattr(item, "item") else item for item in level]
-    kinds = set([type(value) for value in values])
-    for kind in kinds - {int, float, bool}:
-        remedy = REMEDIES["U"] if kind is str else ""
-        raise ValueError(f"{kind.__name__} among the numbers{remedy}")
+    types = set([type(value) for value in values])
+    for one in types - {int, float, bool}:
+        remedy = REMEDIES["U"] if one is str else ""
+        raise ValueError(f"{one.__name__} among the numbers{remedy}")
     if dtype is None:
-        dtype = "bool" if kinds == {bool} else "float64"
-        if int in kinds and float not in kinds:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
             dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
@@ -4149,9 +4114,8 @@ class Quantized(Tensor):
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
         dtype = "float32" if plan.kind else "int8"
-        blocks = [pack_values(dtype, self.numbers(plan, *run)) for run in self.runs()]
-        data = b"".join([bytes(block) for block in blocks])
-        return new_tensor(dtype, self.shape, data, "<", self.name, self.format)
+        blocks = (pack_values(dtype, self.numbers(plan, *run)) for run in self.runs())
+        return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
 
     @property
     def scales(self) -> Tensor:
@@ -4206,17 +4170,8 @@ class Dequantized(Cast):
         for start, stop in base.runs():
             first, numbers = start // step, base.numbers(plan, start, stop)
             scales = base.factors(plan, first, (stop - 1) // step + 1)
-            if len(scales) == 1:
-                values = [number * scales[0] for number in numbers]
-            else:
-                places = enumerate(numbers, start - first * step)
-                values = [number * scales[i // step] for i, number in places]
-            yield pack_values("float32", values)
-
-    # <save>
-    def transpose(self) -> Tensor:
-        return Tensor.transpose(self)  # of its decoded form: blocks have no transpose
-    # </save>
+            places = enumerate(numbers, start - first * step)
+            yield pack_values("float32", [number * scales[i // step] for i, number in places])
 
 
 FEATURES["quantized"] = Quantized
