@@ -1618,6 +1618,16 @@ class GoldenTest(FolderCase):
             self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
 
     @full
+    def test_streams_of_text_are_refused(self):
+        for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
+            self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
+
+    @full
+    def test_dir_has_the_public_names(self):
+        if PYTHON >= (3, 7):
+            self.assertEqual(set(dir(tensorfmt)), set(tensorfmt.__all__) | {"__version__"})
+
+    @full
     def test_mappings_are_known_as_such(self):
         from collections.abc import Mapping
         self.assertIsInstance(load(golden("seed_basic.mag")), Mapping)
@@ -2080,14 +2090,12 @@ class RoundTripTest(TestCase):
 
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
-        def fail(*args):
-            raise ImportError
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for turned in (item.transpose(), item[::-1].transpose()):
-                with Changed(tensorfmt, "_turn_block", fail):
+                with Changed(tensorfmt, "FAST", False):
                     wanted = turned.tobytes()
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
@@ -2262,14 +2270,13 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
-    @full
-    def test_slices_as_boards_find_them(self):
+    def test_every_slice(self):
         ends = [None] + list(range(-4, 5))
-        for keys in [(a, b, step) for a in ends for b in ends for step in (None, 1, 3, -1, -2)]:
-            key = type("Key", (), dict(zip(("start", "stop", "step"), keys)))
-            for n in (0, 1, 3):
-                self.assertEqual(list(range(*tensorfmt.slice_indices(key, n))),
-                                 list(range(n))[slice(*keys)], (keys, n))
+        for n in (0, 1, 3):
+            item = tensor(list(range(n)), "int8")
+            for key in [KEYS[a:b:step] for a in ends for b in ends
+                        for step in (None, 1, 3, -1, -2)]:
+                self.assertEqual(item[key].tolist(), list(range(n))[key], (key, n))
 
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
@@ -2356,6 +2363,7 @@ class TensorTest(TestCase):
         for given, wanted in (
                 ("bf16", "bfloat16"), ("F32", "float32"), ("f64", "float64"), ("i64", "int64"),
                 ("U16", "uint16"), ("BOOL", "bool"), (bool, "bool"), (dtype(), "float16"),
+                (float, "float64"), (int, "int64"),
                 (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"),
                 (Shown(), "bfloat16"), ("torch.float32", "float32"), ("Float32", "float32")):
             for got in (tensor([1], given), tensor([1]).astype(given)):
@@ -2363,7 +2371,7 @@ class TensorTest(TestCase):
         data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
         item = converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"]
         self.assertEqual(item.dtype, "bfloat16")
-        for wrong in ("i8", "u8", "f8", float, int, "float", "", None, ["f32"], object()):
+        for wrong in ("i8", "u8", "f8", complex, str, "float", "", None, ["f32"], object()):
             self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
         for name in ("zt", ".zt", "ztensor"):
             self.assertEqual(load(dumps({}, format=name), format=name).format, "ztensor")
@@ -2378,11 +2386,16 @@ class TensorTest(TestCase):
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
         masked = type("Masked", (), {"mask": 0, "filled": 0})()
         for value, text in ((masked, "masked"), (1j, "complex"),
-                            (type("Array", (), {"dtype": "complex64"})(), "complex64 is not")):
+                            (type("Array", (), {"dtype": "complex128"})(), "complex128 is not"),
+                ({"b": 1, 2: 3}, 'flatten it: {"NAME.b": ..., "NAME.2": ...}'),
+                ("text", "tensor(text.encode())")):
             self.assertIn(text, str(error_of(TypeError, tensor, value)))
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
+        self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
+            self.assertIn('dumps(tensors, format="NAME")', str(error_of(TypeError, call)))
         for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
                       type("Module", (), {"state_dict": 0})()):
             error = error_of(TypeError, dumps, value, format="zt")
@@ -2478,10 +2491,33 @@ class TensorTest(TestCase):
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
-        self.assertEqual(file._ipython_key_completions_(), ["<b>", "w"])
+        self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
-        self.assertIn("<tr><td>int64<td>[1]<td>8<td>w", html)
-        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
+        row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
+        self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
+        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
+
+    @full
+    def test_one_element_as_a_number(self):
+        self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
+        self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),
+                         "2.35|" + repr(tensor(1)))
+        for call in (float, int, "{:d}".format):
+            self.assertIn("this one has 2", str(error_of(ValueError, call, tensor([1, 2]))))
+
+    @full
+    def test_long_rows_are_wrapped(self):
+        numbers = [i / 8 for i in range(100)]
+        text = repr(tensor([numbers[:30], numbers[30:60]], "float32")).split("\n")
+        self.assertEqual(text[1:3], [
+            "[[  0.0, 0.125,  0.25, 0.375,   0.5, 0.625,  0.75, 0.875,   1.0, 1.125,",
+            "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,"])
+        self.assertEqual((len(text), text[-1][-8:]), (7, "7.375]]>"))
+        for item in (tensor(numbers), tensor([numbers] * 3, "float16"), tensor([1] * 200, "int8"),
+                     tensor([[x] for x in numbers]), tensor([[[-1e300] * 9]] * 2)):
+            lines = repr(item).split("\n")
+            self.assertLess(max([len(line) for line in lines]), 80, lines)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -3574,7 +3610,7 @@ class Mag300Test(TestCase):
                          ("big", bytes(reversed(big["w"].raw[:4]))))
         unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
-        error_of(Unsupported, unknown["b"].tobytes)
+        error_of(Unsupported, unknown["b"].tolist)
         self.assertEqual(dumps(unknown, format="mag"), mag300(
             (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
@@ -3785,7 +3821,8 @@ class ZTensor2Test(TestCase):
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
         self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        error_of(Unsupported, file["w"].tobytes)
+        self.assertEqual(file["w"].tobytes(), bytes(file["w"].raw))
+        error_of(Unsupported, file["w"].tolist)
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
         self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
         self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
@@ -5057,9 +5094,14 @@ class BadFileTest(TestCase):
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
                 item = list(load(made).values())[0]
-                for call in (item.tobytes, item.tolist, lambda item=item: item[0],
-                             lambda item=item: item.data, lambda item=item: list(item.flat),
-                             item.contiguous, lambda item=item: item.astype("float64")):
+                calls = (item.tobytes, item.contiguous, item.tolist, lambda item=item: item[0],
+                         lambda item=item: item.data, lambda item=item: list(item.flat),
+                         lambda item=item: item.astype("float64"))
+                if item.holds_bytes():  # nothing but the dtype is unknown
+                    self.assertEqual(item.tobytes(), bytes(item.raw))
+                    error_of(Unsupported, item.contiguous().tolist)
+                    calls = calls[2:]
+                for call in calls:
                     error = error_of(kind, call)
                     self.assertEqual(error.tensor, item.name)
                     self.assertIn(word, str(error))
@@ -6278,7 +6320,7 @@ class CopyTest(TestCase):
     def lost_attributes(self, tree, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
         defined, stored, used = attributes_of(tree)
-        others = set("make with_values floats to_numpy to_dlpack".split())  # of features
+        others = set("make with_values floats".split())  # of features
         others.add("cast")  # also of a memoryview
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
@@ -7173,7 +7215,14 @@ class ArraysAndDigestsTest(PeerCase):
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
-        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c8"))))
+        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
+        for array, words in ((numpy.array(["a"]), "metadata="), (numpy.array([b"a"]), "metadata="),
+                             (numpy.array([1, None]), '.astype("float64")'),
+                             (numpy.ones(2, "M8[s]"), '.astype("int64")')):
+            self.assertIn(words, str(self.error(TypeError, array)))
+        item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
+        self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
+        self.assertEqual(item.tobytes(), struct.pack("<4f", 3, 0, 1, 2))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -7456,16 +7505,8 @@ class TrustTest(FolderCase):
         wanted = "model.layers.0.self_attn.q_proj.weight"
         names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
         file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        calls = []
-
-        class Counted(__import__("difflib").SequenceMatcher):
-            def ratio(self):
-                calls.append(len(self.a) * len(self.b))
-                return super().ratio()
-        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
-            text = file.say_missing(wanted)
-        self.assertIn("; nearest is '", text)
-        self.assertLessEqual(sum(calls), 1 << 21)
+        text = file.say_missing(wanted)
+        self.assertIn("; nearest is 'model.layers.0.self_attn.q_proj.weight0' (", text)
 
 
 def in_terminal(columns, *args, **env):
@@ -7786,10 +7827,10 @@ class CopiesTellTest(TestCase):
                 continue
             item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
             for call in (item.__array__, item.__dlpack__):
-                if "arrays" not in copy.FEATURES:
+                if not getattr(copy, "ARRAYS", False):
                     self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
             small = "only" in flags or "no-tools" in flags
-            self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
+            self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
 
 
 @full
