@@ -918,6 +918,8 @@ class Reader:
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
+    missing: Any = None  # of load(partial=True): names of tensors that are not whole
+    run = False  # tensors one behind the other, without an index
     # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
     # </mag>
@@ -2005,6 +2007,8 @@ def msgpack_loads(data: Any) -> Any:
 
 class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
+
+    run = True
 
     def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return the value or length of the next head, which must be of this kind."""
@@ -4340,6 +4344,7 @@ class Format:
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
+    IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
     def __repr__(self) -> str:
@@ -4374,6 +4379,12 @@ class Format:
         """Return (status, why) of a row of checksums()."""
         raise NotImplementedError
     # </ztensor tools>
+
+    def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
+        """Return the error of a file whose end is not that of its format."""
+        what = f"the end is missing: it does not end as a {self.TITLE} file does"
+        made: FormatError = cursor.error(what, field, check=check)
+        return made
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4649,6 +4660,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
+    cut: Any = None  # path of the first one that is not whole
     # <fast>
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
     # </fast>
@@ -4668,8 +4680,14 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             reader.trace.owners[reader.prefix] = name
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
+        path = (fields[number],) if fields[number] else ()
+        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
+            cut = cut or reader.where + path
+            tensors[name] = item
+            if reader.run:
+                break
+            continue
         if what:
-            path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
             continue
         # <fast>
@@ -4677,7 +4695,26 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         # </fast>
         tensors[name] = item
     reader.where, reader.tensor = (), None
+    if cut is not None:
+        keep_whole(reader, tensors, *cut)
     return tensors
+
+
+def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
+    """Keep the tensors that lie whole in the file; the others are a fault, or `missing`."""
+    ends = dict([(item.name, item.start + item.stored.nbytes) for item in tensors.values()])
+    cut = [name for name, end in ends.items() if end > reader.end]
+    if not cut:
+        return
+    wants = "the tensors up to here want" if reader.run else "the index wants"
+    what = (f"cut short: {count_of(reader.end, 'byte')}, {wants} {max(ends.values())}; "
+            f"{len(ends) - len(cut)} of {len(ends)} tensors are whole")
+    for name in cut:
+        del tensors[name]
+    if reader.missing is None:
+        reader.fault(what, *path, check="bounds")
+    else:
+        reader.missing += cut
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
@@ -5027,6 +5064,7 @@ class Mag(Format):
 
     NAME = FAMILY = TITLE = "mag"
     VERSION = "1"
+    IN_FRONT = True
     HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
@@ -5321,7 +5359,7 @@ class Mag100(Format):
     end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
     """
 
-    NAME, FAMILY, TITLE = "mag100", "mag", "mag 100/200"
+    NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
     DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
                    "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
     PAD_END = "structure"
@@ -5461,7 +5499,7 @@ class Mag300(Format):
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
+    MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
     USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
@@ -5485,13 +5523,17 @@ class Mag300(Format):
         cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
         cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
-        cursor.limit("blob_offset", start, meta + span, end, "behind the JSON, in the file")
+        cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
         if start & 4095:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
-        cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         root = self._read_index(cursor, meta, span, start, ">" if aux else "<")
         tensors = root.pop("tensors")
+        if start + size > end:
+            keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
+            if not (cursor.missing or cursor.faults):
+                cursor.limit("blob_offset", start, 0, end, "in the file")
+                cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         self._check_places(cursor, tensors, start, size)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -5522,7 +5564,7 @@ class Mag300(Format):
 
     def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
         """Note a fault of each tensor that is not at the next multiple of 4096."""
-        at, whole = 0, not cursor.faults  # else there are gaps between those that are left
+        at, whole = 0, not (cursor.faults or cursor.missing)  # else there are gaps between them
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
@@ -5533,7 +5575,7 @@ class Mag300(Format):
                              check="bounds")
                 del tensors[item.name]
             at = max(at, offset + nbytes)
-        if size - at >= 4096 and not cursor.faults:
+        if size - at >= 4096 and not (cursor.faults or cursor.missing):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
@@ -5663,7 +5705,8 @@ class ZFamily(Format):
         end -= 8
         cursor.seek(end)
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
-        cursor.limit(field, nbytes, 1, end - 8, "bytes that can be index")
+        if not 1 <= nbytes <= end - 8:
+            raise self.no_end(cursor, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         return end - nbytes
 
@@ -6314,7 +6357,6 @@ class ZTensor2(ZObjects):
         "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
         "manifest_length": "what is between its offset and the footer", "version": "2",
         "manifest_hash": "its XXH3-64; without a manifest 0",
-        "magic_end": "the magic: the file is cut, or bytes lie behind it",
         "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
         "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
         "decoded_length": "encoding beside it", "size": "48 or more",
@@ -6387,7 +6429,8 @@ class ZTensor2(ZObjects):
         cursor.seek(end)
         values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         found = dict(zip([row[0] for row in self.FOOTER.rows], values))
-        self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
+        if magic != self.MAGICS[0]:
+            raise self.no_end(cursor, "magic_end")
         self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
             self.check_rules(cursor, (), found, ("manifest_offset", start),
@@ -6709,6 +6752,7 @@ class Primitiv(Format):
     SUFFIXES = (".primitiv", ".model", ".optimizer")
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
+    IN_FRONT = True
     READER = MsgpackReader
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
@@ -6770,7 +6814,7 @@ class Primitiv(Format):
                 if not n:
                     raise cursor.error("key has no components", "key")
                 name = self._join([cursor.text("key", "part of the name", j) for j in range(n)])
-            yield from self._next(cursor, name, known)
+            yield self._tensor(cursor, name, known)
             if kind != "tensor":
                 yield from self._statistics(cursor, name, known, names)
             i += 1
@@ -6791,7 +6835,7 @@ class Primitiv(Format):
                 nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
             names.spend(nbytes, "names of statistics", cursor, "key")
-            yield from self._next(cursor, name, known)
+            yield self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> "List[Tensor]":
         """Return the next parameters, of shapes that were seen: in half of the time.
@@ -6824,13 +6868,8 @@ class Primitiv(Format):
         cursor.pos = cursor.base + start
         return list(found)
 
-    def _next(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
-        """Yield the tensor that begins here; go on behind its data."""
-        yield self._tensor(cursor, name, known)
-        if cursor.pos > cursor.end:  # verify noted it
-            raise cursor.faults.pop()
-
     def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
+        """Return the tensor that begins here; go on behind its data."""
         cursor.tensor, start = name, cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
@@ -7085,7 +7124,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
-    DATA_ORDER = True
+    DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
@@ -7157,6 +7196,7 @@ class Burnpack(Format):
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS
+        keep_whole(cursor, tensors, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -7208,22 +7248,21 @@ class Burnpack(Format):
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
                     and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
-                raise cursor.error(
-                    "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
-                    'layout="packed" or "aligned" settles it', "metadata_size", check="bounds")
-        base = packed if layout == "packed" else aligned
-        if size < base + end:
-            raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
-                               "metadata_size", check="bounds")
-        return layout or "aligned", base
+                if end == size - packed:
+                    raise cursor.error(
+                        "ambiguous: a packed file of burn 0.19, or an aligned one cut by its "
+                        'padding; layout="packed" or "aligned" settles it', "metadata_size",
+                        check="bounds")
+                layout = "aligned"
+        return layout or "aligned", packed if layout == "packed" else aligned
 
     @staticmethod
     def _is_packed(tensors: Any, nbytes: int) -> bool:
-        """Return whether the data of tensors follow each other and take all of nbytes bytes."""
+        """Return whether the data of tensors follow each other and need nbytes bytes or more."""
         ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
         stops = [0] + [stop for _, stop in ranges]
         end = max(stops)
-        return not end or end == nbytes and [start for start, _ in ranges] == stops[:-1]
+        return not end or end >= nbytes and [start for start, _ in ranges] == stops[:-1]
 
     # <tools>
     @staticmethod
@@ -7451,8 +7490,7 @@ class TensorBuffers(Format):
         cursor.seek(cursor.end - 8)
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
-            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quote(magic), "end_magic", check="magic")
+            raise self.no_end(cursor, "end_magic", "magic")
         start = cursor.end - 8 - nbytes
         if start < 4:
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
@@ -7648,6 +7686,7 @@ class Safetensors(Format):
     HOLDS = "metadata: text to text"
     SUFFIXES = (".safetensors",)
     MARKED = BOARDS = False
+    IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
@@ -7697,7 +7736,7 @@ class Safetensors(Format):
         tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
                         fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
-            self._check_places(cursor, base, list(tensors.values()))
+            self._check_places(cursor, base, tensors)
         return attrs, metadata or Map(), tensors
 
     @staticmethod
@@ -7746,17 +7785,17 @@ class Safetensors(Format):
             return "data_offsets", f"{nbytes} bytes stored, {text}"
         return None
 
-    def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
+    def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
-        at = base
+        at, items = base, list(tensors.values())
         for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
-                                      for i, item in enumerate(tensors)]):
-            if start != at or stop > cursor.end:
-                name = tensors[i].name
-                what = f"its data end at {stop}, the file at {cursor.end}"
-                if start != at:
-                    what = f"its data begin at {start}, those before end at {at}"
+                                      for i, item in enumerate(items)]):
+            name = items[i].name
+            if start != at:
+                what = f"its data begin at {start}, those before end at {at}"
                 raise cursor.error(what, name, "data_offsets", tensor=name, check="bounds")
+            if stop > cursor.end and name in tensors:
+                keep_whole(cursor, tensors, name, "data_offsets")
             at = stop
         if at < cursor.end:
             what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
@@ -8283,7 +8322,6 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
     Entry by entry, as explain() reads it: of several errors, both have the same one.
     """
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
     trace: Any = None
     for _ in range(3):  # a second time with the trace; again if that found another error
@@ -8307,7 +8345,16 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     """Return (attrs, metadata, tensors), or raise an error that was deferred."""
+    options = dict(options)
+    if options.pop("partial", False):
+        if not kind.IN_FRONT:
+            what = f"partial=True: {kind.TITLE} has no index in front of its data"
+            raise Unsupported(what, path=reader.path)
+        reader.missing = []
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
+    if reader.missing:
+        parsed[0]["missing"] = reader.missing
     # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
@@ -8316,20 +8363,24 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
 
 
 def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, **options: Any) -> File:
+         verify: bool = False, partial: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
     for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
-    verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
-    FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
+    verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
+    its index is in front: tensors that are not whole are left out, and named in attrs["missing"].
+    Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
+    bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
+    if partial:
+        options["partial"] = True
     try:
         kind = kind_of(opened, format)
         file = read_file(kind, opened, options)
@@ -8356,6 +8407,11 @@ def in_order(tensors: Any) -> Items:
         return items
     keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
+
+
+def file_attrs(file: File) -> Facts:
+    """Return the attrs that are facts of the format, not of this copy of it."""
+    return Map([(key, value) for key, value in file.attrs.items() if key != "missing"])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8460,7 +8516,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
-        attrs = tensors.attrs if isinstance(tensors, File) and tensors.kind is kind else {}
+        attrs = file_attrs(tensors) if isinstance(tensors, File) and tensors.kind is kind else {}
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
@@ -8749,7 +8805,6 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any, FieldTrace]":
     """Parse with a trace; return (fields, parsed or None, error or None, the trace)."""
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
@@ -9059,7 +9114,7 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
 
 def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd:
+    if odd and not report.errors:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
     # A tensor that was left out for an error leaves its bytes without a name.
@@ -9195,6 +9250,7 @@ class Summary:
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
@@ -9206,9 +9262,10 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        if self.left_behind:
-            keys = ", ".join([plain(key) for key in self.left_behind[:100]])
-            lines.append("left behind: " + clip(keys, MAX_LINE // 2))
+        for title, names in ("missing", self.missing), ("left behind", self.left_behind):
+            if names:
+                texts = ", ".join([plain(name) for name in names[:100]])
+                lines.append(f"{title}: " + clip(texts, MAX_LINE // 2))
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
@@ -9216,15 +9273,15 @@ class Summary:
 
 def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
             only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
-            **options: Any) -> Summary:
+            partial: bool = False, **options: Any) -> Summary:
     """Write the tensors of a source (or a File) in another format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `options` and
-    memory: as in save().
+    metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
+    load(). `options` and memory: as in save().
 
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
@@ -9237,7 +9294,7 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
-    with load(source) as file:
+    with load(source, partial=partial) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
                        metadata=metadata, **options)
 
@@ -9257,7 +9314,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
-    attrs = file.attrs if kind is origin else Map()
+    attrs = file_attrs(file) if kind is origin else Map()
+    summary.missing = file.attrs.get("missing", [])
     facts = Map(list(attrs.items()) + list(options.items()))
     for key, why in kind.misfit_metadata(metadata, facts):
         text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
@@ -9271,7 +9329,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         del metadata[key]
     if kind is not origin:  # content must not get lost; what is mechanics may
         found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-                 for key, value in file.attrs.items()]
+                 for key, value in file_attrs(file).items()]
         found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
                   for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
                   if key not in own

@@ -5019,6 +5019,65 @@ class BadFileTest(TestCase):
                         if end and len(data) <= 400 and tensorfmt.detect(data[:end]):
                             check_refused(data[:end], error)
 
+    @full
+    def test_files_cut_short(self):
+        items = {name: tensor([i + 0.5] * (7 * i + 1), "float32") for i, name in enumerate("cdab")}
+        for format, options in [(format, {}) for format in FORMATS] + [("mag", {"version": 300})]:
+            data = dumps(items, format=format, **options)
+            whole = load(data)
+            ends = {name: item.offset + item.stored.nbytes for name, item in whole.items()}
+            for end in range(len(data) - 1, 20, -1 - len(data) // 60):
+                with self.subTest(format=format, end=end):
+                    self.check_cut(data[:end], whole, ends)
+        packed = golden("v019_basic.bpk")
+        whole, file = load(packed), load(packed[:-1], partial=True)
+        self.assertEqual(file.attrs["layout"], "packed")
+        self.assertEqual(len(file), len(whole) - len(file.attrs["missing"]))
+        self.assertEqual([item.tobytes() for item in file.values()],
+                         [whole[name].tobytes() for name in file])
+
+    def check_cut(self, cut, whole, ends):
+        """Compare what partial=True gives of a file without its end."""
+        last = max(ends.values())
+        if not whole.kind.IN_FRONT:
+            error = error_of(Unsupported, load, cut, partial=True)
+            self.assertIn("no index in front", error.what)
+            self.assertIn(f"the end is missing: it does not end as a {whole.kind.TITLE} file does",
+                          error_of(FormatError, load, cut).what)
+            return
+        try:
+            file = load(cut, partial=True)
+        except FormatError:  # what says where tensors are is cut
+            error_of(FormatError, load, cut)
+            self.assertTrue(len(cut) < min(ends.values()) or whole.format == "primitiv")
+            return
+        found = [name for name in whole if ends[name] <= len(cut)]
+        self.assertEqual(list(file), found)
+        for name in found:
+            self.assertEqual(file[name].tobytes(), whole[name].tobytes())
+        if len(cut) >= last:
+            self.assertNotIn("missing", file.attrs)
+            self.assertEqual(list(load(cut)), list(whole))
+            return
+        run, left = whole.format == "primitiv", [name for name in whole if name not in found]
+        self.assertEqual(file.attrs["missing"], left[:1] if run else left)
+        error = error_of(FormatError, load, cut)
+        wants, count = f"the index wants {last}", len(whole)
+        if run:
+            wants, count = f"the tensors up to here want {ends[left[0]]}", len(found) + 1
+        self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
+                         f"{len(found)} of {count} tensors are whole")
+        report = tensorfmt.verify(cut)
+        self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
+                         [(error.what, error.field, error.offset)])
+        self.assertTrue(tensorfmt.verify(cut, partial=True).rows)
+        if found:  # a file of its own
+            self.assertEqual(list(load(dumps(file, format=file.format))), found)
+        summary = tensorfmt.convert(cut, io.BytesIO(), format="ztensor", partial=True)
+        self.assertEqual(summary.missing, file.attrs["missing"])
+        self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
+        self.assertNotIn("missing", summary.left_behind)
+
     def test_access_errors(self):
         data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
                         + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
