@@ -945,7 +945,7 @@ class Reader:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, len(self.where) // 2,
                            owner=owner)
 
-    def remark(self, what: str, offset: int) -> None:
+    def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
         # <tools>
         if self.trace is not None:
@@ -4737,6 +4737,14 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
 class Entries(list):  # type: ignore[type-arg]
     """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
 
+    def pop(self, name: Any, default: Any = None) -> Any:  # type: ignore[override]
+        """Remove the first entry of this name and return it."""
+        for i, (key, entry) in enumerate(self):
+            if key == name:
+                del self[i]
+                return entry
+        return default
+
     def items(self) -> "List[Tuple[Any, Any]]":
         return self
 
@@ -5093,25 +5101,15 @@ class Mag(Format):
     USUAL = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
-    SNAPSHOTS = {100: "magnetron storage 100 (unreleased)",
-                 200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
-                 300: "magnetron snapshot 300 (magnetron 0.2.x)"}
+    SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
+                 300: "300 (magnetron 0.2.x)"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
-        version = header[1]
-        if version == 0:
-            raise cursor.error("version 0 does not exist", "version")
-        if version != 1:
-            name = f"version {version}"
-            # <full>
-            name = self.SNAPSHOTS.get(version, name)
-            if version == 100 and cursor.head(12)[8:] == b"SRP!":
-                name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            # </full>
-            what = name + " is not read, only version 1"
-            raise cursor.error(what, "version", error=Unsupported)
+        if header[1] != 1:
+            what = f"version {self.SNAPSHOTS.get(header[1], header[1])} is not read, only version 1"
+            raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
@@ -5201,8 +5199,11 @@ class Mag(Format):
             cursor.where = "metadata", i
             key = decode_text(raw)
             # <tools>
-            if cursor.trace is not None:
-                self._remark_metadata(cursor, kind, raw)
+            odd_key = 0 in raw or not 0 < len(raw) < 1 << 16
+            if (odd_key or not kind) and cursor.trace is not None and not cursor.trace.odd:
+                why = "a key that is empty, too long or has a NUL" if kind else "type 0 (u64)"
+                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why,
+                              cursor.error("", "type").offset)
             # </tools>
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
@@ -5217,15 +5218,6 @@ class Mag(Format):
         cursor.where = ()
         return metadata
 
-    def _remark_metadata(self, cursor: Cursor, kind: int, raw: bytes) -> None:
-        """Note why magnetron 0.1.2 does not open the file; it stops at the first reason."""
-        rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
-                 (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
-        found = [why for broken, why in rules if broken]
-        if found and not cursor.trace.odd:
-            at = cursor.trace.find(["", "metadata", cursor.prefix[:-1], cursor.prefix + "type"])
-            cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {found[0]}", at)
-
     def _tensors(self, cursor: Cursor, spec: bool, records: Any) -> Chunks:
         end = cursor.end
         known: Any = {}  # tensors of one dtype and shape have all but key and place in common
@@ -5238,9 +5230,6 @@ class Mag(Format):
             if fields not in known:
                 keep(known, fields, self._alike(cursor, spec, fields))
             stored, dtype, number, nbytes, shape, wrong = known[fields]
-            if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
-                raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
-                                   "are not read", "data_offset", error=Unsupported)
             if wrong:
                 cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
                 continue
@@ -7729,29 +7718,16 @@ class Safetensors(Format):
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
         cursor.check_schema(self.TOP, top)
-        metadata = self.take_metadata(cursor, top)
-        attrs: Facts = Map()
+        metadata, attrs = top.pop("__metadata__", MISSING), Map()
+        if metadata is None:
+            cursor.remark("__metadata__ is null, read as absent", 8)
         if metadata == {}:
             attrs["empty_metadata"] = True
         tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
                         fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
             self._check_places(cursor, base, tensors)
-        return attrs, metadata or Map(), tensors
-
-    @staticmethod
-    def take_metadata(cursor: Cursor, top: Any) -> Any:
-        """Take the metadata out of the header; return it, or None."""
-        found = [pair for pair in top.items() if pair[0] == "__metadata__"]
-        if not found:
-            return None
-        if FAST and type(top) is Entries:
-            top.remove(found[0])
-        else:
-            del top["__metadata__"]
-        if found[0][1] is None:
-            cursor.remark("__metadata__ is null, read as absent", 8)
-        return found[0][1]
+        return attrs, metadata if type(metadata) is Map else Map(), tensors
 
     def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
         """Return the Tensor of an entry; None if verify notes a fault."""
@@ -7761,11 +7737,10 @@ class Safetensors(Format):
         if wrong is not None:
             cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
             return None
-        if cursor.trace is not None and len(entry) > 3:
-            key = [key for key in entry if key not in self.ENTRY.rows][0]
-            around = cursor.prefix[:-1]
-            at = cursor.trace.find(["header", around, join_path(around, key)])
-            cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
+        for key in entry if cursor.trace is not None else ():
+            if key not in self.ENTRY.rows:
+                cursor.remark(f"every reader ignores the key {show(key)} of an entry",
+                              cursor.error("", key).offset)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
         stored = Storage(cursor.source, end - start, why=why)
@@ -8290,10 +8265,7 @@ def detect(source: Any) -> "Optional[str]":
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
     """Raise TypeError for an option that is not known."""
     for key in [key for key in options if key not in known]:
-        texts = ", ".join(known) or "none"
-        # <full>
         texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        # </full>
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
@@ -8648,17 +8620,20 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                     "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
             raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
-    try:  # make the rename durable where folders can be synced (not on Windows)
-        opened: Any = None
+    sync_folder(folder)
+    return total
+
+
+def sync_folder(folder: str) -> None:
+    """Make a rename durable where folders can be synced (not on Windows)."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
         try:
-            opened = os.open(folder, os.O_RDONLY)
             os.fsync(opened)
         finally:
-            if opened is not None:
-                os.close(opened)
+            os.close(opened)
     except (OSError, AttributeError):
         pass
-    return total
 
 
 # -- [9a] explain --------------------------------------------------------------------------------

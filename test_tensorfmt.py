@@ -4749,8 +4749,7 @@ def bad_files():
         ("mag 100: aux", snapshot((20, "01")), "aux", 20),
         ("mag 100: metadata", snapshot((24, "01")), "metadata_len", 24),
         ("mag 200: dtype 13", snapshot((75, "0d"), version=200), "tensors[0].dtype", 75),
-        ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40")),
-         "tensors[0].data_offset", 71), ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
+        ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
         ("mag: metadata type", spec_mag((24, "03000000")), "metadata[0].type", 24),
         ("mag: dtype 4", spec_mag((112, "04")), "tensors[0].dtype", 112),
         ("mag 0.1.2: dtype 9", real_mag((59, "09")), "tensors[0].aux", 59),
@@ -5707,9 +5706,9 @@ def upstream_files():
     one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
     return [
         (golden("m012_mixed.mag"), "none of the tensors"), (golden("m012_meta_only.mag"), ""),
-        (long, "65536 bytes"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
+        (long, "too long"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
         (small_mag((b"a\0", (1,), 0, 4, 256)), "none of the tensors"),
-        (spec_mag((24, "01"), (40, "00")), "NUL in a key"),
+        (spec_mag((24, "01"), (40, "00")), "has a NUL"),
         (burnpack(tiny), ""), (burnpack(tiny.replace(b"\7", b"\xc6\xf6")), "a tag in front"),
         (burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")), "data_offsets of indefinite"),
         (burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")), "dtype of indefinite"),
@@ -6370,9 +6369,8 @@ class CopyTest(TestCase):
 
     def test_later_generations_that_a_copy_lacks_are_named(self):
         copy = module_of(self.make(["mag", "ztensor"], "no-tools")[1])
-        for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
-                (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
-                (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
+        for data, word in ((snapshot(), "version 100 (magnetron 0.1.5, 0.1.6) is not read"),
+                (snapshot(version=200), "version 200 (magnetron 0.1.7 to 0.1.9) is not"),
                 (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
                 (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
                 (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
