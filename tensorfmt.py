@@ -58,6 +58,7 @@ Contents (the banners of the rooms below; search for a number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
+    [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
@@ -710,6 +711,8 @@ class Path(Stream):
 
     _map: Any = None  # None: not made yet; False: it cannot be
     shared: Any = None  # of shared_path()
+    shards: Any = ()  # closed with it
+    _stamp: Any = None
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
@@ -771,17 +774,52 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
+        for shard in self.shards:
+            shard.close()
 
     # <full>
     def __reduce__(self) -> Any:
         return shared_path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
+        self.shards = ()  # their tensors may live
         try:
             self.close()
         except BaseException:  # Ctrl-C: Python would print it, and the file closes itself
             pass
     # </full>
+
+
+# <later>
+class Shard(Path):
+    """A file in the folder of another one, opened when its bytes are asked for."""
+
+    def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
+        path = os.path.join(os.path.dirname(first.path), name)
+        super().__init__(path, first.wanted, (nbytes, magic))
+        self.first, self.name, self.nbytes = first.path, name, nbytes
+        first.shards += (self,)
+
+    def open(self) -> Any:
+        """Return the file; when it is opened, check the size and the magic that are declared."""
+        if self._file is None:
+            what, (nbytes, magic) = "", self._stamp
+            if not os.path.isfile(self.path):
+                what = "is missing"
+            elif nbytes is not None:
+                with open(self.path, "rb") as file:
+                    begins, found = file.read(len(magic)), file.seek(0, 2)
+                if (begins, found) != (magic, nbytes):
+                    what = f"has {found} bytes and begins with {quote(begins)}, expected {nbytes}"
+            if what:
+                raise FormatError(f"the shard {quote(self.name)} {what}", path=self.first)
+            self._stamp = None
+        return super().open()
+
+    def __reduce__(self) -> Any:
+        self.open()
+        return super().__reduce__()
+# </later>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
@@ -4332,11 +4370,13 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
+    IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
     READER: Any = Cursor  # what read() takes
+    FILE: Any = File  # what load() returns
     ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -4415,6 +4455,14 @@ class Format:
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
+
+    # <later>
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        """Yield (status, text, tensor) of the files that this one names."""
+        return iter(())
+    # </tools>
+    # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -5708,7 +5756,7 @@ class ZFamily(Format):
                      stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
         for part in stored.entry.parts.values() if stored.entry else (whole,):
             decoded = self.CODEC and part.encoding != "raw"
-            if part.digest is not None and not (decoded and (
+            if part.digest is not None and part.source is None and not (decoded and (
                     part.why or part.encoding not in ENCODINGS)):
                 label = "" if part.role == "data" else part.role + ": "
                 need = part.decoded_nbytes if decoded else None
@@ -6317,7 +6365,7 @@ class ZTensor2(ZObjects):
     end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
     Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
-    Parts that lie in shards are listed; shards are not opened. The canonical form is written: raw
+    The shard NAME of a file model.zt is model-NAME.zt beside it. The canonical form is written: raw
     and dense, equal contents once.
     """
 
@@ -6399,7 +6447,8 @@ class ZTensor2(ZObjects):
         if "shards" in top:
             attrs["shards"] = top["shards"]
             self.check_shards(cursor, top["shards"])
-            shards.update(top["shards"])
+            for name, facts in top["shards"].items():
+                shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
                                                     "objects"))
         self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
@@ -6412,6 +6461,30 @@ class ZTensor2(ZObjects):
             self.check_map(cursor, facts, self.SHARD, "shards", name)
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
                              ("digest", not self.is_digest(facts["digest"])))
+
+    def sibling(self, source: Any, name: str, nbytes: int) -> Any:
+        """Return a shard as a source; None where the file itself has no path."""
+        if not isinstance(source, Path):
+            return None
+        stem = os.path.basename(source.path)
+        stem = stem[:-3] if stem[-3:] == ".zt" else stem
+        return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        for name, facts in attrs.get("shards", {}).items():
+            shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
+            try:
+                if shard is None or self.hash_cost(facts["size"], digest)[1] > (
+                        INFINITY if deep else MAX_SLOW_HASH):
+                    status, why = "-", "not opened" if shard is None else "too large to hash"
+                else:
+                    shard.open()
+                    status, why = self.check_range(shard, 0, facts["size"], digest)
+            except FormatError as error:
+                status, why = "FAIL", error.what
+            yield status, f"{name}: {why}", None
+    # </tools>
 
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
         """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
@@ -6437,8 +6510,10 @@ class ZTensor2(ZObjects):
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
         for name, item in tensors.items():
+            if item.stored.source is not cursor.source:  # but a shard
+                continue
             parts = item.stored.entry.parts.values() if item.stored.entry else ()
-            rows = [(part.role, part.offset, part.nbytes) for part in parts]
+            rows = [(part.role, part.offset, part.nbytes * (part.source is None)) for part in parts]
             for role, start, nbytes in rows or [("data", item.start, item.stored.nbytes)]:
                 if nbytes:
                     ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
@@ -6469,7 +6544,7 @@ class ZTensor2(ZObjects):
             ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
             ("digest", not self.is_digest(found.get("digest", "a:0"))),
             ("shard", shard is not None and shard not in shards))
-        limit = end if shard is None else shards[shard]["size"] - 40
+        limit = end if shard is None else shards[shard][0] - 40
         self.check_place(cursor, where, part, limit)
         wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
         if wrong is not None:
@@ -6480,8 +6555,11 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if nbytes:
                 far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
-            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-            part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+            part.source = shards[shard][1]
+            if part.source is None:
+                part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+                part.why = (f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of "
+                            "its own; load this one by its path")
         return part
 
     def is_key(self, key: Any) -> bool:
@@ -7682,6 +7760,7 @@ class Safetensors(Format):
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
@@ -7829,6 +7908,141 @@ class Safetensors(Format):
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
     # </save>
+
+
+# -- [7f2] shards --------------------------------------------------------------------------------
+
+
+class ShardedFile(File):
+    """One File over the shards of an index; each is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts, tensors: Any,
+                 options: Any = None) -> None:
+        super().__init__(find_format(kind.FAMILY), source, attrs, metadata, attrs.pop("weight_map"),
+                         options)
+        self._files: "Dict[str, File]" = Map()  # that are open
+
+    def shard(self, name: str) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if name in self._files:
+            return self._files[name]
+        if not isinstance(self._source, Path):
+            raise Unsupported("shards lie beside their index: load it by its path")
+        source, where = Shard(self._source, name), self._tensors
+        source.open()
+        file = read_file(kind_of(source, self.format), source, self._options)
+        for item in file:
+            if where.get(item, name) != name:
+                what = f"it is in {quote(name)}, but the index says {quote(where[item])}"
+                raise FormatError(what, None, "weight_map", item, self.path)
+        return self._files.setdefault(name, file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        shard: Any = self._tensors[name]
+        try:
+            file = self.shard(shard)
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
+        if name not in file:
+            what = f"the shard {quote(shard)} does not have it"
+            raise FormatError(what, None, "weight_map", name, self.path)
+        return file[name]
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all shards, which it opens."""
+        found: Facts = Map()
+        for shard in self.attrs["shards"]:
+            for key, value in self.shard(shard).metadata.items():
+                if found.setdefault(key, value) != value:
+                    what = f"metadata {show(key)} of {quote(shard)} is not that of another shard"
+                    raise FormatError(what, path=self.path)
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json).
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size" ...}?
+
+    Shards are plain names of files in its folder; nothing else is opened.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    FILE: Any = ShardedFile
+    CHECKS = ("index", "shards")
+    MARKED = False
+    TOP = Schema(
+        ("metadata", "map", None, "of the writer"),
+        ("weight_map", Schema(other=(lambda name: Shards.misfit_name(name), "the file of it")),
+         True, "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        return head.lstrip()[:1] == b"{" and (b'"metadata"' in head or b'"weight_map"' in head)
+
+    @staticmethod
+    def misfit_name(name: Any) -> str:
+        """Return what the name of a shard should be, or ""."""
+        fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+        return "" if fine else "a plain file name"
+
+    def read(self, cursor: Cursor) -> Any:
+        data = cursor.source.read(0, cursor.end)
+        top, end = cursor.read_json(data, 0, "index", self.TOP, 1)
+        if cursor.trace is not None and end < cursor.end:
+            cursor.trace.add(end, cursor.end - end, "padding", None, "blanks", kind="padding")
+        cursor.check_schema(self.TOP, top)
+        attrs = Map([("shards", sorted(set(top["weight_map"].values()))),
+                     ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
+        return attrs, Map(), Map()
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        if not isinstance(source, Path):
+            yield "-", "not looked for: they lie beside the index, which has no path", None
+            return
+        file = ShardedFile(self, source, attrs, {}, {})
+        for shard in attrs["shards"]:
+            title = quote(shard)
+            try:
+                found = file.shard(shard)
+            except FormatError as error:
+                named = title in error.what
+                yield "FAIL", error.what if named else f"{title}: {error.what}", error.tensor
+                continue
+            for name, where in file._tensors.items():
+                if str(where) == shard and name not in found:
+                    yield "FAIL", f"the shard {title} does not have it", name
+            for name in found:
+                if name not in file:
+                    yield "note", f"it is in {title}, but not in the index", name
+            report = verify(found)
+            for wrong in report.errors:
+                yield "FAIL", f"{title}: {wrong.what}", wrong.tensor
+            if report:
+                yield "ok", f"{title}: {count_of(len(found), 'tensor')}", None
+    # </tools>
+
+
+if not BOARD:
+    LATER.append(Shards())
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
@@ -8184,6 +8398,11 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+OTHER_WAYS = (  # suffix, how such a file is written
+    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
+    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".pth", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 # </tools>
 
 
@@ -8198,9 +8417,9 @@ def find_format(name: str) -> "Format":
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    if len(kinds) == 1:
-        return kind
     written, given = [one for one in kinds if one.VERSION], options.get("version")
+    if not written:
+        return kind
     if given is not None:
         for one in written:
             if one.VERSION == str(given):
@@ -8299,7 +8518,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
-            return File(kind, source, parsed[0], parsed[1], parsed[2], options)
+            return kind.FILE(kind, source, parsed[0], parsed[1], parsed[2], options)
         except FormatError as caught:
             error = caught
             known = error.offset is not None and error.field is not None
@@ -8383,7 +8602,8 @@ def in_order(tensors: Any) -> Items:
 
 def file_attrs(file: File) -> Facts:
     """Return the attrs that are facts of the format, not of this copy of it."""
-    return Map([(key, value) for key, value in file.attrs.items() if key != "missing"])
+    return Map([(key, value) for key, value in file.attrs.items()
+                if key not in ("missing", "shards", "index")])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8515,6 +8735,11 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
+    # <tools>
+    for suffix, way in OTHER_WAYS:
+        if path.lower().endswith(suffix):
+            raise ValueError(f"{suffix} is not written here; {way}")
+    # </tools>
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
@@ -8793,7 +9018,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    for item in parsed[2].values():
+    for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = "data " + clip_path(item.name)
         fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
                          *_data_text(item, role), "data", 0, item.name)
@@ -9021,7 +9246,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
+    attrs, tensors = (None, []) if parsed is None else (
+        parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
@@ -9038,6 +9264,10 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
+    # <later>
+    if error is None:
+        _verify_shards(report, kind, source, attrs, deep, watch)
+    # </later>
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
@@ -9057,6 +9287,20 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if watch is not None:
         source.end()
     return report
+
+
+# <later>
+def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
+                   watch: Any) -> None:
+    """Add what is found of other files that this one names."""
+    def verify_shard(shard: File) -> Report:
+        return verify_source(shard._source, shard.kind, {}, deep, watch)
+    for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
+        if status == "FAIL":
+            report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+        else:
+            report.add(status, "shards", text, name)
+# </later>
 
 
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
@@ -9246,10 +9490,60 @@ class Summary:
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
+class Several:
+    """The sources of one File over several."""
+
+    path: Any = None
+
+    def __init__(self, sources: "List[Any]") -> None:
+        self.sources, self.nbytes = sources, sum([source.nbytes for source in sources])
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+def load_several(sources: Any, **options: Any) -> File:
+    """Open a source, or several as one File; ValueError for a name that two of them have."""
+    if not isinstance(sources, (list, tuple)):
+        return load(sources, **options)
+    files: "List[File]" = []
+    try:
+        for source in sources:
+            files.append(load(source, **options))
+        return join_files(files)
+    except:
+        for file in files:
+            file.close()
+        raise
+
+
+def join_files(files: "List[File]") -> File:
+    """Return one File over several of one format; what differs between them is a ValueError."""
+    owners: Any = ({}, {}, {})  # of names, keys of metadata, attrs
+    joined: Any = (Map(), Map(), Map())
+    for i, file in enumerate(files):
+        path = plain(file.path or f"source {i + 1}")
+        if file.kind is not files[0].kind:
+            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {files[0].kind.TITLE}")
+        for what, found, made, owner in zip(("tensor", "metadata", "attribute"), (
+                file, file.metadata, file_attrs(file)), joined, owners):
+            for key, value in found.items():
+                if key not in made:
+                    made[key], owner[key] = value, path
+                elif what == "tensor" or made[key] != value and (
+                        what == "metadata" or file.kind.is_content(key)):
+                    raise ValueError(f"{what} {quote(key)} is in {owner[key]} and in {path}")
+    if not files:
+        raise ValueError("convert needs a source")
+    source = Several([file._source for file in files])
+    return File(files[0].kind, source, joined[2], joined[1], joined[0])
+
+
 def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
             only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
             partial: bool = False, **options: Any) -> Summary:
-    """Write the tensors of a source (or a File) in another format; return what was done.
+    """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
@@ -9269,7 +9563,7 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
-    with load(source, partial=partial) as file:
+    with load_several(source, partial=partial) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
                        metadata=metadata, **options)
 
@@ -9292,7 +9586,12 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     attrs = file_attrs(file) if kind is origin else Map()
     summary.missing = file.attrs.get("missing", [])
     facts = Map(list(attrs.items()) + list(options.items()))
+    behind = set(file.attrs).intersection(("shards", "index"))
     for key, why in kind.misfit_metadata(metadata, facts):
+        if key in origin.IDLE_KEYS:
+            behind.add(f"metadata {key}")
+            del metadata[key]
+            continue
         text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
         if text is not None and not kind.misfit_metadata({key: text}, facts):
             if numbers:
@@ -9310,7 +9609,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                   if key not in own
                   and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
         summary.dropped += [where + show(key) for where, key, content in found if content]
-        summary.left_behind = sorted(set([key for _, key, content in found if not content]))
+        behind.update([key for _, key, content in found if not content])
+    summary.left_behind = sorted(behind)
     if summary.dropped and not drop:
         lines = join_lines(summary.dropped)
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
