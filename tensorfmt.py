@@ -103,14 +103,26 @@ except ImportError:  # a board without files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
-                        Tuple, Type, ValuesView)
+                        Protocol, Sequence, Tuple, Type, Union, ValuesView)
+
+    from _typeshed import ReadableBuffer
+
+    class Readable(Protocol):
+        def read(self, __nbytes: int) -> Any: ...
+        def seek(self, __offset: int, __whence: int = ...) -> Any: ...
+        def tell(self) -> int: ...
+
+    class Writable(Protocol):
+        def write(self, __data: Any) -> Any: ...
+    Source = Union[str, os.PathLike[str], ReadableBuffer, Readable]
+    Target = Union[str, os.PathLike[str], Writable]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks in order
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
-    Any = Shape = Facts = Items = Chunks = TensorMap = object
+    Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
@@ -8466,7 +8478,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
 
 
-def detect(source: Any) -> "Optional[str]":
+def detect(source: Source) -> "Optional[str]":
     """Return the name of the format that the leading bytes tell, or None.
 
     >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
@@ -8553,7 +8565,7 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     return parsed
 
 
-def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, partial: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
@@ -8744,7 +8756,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
 
-def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
+def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
          metadata: Any = None, attrs: Any = None, **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
@@ -8977,7 +8989,7 @@ class CborTokens:
             self(stop - 1, stop, depth + 1, "break", None, None)
 
 
-def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
+def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
             **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
@@ -9219,7 +9231,7 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
+def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
            **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
@@ -9540,9 +9552,10 @@ def join_files(files: "List[File]") -> File:
     return File(files[0].kind, source, joined[2], joined[1], joined[0])
 
 
-def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
-            partial: bool = False, **options: Any) -> Summary:
+def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
+            drop: bool = False, metadata: Any = None, partial: bool = False,
+            **options: Any) -> Summary:
     """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
