@@ -984,7 +984,9 @@ class Reader:
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
-    _named: Any = ((), "")  # where, and the prefix
+    usual: Any = None  # a Usual of the index
+    runs = 0  # Runs in the index
+    _named: Any = ((), "")  # where, and that as text
 
     @property
     def prefix(self) -> str:
@@ -1125,7 +1127,8 @@ class Cursor(Reader):
         """
         for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
-            if FAST and isinstance(entry, Tensor):  # of Usual, which checked it
+            if FAST and type(entry) is Run:
+                self.runs -= 1
                 yield entry
                 continue
             item = None
@@ -1138,6 +1141,8 @@ class Cursor(Reader):
             except FormatError as error:
                 self._note(error)
             yield item
+        if FAST and self.runs:
+            raise self.error("entries in another place")
 
     def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
         """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
@@ -1153,15 +1158,20 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token = self.tracer(offset, name, root, schema, deep, data)
-        value, end = cbor_read(data, offset, token=token, **rules)
+        token, found = self.tracer(offset, name, root, schema, deep, data), None
+        if FAST and token is None and self.usual is not None:
+            found = self.usual.read(data, rules)
+        value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
         return value, offset + end
 
     def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON; its whole is the field `root`."""
-        token = self.tracer(offset, "", root, schema, deep)
-        value = json_read(data, offset, root, token=token, **rules)
+        token, found = self.tracer(offset, "", root, schema, deep), None
+        if FAST and token is None and self.usual is not None:
+            found = self.usual.read(data, rules)
+        value, _, self.runs = found or (
+            json_read(data, offset, root, token=token, **rules), 0, 0)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
@@ -1434,7 +1444,7 @@ SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many shar
 # </burnpack later tools>
 
 
-CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
+CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
@@ -1446,120 +1456,151 @@ MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
               keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
-              usual: Any = None, pos: int = 0, pair: bool = False, budget: Any = None) -> Any:
-    """Return (value, position behind it) of the CBOR item at data[pos] (RFC 8949).
+              runs: Any = None) -> Any:
+    """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
     values make a Simple, else an error; `keys`: the error for an array or map as a map key;
-    `strict`: only deterministic CBOR, at most so many containers deep. `level`: arrays, maps and
-    tags around it. `pair`: not an item, but a key and its value, returned as a map.
-    Offsets in errors are base + position. `token`, called for every head or leaf, gets (start,
-    stop, depth, kind, value, its key in the container). `usual` reads the entries of a container
-    that it knows, see [7]. For speed, the usual items call nothing.
+    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
+    around it. Offsets in errors are base + position. token(start, stop, depth, kind, value, key in
+    its container) is called for each head or leaf. `runs`: see Usual in [7]: texts and their Runs.
     """
-    end = len(data)
-    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value: Any = None
-    box: Any = Map() if pair else []
-    stack: Any = []
-    left, keyed = 1, pair  # items still to come in box, below 0: until a break; box is a map
-    tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, key = MISSING, MISSING
-    if not BOARD:  # memory for arrays and maps
-        budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)
     # <later>
     if strict:
         token = StrictCbor(data, strict, token)
     # </later>
+    items = CborItems(data, bignum, simple, token, runs or {})
+    box: Any = []
+    stack: Any = []
+    left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
+    value: Any = None
+    tag: Any = None
+    start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
     try:
         while True:
             while left == 0:  # close what is complete
                 if not stack:
-                    return box if pair else box[0], pos
+                    return box[0], stop
                 box, left, keyed, level = stack.pop()
-            start = pos
-            if pos >= end:
-                raise FormatError("the data end inside an item", start)
-            head = data[pos]
-            pos += 1
-            major = head >> 5
-            size = head & 31  # or the argument itself
-            if size > 23:
-                if head == 0xFF:  # the break
-                    if left > -1 or tags or key is not MISSING:
-                        raise FormatError("a break outside an indefinite-length item", start)
-                    if token is not None:
-                        token(start, pos, len(stack), "break", None, None)
-                    left = 0
-                    continue
-                size, pos = cbor_argument(data, pos, end, head)
-            naming = keyed and key is MISSING  # a map key comes
-            if major == 3 and 0 <= size < 24 and pos + size <= end:
-                text = data[pos:pos + size]
-                value = texts.get(text)
+            start, naming = stop, keyed and key is MISSING  # naming: a map key comes
+            head, opened = data[start] if start < items.end else 255, None
+            if 0x60 <= head < 0x78 and start + head - 0x60 < items.end:  # a short text, as most are
+                major, stop = 3, start + head - 0x5F
+                value = items.texts.get(data[start + 1:stop])
                 if value is None:
-                    value = text.decode()
-                    if len(texts) < 1 << 12:
-                        texts[text] = value
-                    elif not BOARD and size > 1:
-                        budget.spend(80, "memory for texts", offset=start)
-                pos += size
-            elif major == 0:
-                value = size
-            elif 3 < major < 7:  # an array, a map or a tag
+                    value = items.text(data[start + 1:stop], start)
+            elif head < 24:
+                major, value, stop = 0, head, start + 1
+            else:
+                major, value, stop = items.read(start, tag)
+            if 3 < major < 7:
                 if naming and major < 6:
                     raise keys("a map key is an array or a map", start)
                 if level + tags >= MAX_DEPTH:
                     raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-                if major < 6 and size > (end - pos) >> major - 4:
-                    what = f"{CBOR_MAJORS[major]} of {size} items"
-                    raise FormatError(f"{what}, {end - pos} bytes left", start)
-                if not BOARD and major < 6:  # what CPython takes, in bytes
-                    cost = 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
-                    budget.spend(cost, "memory for arrays and maps", offset=start)
-                value = size
-            else:
-                value, pos = cbor_leaf(data, start, pos, size, simple, token)
-                if tags and tag in (2, 3) and bignum and major == 2:
-                    value = int.from_bytes(value, "big")
-                    value = -1 - value if tag == 3 else value
+                opened = items.open(major, value, start, stop) if major < 6 else None
+            elif major == 8 and (left > -1 or tags or key is not MISSING):
+                raise FormatError("a break outside an indefinite-length item", start)
             if token is not None:
-                kind = "key" if naming and major != 6 else CBOR_MAJORS[major]
-                token(start, pos, len(stack), kind, value, key if keyed else len(box))
+                kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
+                token(start, stop, len(stack), kind, value, key if keyed else len(box))
             if major == 6:
-                tags, tag = tags + 1, size
+                tags, tag = tags + 1, value
+                continue
+            if major == 8:
+                left = 0
                 continue
             if naming:
-                if left < 0 and not BOARD and len(box) > 4:  # its map has no count
-                    budget.spend(64, "memory for arrays and maps", offset=start)
-                if not BOARD and type(value) is not str and len(box) > 64:
-                    budget.hard_keys = key_cost(value, len(box), budget.hard_keys, start)
-                if value in box or (value != value and [k for k in box if k != k]):
-                    raise FormatError(f"key {show(value)} twice", start)
-                key, tags = value, 0
+                if left < 0 or type(value) is not str or value in box:
+                    items.check_key(box, value, left, start)
+                key, tags, tag = value, 0, None
                 continue
-            opens = 3 < major < 6
-            if opens:
-                value = [] if major == 4 else Map()
-                if FAST and usual and size > 0 and usual.knows(major, len(stack), key):
-                    value, pos = usual.read_all(data, base, pos, size, level + tags + 1, budget)
-                    opens = False
+            if FAST and runs is not None and type(value) is Run:
+                left = items.skip(value, left, start)
             if keyed:
-                box[key] = value
+                box[key] = value if opened is None else opened
                 key = MISSING
             else:
-                box.append(value)
+                box.append(value if opened is None else opened)
             left -= 1
-            if opens:
+            if opened is not None:
                 stack.append((box, left, keyed, level))
-                box, left, keyed, level = value, size, major == 5, level + tags + 1
-            tags = 0
+                box, left, keyed, level = opened, value, major == 5, level + tags + 1
+            tags, tag = 0, None
     except UnicodeError:
-        what, at, broken = "text is not UTF-8", start, FormatError
-    except FormatError as caught:
-        what, at, broken = caught.what, caught.offset or 0, type(caught)
+        wrong = FormatError("text is not UTF-8", start)
+    except FormatError as error:
+        wrong = error
     path = None if token is None else token.path(len(stack), key if keyed else len(box))
-    raise broken("CBOR: " + what, base + at, path)
+    raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
+
+
+class CborItems:
+    """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
+
+    def __init__(self, data: bytes, bignum: bool, simple: bool, token: Any, runs: Facts) -> None:
+        self.data, self.end, self.token = data, len(data), token
+        self.bignum, self.simple = bignum, simple
+        self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+        self.runs = runs
+        self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
+        self.budget = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
+
+    def read(self, start: int, tag: Any) -> Any:
+        """Return (major type, or 8 for a break; value or argument; position behind it)."""
+        data, end, pos = self.data, self.end, start + 1
+        if start >= end:
+            raise FormatError("the data end inside an item", start)
+        major, size = data[start] >> 5, data[start] & 31
+        if size > 23:
+            if data[start] == 0xFF:
+                return 8, None, pos
+            size, pos = cbor_argument(data, pos, end, data[start])
+        if major in (0, 4, 5, 6):
+            return major, size, pos
+        value, pos = cbor_leaf(data, start, pos, size, self.simple, self.token)
+        if tag in (2, 3) and self.bignum and major == 2:
+            value = int.from_bytes(value, "big")
+            value = -1 - value if tag == 3 else value
+        return major, value, pos
+
+    def text(self, data: bytes, start: int) -> Any:
+        """Return a short text, or the Run that it stands for."""
+        text = data.decode()
+        if FAST and text in self.runs:
+            return self.runs.pop(text)
+        if len(self.texts) < 1 << 12:
+            self.texts[data] = text
+        elif not BOARD and len(data) > 1:
+            self.budget.spend(80, "memory for texts", offset=start)
+        return text
+
+    def open(self, major: int, size: int, start: int, stop: int) -> Any:
+        """Return a new array or map of `size` items; what CPython takes for it is spent."""
+        count, room = size - self.hidden, self.end - stop
+        if count > room >> major - 4:
+            raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
+        if not BOARD:
+            cost = 72 if not size else 104 if major == 4 else max(240, 64 * count - 80)
+            self.budget.spend(cost, "memory for arrays and maps", offset=start)
+        return [] if major == 4 else Map()
+
+    def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
+        """Raise for a key that is there already, or that makes a map large or slow."""
+        if not BOARD and left < 0 and len(box) > 4:  # its map has no count
+            self.budget.spend(64, "memory for arrays and maps", offset=start)
+        if not BOARD and type(key) is not str and len(box) > 64:
+            self.budget.hard_keys = key_cost(key, len(box), self.budget.hard_keys, start)
+        if key in box or (key != key and [k for k in box if k != k]):
+            raise FormatError(f"key {show(key)} twice", start)
+
+    @staticmethod
+    def skip(run: Any, left: int, start: int) -> int:
+        """Return `left` without the items of a Run, but for one."""
+        rest: int = left - len(run.tensors) + 1
+        if rest < 1 <= left:
+            raise FormatError("more items than the head says", start)
+        return rest
 
 
 def key_cost(key: Any, count: int, total: int, start: int) -> int:
@@ -1955,6 +1996,8 @@ def msgpack_text(data: bytes) -> str:
 
 class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
+
+    run = True
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -2651,17 +2694,18 @@ JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
 
 
 def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
-              python: bool = False, token: Any = None) -> Any:
+              python: bool = False, token: Any = None, runs: Any = None) -> Any:
     """Return the value of JSON in UTF-8 (RFC 8259); only blanks may follow.
 
     The module json reads it. At most `depth` arrays and objects are open at once; a key twice is
     an error. Numbers are as in serde_json: -0 and integers of over 20 digits are floats, what
     float64 cannot hold is an error, as is a lone surrogate; or with `python` as in its json.
-    `name` is the field of errors. `token` is as in cbor_read; one ends where the next begins.
+    `name` is the field of errors. `token` and `runs` are as in cbor_read; a token ends where the
+    next begins.
     """
     if BOARD:
         raise Unsupported("JSON is not read on boards", base, name)
-    decoder = json_decoder(python)
+    decoder = json_decoder(python, runs)
     try:
         text = data.decode()
         large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
@@ -2681,7 +2725,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     raise type(wrong)("JSON: " + wrong.what, base + (wrong.offset or 0), name)
 
 
-def json_decoder(python: bool) -> Any:
+def json_decoder(python: bool, runs: Any = None) -> Any:
     """Return the decoder of the module json that keeps the rules of json_read()."""
     from json import JSONDecoder
 
@@ -2689,6 +2733,9 @@ def json_decoder(python: bool) -> Any:
         made = Map(pairs)
         if len(made) < len(pairs):
             raise FormatError("a key twice")
+        if FAST and runs:
+            found = [key for key, value in pairs if type(value) is str and value in runs]
+            made.update([(key, runs.pop(made[key])) for key in found])
         return made
 
     def make_float(text: str) -> float:
@@ -2985,13 +3032,6 @@ class Tensor:
         if isinstance(self._attrs, tuple):
             return self._attrs
         return tuple([item for pair in self.attrs.items() for item in pair])
-
-    def is_like(self, other: "Tensor") -> bool:
-        """Return whether two dense tensors differ in name, place and attrs at most."""
-        a, b = [[item.dtype, item.shape, item.format]
-                + [getattr(item.stored, key) for key in Storage.__slots__]
-                for item in (self, other)]
-        return type(self) is type(other) is Tensor and a == b
 
     def attrs_without(self, keys: Any) -> Facts:
         return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
@@ -4251,51 +4291,33 @@ class Schema:
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
-        self.other, self.keys, self.of, self.doc = self._row(*other), keys, of, doc
-        self.rows: Facts = Map([(row[0], self._row(row[1], *row[3:])) for row in rows])
+        self.rows: Facts = Map([(row[0], (row[1],) + row[3:]) for row in rows])  # as `other`
+        self.other, self.keys, self.of, self.doc = other, keys, of, doc
         self.needed = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
 
-    @staticmethod
-    def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (check of a value or None, doc, Schema inside or None, is that the kind?)."""
-        if isinstance(kind, Schema):
-            return None, doc, kind, True
-        if kind == "any":
-            return None, doc, inside, False
-        if callable(kind):
-            return kind, doc, inside, False
-        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-
-        def misfit(value: Any) -> str:
-            fine = type(value) is python and (fits is None or fits(value))
-            return "" if fine else words
-        return misfit, doc, inside, False
-
     def about(self, key: Any) -> Any:
         """Return (what the value of a key means, the Schema of what lies in it or None)."""
-        return self.rows.get(key, self.other)[1:3]
+        kind, doc, *inside = self.rows.get(key, self.other)
+        return doc, kind if isinstance(kind, Schema) else inside[0] if inside else None
 
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
-        given = type(found)
-        if FAST and given is Entries:
-            given = self.of
-        if given is not self.of:
+        if type(found) is not self.of:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
         pairs: Any = enumerate(found) if type(found) is list else found.items()
         for key, value in pairs:
-            misfit, _, inside, is_map = self.rows.get(key, self.other)
+            kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
-            elif value is None and key in self.nullable:
+            elif kind == "any" or (value is None and key in self.nullable):
                 continue
-            elif is_map and not isinstance(value, Tensor):
-                yield from inside.wrongs(value, *path + (key,))
-            elif misfit is not None:
-                words = misfit(value)
+            elif isinstance(kind, Schema):
+                yield from kind.wrongs(value, *path + (key,))
+            else:
+                words = self.misfit(kind, value)
                 if words:
                     name = plain(key) if isinstance(key, str) else show(key)
                     yield path + (key,), f"{name} is {show(value)}, expected {words}"
@@ -4303,11 +4325,13 @@ class Schema:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
 
-    def first_wrong(self, found: Any, *path: Any) -> Any:
-        """Return the first of wrongs(), or None."""
-        for wrong in self.wrongs(found, *path):
-            return wrong
-        return None
+    @staticmethod
+    def misfit(kind: Any, value: Any) -> Any:
+        """Return what a value should be, or "" where it is of its kind."""
+        if callable(kind):
+            return kind(value)
+        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+        return "" if type(value) is python and (fits is None or fits(value)) else words
 
 
 class Format:
@@ -4675,20 +4699,21 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     """
     tensors: "Dict[str, Tensor]" = Map()
     cut: Any = None  # path of the first one that is not whole
-    # <fast>
-    fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
-    # </fast>
+    fitting = set()  # Storages of the right size
     for item in items:
         if item is None:
             continue
-        name = item.name
-        # <fast>
-        stored = item.stored
-        if quick and stored in fitting and name not in tensors and (
+        if FAST and type(item) is Run:  # Usual has checked all but names that are elsewhere, too
+            count = len(tensors) + len(item.tensors)
+            tensors.update(item.tensors)
+            if len(tensors) < count:
+                raise reader.error("two tensors have one name")
+            continue
+        name, stored = item.name, item.stored
+        if FAST and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
-        # </fast>
         # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
@@ -4704,9 +4729,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         if what:
             reader.fault(what, *path, tensor=name, check=check)
             continue
-        # <fast>
-        fitting.add(stored)
-        # </fast>
+        if FAST and reader.trace is None:
+            fitting.add(stored)
         tensors[name] = item
     reader.where, reader.tensor = (), None
     if cut is not None:
@@ -4748,319 +4772,207 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     return 0, "", ""
 
 
-class Entries(list):  # type: ignore[type-arg]
-    """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
+class Run:
+    """Tensors whose entries directly follow each other in the index; Usual makes them."""
 
-    def pop(self, name: Any, default: Any = None) -> Any:  # type: ignore[override]
-        """Remove the first entry of this name and return it."""
-        for i, (key, entry) in enumerate(self):
-            if key == name:
-                del self[i]
-                return entry
-        return default
-
-    def items(self) -> "List[Tuple[Any, Any]]":
-        return self
-
-    def __contains__(self, name: object) -> bool:
-        return name in [pair[0] for pair in self]
+    def __init__(self) -> None:
+        self.tensors: "Dict[str, Tensor]" = Map()
 
 
 class Usual:
-    """Reads the entries of an index in CBOR; what most of them share is read only once.
+    """Reads the entries of an index in CBOR that are written as most are, many at once.
 
-    `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
-    what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr; or last, (bytes at the end, how many belong to the next entry).
+    `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
+    "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
     open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
-    with its `schema`.
-    What lies between the slots is compared with an entry that the plain reader took. It took this
-    entry with other values in the slots, too: so each slot means what its key says. The plain
-    reader reads each entry that is not usual.
+    with `schema`. "start" counts from `base`, is a multiple of `step` and `low` at least; data end
+    at `high` at most. `lead`: bytes before the name in an array; in a map the name is the key.
+
+    One pattern finds the usual entries. Those that directly follow another one are a Run. It is
+    taken out of the index; a HOLE takes its place, a text with digits that are nowhere else. The
+    plain reader reads what is left: where it finds the HOLE as an entry, there the Run can stand.
+    It also reads one entry of each kind, and must find in it what the rows say. ValueError inside:
+    only the plain reader can tell.
     """
 
-    def __init__(self, place: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
-                 step: int = 1, high: float = INFINITY, fits: Any = None, **rules: Any) -> None:
-        self.place, self.slots, self.schema, self.open_entry = place, slots, schema, open_entry
-        self.low, self.step, self.high, self.rules = low, step, high, rules
-        self.fits = fits  # (name, attr) -> whether both may be
-        self.keyed = place[0] > 0  # a map: the name is the key
-        self.plan: Any = ()  # (mark, its bytes, those of the next) of the slots that entries have
-        self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
-        self.plans: Facts = Map()  # all four, by the slots
-        self.learned = 0  # entries
-        self.kinds: Facts = {}  # what entries share, by the slots and the bytes between them
+    HOLE = "8315206794"  # and a number
+    NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4}|"
+              rb"\x1b(?!\0{4})[\0-\xff]{8}")
+    DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
+    DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
+    SHAPE = rb"\x65shape(?:\x80|\x81D|\x82DD|\x83DDD|\x84DDDD|\x85DDDDD)".replace(b"D", DIM)
+    ALONE = b"\xa1%s"  # a container of one entry
 
-    def knows(self, major: int, depth: int, key: Any) -> bool:
-        return major == (5 if self.keyed else 4) and (depth, key) == self.place
+    def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
+                 high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
+        self.rows, self.schema, self.open_entry = rows, schema, open_entry
+        self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
+        self.whats = [row[1] for row in rows]
+        self.attr = [what for what in self.whats + [None] if what not in (
+            "", "name", "start", "size", "stop")][0]
+        self.kinds: Any = {}  # kind but for the shape -> a Tensor, its attrs around self.attr
 
-    def read_all(self, data: bytes, base: int, pos: int, count: int, level: int,
-                 budget: Budget) -> "Tuple[Entries, int]":
-        """Return (Entries, position behind them) of so many entries from data[pos] on."""
-        pairs, start = [], pos
-        while len(pairs) < count:
-            done = len(pairs)
-            pos = self.read_usual(data, pos, count, pairs)
-            for plan in self.plans.values() if done == len(pairs) else ():
-                self.plan, self.at_start, self.at_stop, self.at_attr = plan
-                pos = self.read_usual(data, pos, count, pairs)
-                if done < len(pairs):
-                    break
-            if done == len(pairs):  # an unusual one
-                begin, place = pos, (base, pos, len(pairs), level, budget)
-                name, found, pos = self.read_plain(data, *place)
-                pairs.append((name, found))
-                self.learn(data, begin, pos, found, len(pairs))
-        if self.keyed and len(set([name for name, _ in pairs])) < count:
-            raise FormatError("a key twice", start)  # the second parse finds its place
-        if "strict" in self.rules:
-            keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
-            if sorted(set(keys)) != keys:
-                raise FormatError("not deterministic (sorted keys)", start)
-        return Entries(pairs), pos
+    def read(self, data: bytes, rules: Facts) -> Any:
+        """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
+        if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
+            return None
+        try:
+            text, runs = self.take_out(data, rules)
+            count = len(runs)
+            value, end = self.read_plain(text, runs, rules) if count else (None, 0)
+        except (ValueError, LookupError):
+            return None
+        return None if runs or not count else (value, end + len(data) - len(text), count)
 
-    def read_plain(self, data: bytes, base: int, begin: int, name: Any, level: int,
-                   budget: Budget) -> Any:
-        """Return (name, Tensor or else the entry, position behind it); `name`: in an array."""
-        item = None
-        for opening in (True, False):
-            entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                   budget=budget, **self.rules)
-            if self.keyed:
-                (name, entry), = entry.items()
-            try:
-                if opening and not self.schema.first_wrong(entry):
-                    item = self.open_entry(name, entry)
-                break
-            except FormatError:  # open_entries() raises it, in its place; read it anew for that
+    def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
+        """Return the index with HOLEs, and the Run of each."""
+        pieces, columns = self.split(data)
+        column = dict(zip(self.whats, columns))
+        starts, sizes = column["start"], column.get("size")
+        if sizes is None:
+            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
+        kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
+        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
+        known: Any = {}
+        texts, runs, run, count = [], Map(), None, 0
+        low, step, base = self.low, self.step, self.base
+        rows = zip(self.names(pieces, columns[0]), starts, kinds, attrs)
+        for i, (name, start, kind, attr) in enumerate(rows):
+            if name is None:  # the first behind something else
+                texts += [pieces[i], self.text_of(columns, i)]
+                run = None
                 continue
-        return name, entry if item is None else item, pos
+            if kind not in known:
+                text = pieces[i] + self.text_of(columns, i)
+                known[kind] = self.learn(kind, name, start, attr, text, rules)
+            dtype, shape, stored, last, flat, more, format = known[kind]
+            if start % step or not low <= start <= last or (attr is None) != (more is None):
+                raise ValueError
+            if attr is not None:
+                flat += (attr,) + more
+            if run is None:
+                run, hole = Run(), f"{self.HOLE}{len(runs)}"
+                runs[hole] = run
+                texts.append(self.hole(pieces[i], name, hole))
+            run.tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
+            count += 1
+        if sum([len(run.tensors) for run in runs.values()]) < count:  # a name twice
+            raise ValueError
+        return b"".join(texts + pieces[-1:]), runs
 
-    def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
-        """Add the entries that follow, as long as they are usual; return the position behind."""
-        if self.plan not in self.kinds:
-            return pos
-        at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
-        low, step, fits, scan = self.low, self.step, self.fits, self.scan(data, pos)
-        kinds = self.kinds[self.plan]
-        starts = [pos]  # of the last entry, and behind it
-        try:
-            pieces, values, end = next(scan)
-            for _ in range(count - len(pairs)):
-                name, start = values[0], values[at_start]
-                if at_stop:
-                    pieces += (values[at_stop] - start,)
-                if at_attr:
-                    pieces += (type(values[at_attr]),)
-                dtype, shape, stored, last, shift, attrs, more, rest, format = kinds[pieces]
-                if (type(name) is not str or start % step or not low <= start <= last
-                        or rest and not data.startswith(rest, end)):
-                    break
-                if fits is not None and not fits(name, values[at_attr]):
-                    break
-                if at_attr:
-                    attrs += (values[at_attr],) + more
-                item = Tensor(name, dtype, shape, stored, start + shift, attrs, format)
-                pairs.append((name, item))
-                starts = [pos, end + len(rest)]
-                pos = starts[1]
-                pieces, values, end = scan.send(pos)
-        except (ValueError, LookupError, TypeError):
-            pass
-        if pos > len(data):  # the last value is cut off
-            pairs.pop()
-            pos = starts[0]
-        return pos
+    def split(self, data: bytes) -> Any:
+        """Return the pieces between the entries, and a list for each row: its values in all."""
+        import re
+        if self.HOLE.encode() in data or b"\\u003" in data:
+            raise ValueError
+        pattern, width = b"", len(self.rows) + 1
+        for front, _, *given in self.rows:
+            pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
+        found = re.split(pattern, data)
+        columns = [found[i::width] for i in range(1, width)]
+        for i, what in enumerate(self.whats):
+            if what in ("start", "size", "stop"):
+                columns[i] = self.numbers(columns[i])
+        return found[::width], columns
 
-    def scan(self, data: bytes, pos: int) -> Any:
-        """Yield (bytes in front of each slot, their values, position behind the last slot).
+    def text_of(self, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind its name."""
+        values = [column[i] for column in columns]
+        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                         for row, value in zip(self.rows, values)])
 
-        For each yield it is sent where the next entry begins. ValueError or IndexError where a
-        mark, or behind it a short text or a number, is missing.
-        """
-        plan, find, number, least = self.plan, data.index, int.from_bytes, CBOR_LEAST
-        while True:
-            pieces: Any = ()
-            values: Any = []
-            for mark, nbytes, over in plan:
-                start = pos
-                if nbytes:
-                    start = find(mark, pos, pos + 512) + nbytes
-                    pieces += (data[pos:start],)
-                if over >= 0:
-                    pos = start - over
-                    break
-                head, pos = data[start], start + 1
-                if head < 24:
-                    values.append(head)
-                elif head < 28:
-                    pos += 1 << head - 24
-                    values.append(number(data[start + 1:pos], "big"))
-                    if values[-1] < least[head - 24]:
-                        raise ValueError("not the shortest head")
-                else:
-                    size = head - 0x60
-                    if head == 0x78:
-                        size, pos = data[pos], pos + 1
-                    if not 0x60 <= head <= 0x78 or head == 0x78 and size < 24:
-                        raise ValueError("not a short text")
-                    values.append(data[pos:pos + size].decode())
-                    pos += size
-            pos = yield pieces, values, pos
+    def learn(self, kind: Any, name: str, start: int, attr: Any, text: bytes, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `text` is one of them with its name."""
+        import re
+        nbytes, *rest = kind
+        before, raw, after = re.split(b"(%s)" % self.SHAPE, b"|".join(rest), maxsplit=1)
+        shape, alike = tuple(self.numbers(re.findall(self.NUMBER, raw[7:]))), before + after
+        if alike not in self.kinds:
+            like = self.read_entry(name, text, rules)
+            place = like.name, like.shape, like.stored.nbytes, like.start
+            if place != (name, shape, nbytes, self.base + start):
+                raise ValueError
+            flat, more = like.flat_attrs(), None
+            if attr is not None:
+                at = flat.index(self.attr) + 1
+                flat, found, more = flat[:at], flat[at], flat[at + 1:]
+                if found != attr:
+                    raise ValueError
+            self.kinds[alike] = like, flat, more
+        like, flat, more = self.kinds[alike]
+        if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
+            raise ValueError
+        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
+        return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def learn(self, data: bytes, begin: int, end: int, item: Any, count: int) -> None:
-        """Keep what entries like this one share, if the plain reader agrees on what differs."""
-        last = self.slots[-1][1]
-        raw = data[begin:end + last] if type(last) is int else data[begin:end]
-        slots = [slot for slot in self.slots if slot[0] in raw]
-        whats = [what for _, what in slots if type(what) is str]
-        if (type(item) is not Tensor or item.stored.why is not None or whats[:1] != ["name"]
-                or "start" not in whats or self.learned > 100 + count // 8):  # nearly all differ
-            return
-        self.plan = tuple([(mark, len(mark), what if type(what) is int else -1)
-                           for mark, what in slots])
-        self.at_start = whats.index("start")
-        self.at_stop = whats.index("stop") if "stop" in whats else 0
-        self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
-        try:
-            self.add_kind(raw, end - begin, item)
-            self.plans[self.plan] = self.plan, self.at_start, self.at_stop, self.at_attr
-        except (ValueError, LookupError, TypeError):
-            pass  # one that others cannot share
+    def read_entry(self, name: str, text: bytes, rules: Facts) -> Tensor:
+        """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
+        text = (b"\x81%s" if self.lead else self.ALONE) % text
+        found, end = self.read_plain(text, {}, rules)
+        entry = found[0] if self.lead else found.popitem()[1]
+        if end < len(text) or [wrong for wrong in self.schema.wrongs(entry)]:
+            raise ValueError
+        like: Tensor = self.open_entry(name, entry)
+        stored = like.stored
+        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+                stored.strides, stored.encoding, stored.why) != (None, "raw", None):
+            raise ValueError
+        return like
 
-    def add_kind(self, data: bytes, size: int, one: Tensor) -> None:
-        """Add the kind of an entry; ValueError where a value is not what it seems to be."""
-        pieces, values, end = next(self.scan(data, 0))
-        others, rest = self.other_values(values), data[end:size]
-        two = self.read_one(self.put_together(pieces, others) + rest)
-        shift = one.start - values[self.at_start]
-        flat, more = one.flat_attrs(), ()
-        wanted = list(flat)
-        if self.at_attr:  # the only one that differs
-            at = [x == y for x, y in zip(flat, two.flat_attrs())].index(False)
-            wanted[at], flat, more = others[self.at_attr], flat[:at], flat[at + 1:]
-        if (end > size or (one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
-                or two.start != others[self.at_start] + shift or list(two.flat_attrs()) != wanted
-                or [x for x in wanted if type(x) in (list, Map)]):
-            raise ValueError("an entry that others cannot share")
-        if self.at_stop:
-            pieces += (values[self.at_stop] - values[self.at_start],)
-        if self.at_attr:
-            pieces += (type(values[self.at_attr]),)
-        last = self.high - one.stored.nbytes
-        self.kinds.setdefault(self.plan, {})[pieces] = (
-            one.dtype, one.shape, one.stored, last, shift, flat, more, rest, one.format)
-        self.learned += 1
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return cbor_read(text, runs=runs, **rules)
 
-    def put_together(self, pieces: Any, values: Any) -> bytes:
-        """Return the bytes that scan() takes apart so, without those of the next entry."""
-        fields, left = [], list(pieces)
-        for i, (_, nbytes, over) in enumerate(self.plan):
-            if nbytes:
-                fields.append(left.pop(0))
-            if over < 0:
-                fields.append(cbor_dumps(values[i]))
-            elif over:
-                fields[-1] = fields[-1][:-over]
-        return b"".join(fields)
+    def pack(self, number: int) -> bytes:
+        return cbor_head(0, number)
 
-    def other_values(self, values: Any) -> Any:
-        """Return values for the slots, each unlike the given one, as valid as that."""
-        others = list(values)
-        others[0] = "b" if values[0] == "a" else "a"
-        start, last = values[self.at_start], values[self.at_attr]
-        others[self.at_start] = self.low + self.step if start == self.low else self.low
-        if self.at_stop:
-            others[self.at_stop] += others[self.at_start] - start
-        if self.at_attr:
-            digit = "0" if str(last)[-1:] == "1" else "1"
-            others[self.at_attr] = last ^ 1 if type(last) is int else last[:-1] + digit
-        return others
+    def numbers(self, values: Any) -> Any:
+        return [int.from_bytes(value[1:] or value, "big") for value in values]
 
-    def read_one(self, data: bytes) -> Tensor:
-        found, end = cbor_read(data, pair=self.keyed, **self.rules)
-        if end != len(data):
-            raise ValueError("it ends elsewhere")
-        name, entry = list(found.items())[0] if self.keyed else (0, found)
-        if self.schema.first_wrong(entry):
-            raise ValueError("it is wrong")
-        made: Tensor = self.open_entry(name, entry)
-        return made
-USUAL_JSON = (rb'(?<!\\)"(?!__metadata__")([^"\\\x00-\x1f]*)":'  # a name
-              rb"(\{%s)(0|[1-9]\d{0,18})%s(0|[1-9]\d{0,18})%s\}")
-HOLE = "8315206794"  # and a number: the key that stands for a run of usual entries
+    def attrs(self, values: Any) -> Any:
+        """Return numbers and texts, None where there is none."""
+        return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
+
+    def names(self, pieces: Any, column: Any) -> Any:
+        """Yield the name that each piece is; None: it is something else."""
+        long, at = self.lead + b"\x78", len(self.lead)
+        for piece in pieces:
+            size = len(piece) - at - 1
+            if size > 24 and piece[:at + 1] == long and piece[at + 1] == size - 1:
+                yield piece[at + 2:].decode()
+            elif 0 <= size < 24 and piece[at] == 0x60 + size and piece.startswith(self.lead):
+                yield piece[at + 1:].decode()
+            else:
+                yield None
+
+    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+        """Return what stands for a Run whose first name is a piece."""
+        return (b"" if self.lead else piece) + cbor_dumps(hole)
 
 
-def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder: str = "",
-               **rules: Any) -> Any:
-    """Return an index in JSON with its tensors as Entries, or None: only the plain reader can tell.
+class UsualJson(Usual):
+    """The same for an index in JSON; the first row is the name."""
 
-    The same as Usual, for JSON. `pieces` of a usual entry: a pattern up to the place of its
-    tensor, then the bytes up to the end or size, and behind it. `holder`: the key of the object
-    with the entries, if it is not the index itself.
+    NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
+    NUMBER = rb"0|[1-9]\d{0,18}"
+    SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+    ALONE = b'{"":0%s}'
 
-    Nothing passes that is not JSON. A run of usual entries, split by commas, gives way to one
-    member: a HOLE as its key, {} as its value. The digits of a HOLE are nowhere else, nor is an
-    escape of a digit. So if it is a key in the object of the entries, it is that member; and where
-    a name and an object can stand, the names and objects of the run can. Names are checked here
-    to be text as in JSON, places by the pattern; the rest is parsed once for each kind. Names that
-    are there twice are found by admit().
-    """
-    import re
-    _, link, tail = pieces
-    found: Any = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
-    between, names, heads, starts, sizes = [found[i::5] for i in range(5)]
-    if not names or HOLE.encode() in data or b"\\u003" in data:
-        return None
-    firsts = [i for i in range(len(names)) if not i or between[i] != b","]
-    runs = dict([(f"{HOLE}{i}", pair) for i, pair in enumerate(zip(firsts, firsts[1:] + [None]))])
-    text = b"".join([between[i] + b'"%s":{}' % key.encode() for i, key in zip(firsts, runs)])
-    starts, sizes = list(map(int, starts)), list(map(int, sizes))
-    if link == b",":  # a range, not a size
-        sizes = [stop - start for start, stop in zip(starts, sizes)]
-    kinds = list(zip(heads, sizes))
-    places = dict(zip(reversed(kinds), reversed(range(len(kinds)))))  # of the first of each
-    samples = [b"".join(found[5 * i + 2:5 * i + 4] + [link, found[5 * i + 4], tail, b"}"])
-               for i in places.values()]
-    try:
-        names = b'"'.join(names).decode().split('"')
-        top = json_read(text + between[-1], **rules)
-        entries = top[holder] if holder else top
-        if [key for key in entries if key in runs] != list(runs):
-            return None
-        samples = json_read(b"[%s]" % b",".join(samples), **rules)
-        if [entry for entry in samples if schema.first_wrong(entry)]:
-            return None
-    except (ValueError, KeyError, TypeError):
-        return None
-    known = {}
-    for (kind, i), entry in zip(places.items(), samples):
-        known[kind] = open_entry("", entry), starts[i]
-    del found, between, heads, sizes, text  # memory for each entry
-    filled = fill_holes(entries, runs, (names, kinds, starts), known)
-    if not holder:
-        return filled
-    top[holder] = filled
-    return top
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return json_read(text, runs=runs, **rules), len(text)
 
+    def pack(self, number: int) -> bytes:
+        return b"%d" % number
 
-def fill_holes(entries: Any, runs: Any, columns: Any, known: Any) -> Entries:
-    """Return the entries with the Tensors of each run in place of its HOLE.
+    def numbers(self, values: Any) -> Any:
+        return list(map(int, values))
 
-    `runs`: HOLE -> (first, stop) in the `columns` names, kinds and starts. `known`: kind -> (a
-    Tensor of it, its start there).
-    """
-    pairs: Any = []
-    for key, entry in entries.items():
-        if key not in runs:
-            pairs.append((key, entry))
-            continue
-        span = slice(*runs[key])
-        for name, kind, start in zip(*[column[span] for column in columns]):
-            like, first = known[kind]
-            pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
-                                       like.start + start - first, like.flat_attrs(), like.format)))
-    return Entries(pairs)
+    def names(self, pieces: Any, column: Any) -> Any:
+        names = b'"'.join(column).decode().split('"')
+        return [None if piece else name for piece, name in zip(pieces, names)]
+
+    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+        return f',"{name}":"{hole}"'.encode()
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -5503,7 +5415,9 @@ class Mag300(Format):
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
-    USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
+    USUAL = ((b',"', "name", UsualJson.NAME),
+             (b'":{', "", UsualJson.SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
+             (b',"offset":', "start"), (b',"nbytes":', "size"), (b"}", "", b""))
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -5546,17 +5460,16 @@ class Mag300(Format):
     def _read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
         """Return the map of the JSON, and its tensors under "tensors"."""
         cursor.seek(meta)
-        data, root = cursor.next_bytes(span, "meta"), None
+        data = cursor.next_bytes(span, "meta")
         cursor.outermost = "meta"
         if 0 in data:
             raise cursor.error("a NUL byte in the JSON", offset=meta + data.find(0))
 
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, start, order)
-        if FAST and cursor.trace is None:
-            root = usual_json(data, self.USUAL, self.ENTRY, open_entry, "tensor_map", python=True)
-        if root is None:
-            root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
+        if FAST:
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start)
+        root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
         cursor.check_schema(self.ROOT, root)
         if root["manifest_ver"] != 1:
             raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
@@ -5801,27 +5714,20 @@ class ZObjects(ZFamily):
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    SLOTS: Any = ()  # of Usual
+    USUAL: Any = ()  # rows of Usual
 
     def read_top(self, cursor: Cursor, start: int, nbytes: int, open_entry: Any,
                  end: int) -> Any:
         """Return the manifest, a map with the keys that it must have."""
-        data, rules, usual = cursor.source.read(start, nbytes), dict(self.CBOR), None
-        if self.STRICT:
-            rules["strict"] = self.STRICT
-        if FAST and cursor.trace is None:
-            inner = dict(ZFamily.CBOR)
-            if self.STRICT:
-                inner["strict"] = self.STRICT - 2
-            usual = Usual((1, "objects"), self.SLOTS, self.OBJECT, open_entry, self.ALIGN,
-                          self.ALIGN, end, self.fits, **inner)
-        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", usual=usual, **rules)
+        data = cursor.source.read(start, nbytes)
+        if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
+            cursor.usual = Usual(self.USUAL, self.OBJECT, open_entry, self.ALIGN, self.ALIGN, end)
+        rules = dict(self.CBOR, strict=self.STRICT)
+        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", **rules)
         if stop < start + nbytes:
             raise cursor.error("bytes left over behind the manifest", offset=stop)
         self.check_map(cursor, top, self.TOP)
         return top
-
-    fits: Any = None  # of Usual
 
     def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
         """Raise for what is wrong in a map; remark on keys that are not known."""
@@ -5923,8 +5829,11 @@ class ZTensor(ZFamily):
         # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
-    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
-             (b"\xff\xbf\x64name", 6))  # of Usual
+    USUAL = ((b"\x66offset", "start"), (b"\x64size", "size"),
+             (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + Usual.SHAPE +
+              rb"\x68encoding\x63raw(?:\x6fdata_endianness[\x63\x66][a-z]+)?"
+              rb"(?:\x68checksum(?=[\x71\x78]))?"),
+             (b"", "checksum", Usual.DIGEST), (b"", "", rb"[^\xff]{0,512}\xff"))
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     READS = "dense", "sparse", "sparsecsr", "sparsecoo"
@@ -5942,14 +5851,14 @@ class ZTensor(ZFamily):
             raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index",
                                offset=8)
         start, end = self.find_index(cursor, cursor.end), cursor.end - 8
-        data, usual = cursor.source.read(start, end - start), None
+        data = cursor.source.read(start, end - start)
 
         def open_entry(name: Any, facts: Any) -> Tensor:
             return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
-        if FAST and cursor.trace is None:
-            usual = Usual((0, MISSING), self.SLOTS, self.ENTRY, open_entry, 64, 64, start,
-                          **self.CBOR)
-        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, usual=usual, **self.CBOR)
+        if FAST:
+            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, 64, 64, start,
+                                 lead=b"\xbf\x64name")
+        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, **self.CBOR)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
             cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
@@ -6245,7 +6154,10 @@ class ZTensor1(ZObjects):
         ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
         ("objects", OBJECTS, False, "by name"), ("tensors", OBJECTS, False, "1.0: the objects"),
         ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
-    SLOTS = ((b"", "name"), (b"\x66offset", "start"), (b"\x66digest", "digest"))
+    USUAL = ((b"\xa3", "", Usual.SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
+              rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
+             (b"\x66offset", "start"), (b"\x66length", "size"),
+             (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", Usual.DIGEST))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6390,8 +6302,10 @@ class ZTensor2(ZObjects):
         ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
         ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
         doc="the manifest")
-    SLOTS = ((b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest"),
-             (b"\x66layout\x65dense", 0))  # of Usual
+    USUAL = ((b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"),
+             (b"", "size"), (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
+             (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
+             (b"", "", Usual.SHAPE + rb"\x66layout\x65dense"))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6417,6 +6331,9 @@ class ZTensor2(ZObjects):
                 shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
                                                     "objects"))
+        names = [(len(name), name) for name in map(encode_text, tensors)]
+        if names != sorted(names) or not all(map(self.is_key, tensors)):  # hidden in a Run
+            raise cursor.error("names that are wrong, or not sorted")
         self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
         return attrs, top.get("attributes", Map()), tensors
 
@@ -6530,9 +6447,6 @@ class ZTensor2(ZObjects):
 
     def is_key(self, key: Any) -> bool:
         return bool(self.KEY[0](key))
-
-    def fits(self, name: str, digest: Any) -> bool:
-        return self.is_key(name) and (digest == name or self.is_digest(digest))
 
     def is_digest(self, text: str) -> bool:
         name, _, digits = text.partition(":")
@@ -7221,8 +7135,10 @@ class Burnpack(Format):
         ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
                            keys=Schema.TEXT), False, "numbers by name"), doc="three maps")
-    SLOTS = ((b"", "name"), (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
-             (b"\x68param_id", "param_id"))  # of Usual
+    USUAL = ((b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" +
+              Usual.SHAPE),
+             (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+             (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", Usual.NUMBER + b"|"))
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
         if layout not in (None, "aligned", "packed"):
@@ -7236,10 +7152,9 @@ class Burnpack(Format):
         data, behind = cursor.source.read(10, nbytes), 10 + nbytes
         def open_entry(name: str, entry: Any) -> Tensor:
             return self._open(cursor.source, name, entry)
-        usual = None
-        if FAST and cursor.trace is None:
-            usual = Usual((1, "tensors"), self.SLOTS, self.ENTRY, open_entry)
-        top, end = cursor.cbor(data, 10, "", self.TOP, 2, usual=usual)
+        if FAST:
+            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry)
+        top, end = cursor.cbor(data, 10, "", self.TOP, 2)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
@@ -7251,7 +7166,10 @@ class Burnpack(Format):
         # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
-        cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
+        count = len(entries)
+        if FAST and cursor.runs:
+            count = sum([len(x.tensors) if type(x) is Run else 1 for x in entries.values()])
+        cursor.limit("tensors", count, 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
         tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
@@ -7762,7 +7680,9 @@ class Safetensors(Format):
         ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
     TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
-    USUAL = rb'"dtype":"\w+","shape":\[[\d,]*\],"data_offsets":\[', b",", b"]"
+    USUAL = ((b',"', "name", UsualJson.NAME),
+             (b'":{"dtype":', "", rb'"\w+",' + UsualJson.SHAPE),
+             (b',"data_offsets":[', "start"), (b",", "stop"), (b"]}", "", b""))
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
@@ -7773,20 +7693,19 @@ class Safetensors(Format):
         cursor.limit("header_size", nbytes, 0, cursor.end - 8, "up to the end of the file")
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
-        data, top = cursor.source.read(8, nbytes), None
+        data = cursor.source.read(8, nbytes)
         cursor.outermost = "header"
         if data[:1] != b"{":
             raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", offset=8)
 
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, base)
-        if FAST and cursor.trace is None:
-            top = usual_json(data, self.USUAL, self.ENTRY, open_entry, depth=self.MAX_OPEN)
-        if top is None:
-            top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
-            if cursor.trace is not None and end < base:
-                odd = "not all 20" if data[end - 8:].strip(b" ") else None
-                cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
+        if FAST:
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=base)
+        top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
+        if cursor.trace is not None and end < base:
+            odd = "not all 20" if data[end - 8:].strip(b" ") else None
+            cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
         cursor.check_schema(self.TOP, top)
         metadata, attrs = top.pop("__metadata__", MISSING), Map()
         if metadata is None:
@@ -8093,8 +8012,8 @@ class RecordReader(MsgpackTree):
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
     for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = None, doc, ITEM, False
-    ITEM.other = None, "of the record", ITEM, False
+        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.other = "any", "of the record", ITEM
     TEXT_KEYS = True
     METADATA = Schema(*[(key, "text", True, "of the record") for key in (
         "float", "int", "format", "version", "settings")], other=("text", "of the record"))
