@@ -10188,10 +10188,7 @@ background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:ba
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
 border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}[role=button]{cursor:pointer;font-weight:600}
-[role=button]::before{content:"\\25be";padding-right:.3em;color:var(--dim)}
-[aria-expanded=false] [role=button]::before,[role=button][aria-expanded=false]::before{
-content:"\\25b8"}[role=button][aria-expanded=false]~*{display:none}#about{
+color:var(--dim);opacity:1}output:empty{display:none}#about{
 display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
@@ -10209,7 +10206,8 @@ font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex sp
 color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
 .fault .name{color:var(--c);font-weight:700}.name b{
-display:inline-block;width:1.2em;margin-left:-1.2em}tr:not([aria-expanded])>.name b{display:none}
+display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
+tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
 display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
@@ -10264,11 +10262,7 @@ function show() {
   all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
   output.textContent = text && hits.length + " of " + rows.length;
 }
-function fold(e, state) {
-  if (!e || !e.ariaExpanded) return;
-  e.ariaExpanded = state || String(e.ariaExpanded === "false");
-  show();
-}
+function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
   if (!row) return;
   if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
@@ -10281,14 +10275,12 @@ document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows sc
   mark(e.target.closest("[data-b]") || fixed);
 document.onclick = e => {
   let row = e.target.closest("tr[data-b]");
-  let button = e.target.closest("[role=button]");
-  if (button) fold(button.closest("[aria-expanded]"));
+  if (e.target.role === "button") fold(row, String(row.ariaExpanded === "false"));
   if (!e.target.closest("a") && !String(getSelection())) choose(row);
 };
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
   let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
-  if (/ |Enter/.test(e.key) && e.target.role === "button") { e.preventDefault(); fold(e.target); }
   if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
   if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
   if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
@@ -10305,26 +10297,34 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
 <td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><i>%s</i>%s</span>%s
-</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"
-></b>%s</td><td>%s</td><td class="say">%s</td></tr>"""
+</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"></b>%s</td><td>%s
+</td><td class="say">%s</td></tr>"""
 PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
 data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
 PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
 PAGE_BANNER = """</p><section class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
 The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</section><p>"""
-PAGE_ABOUT = """<section><b role="button" tabindex="0" aria-expanded="true">%s</b>%s</section>"""
-PAGE_TENSORS = """<section class="scroll"><table id="list"><tr><th>
-name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
-<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></section>"""
+PAGE_LAYOUT = """<section><b>How %s is built</b><p>%s</p><table class="draw">%s</table>%s
+</section>"""
+PAGE_TENSORS = """<section><b>%s</b><section class="scroll"><table id="list"><tr><th>name</th>
+<th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th><th title="of the first %d"
+>values</th><th>from, to</th></tr>%s</table></section></section>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
 <td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
-PAGE_BARS = """<i class="bars" style="clip-path:path('%s')"></i>"""
+PAGE_BARS = """<i class="bars" style="clip-path:path('M0 20%sV20z')"></i>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
-    import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
+    page, summary = make_page(found, os.path.basename(args.file))
+    nbytes = write_out(args.html, iter([page.encode()]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+
+
+def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+    """Return the page of a file, and how many fields it shows."""
+    import re
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
@@ -10335,13 +10335,17 @@ def write_page(args: Any, found: Explained) -> None:
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
     strip = page_strip(rows)
-    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts, MAX_LINE),
-            "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
-            "layout": page_layout(found), "tensors": page_tensors(found.tensors),
-            "rows": page_rows(picked)}
-    text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
-    nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+    parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
+             "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
+             "layout": page_layout(found), "tensors": page_tensors(found),
+             "rows": page_rows(picked)}
+    page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
+    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+
+
+def page_name(text: str) -> str:
+    """Return a name that wraps behind its dots."""
+    return to_html(text).replace(".", ".<i></i>")
 
 
 def page_key(found: Explained) -> str:
@@ -10363,7 +10367,7 @@ def page_layout(found: Explained) -> str:
     fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
-    texts, table = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts], ""
+    table = ""
     for label, items in found.layout:
         at, boxes = found.places.get(label), ""
         for item in re.split(r" \|(?: |$)", items):
@@ -10375,29 +10379,33 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    return PAGE_ABOUT % (f"How {to_html(found.kind.TITLE)} is built", texts[0] +
-                         f'<table class="draw">{table}</table>' + "".join(texts[1:]))
+    first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
+    return PAGE_LAYOUT % (to_html(found.kind.TITLE), first, table,
+                          "".join([f"<p>{text}</p>" for text in rest]))
 
 
-def page_tensors(items: "Dict[str, Tensor]") -> str:
+def page_tensors(found: Explained) -> str:
     """Return a table of the tensors, with histogram and range of their first values."""
-    rows = ""
-    for name, item in list(items.items())[:PAGE_ROWS]:
-        try:
-            path, ends = ("", "") if is_sparse(item) else histogram(item)
-        except ValueError:  # damaged, empty, of an unknown type
-            path = ends = ""
-        rows += PAGE_TENSOR % (
-            item.start, to_html(plain(clip_path(name))).replace(".", ".<i></i>"),
-            to_html(item.dtype), to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start,
-            PAGE_BARS % path if path else "", ends)
+    items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
     if not items:
         return ""
-    return PAGE_ABOUT % (count_of(len(items), "tensor"), PAGE_TENSORS % (PAGE_VALUES, rows))
+    rows = ""
+    for name, item in list(items.items())[:PAGE_ROWS]:
+        bars = ends = ""
+        left -= 0 if item.is_plain() else item.stored.nbytes
+        if left >= 0 and not is_sparse(item):
+            try:
+                bars, ends = histogram(item)
+            except ValueError:  # damaged, empty, of an unknown type
+                pass
+        rows += PAGE_TENSOR % (
+            item.start, page_name(plain(clip_path(name))), to_html(item.dtype),
+            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, bars, ends)
+    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows)
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
-    """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
+    """Return bars, 96 wide and 20 high, and the range, of the first values."""
     part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
@@ -10406,36 +10414,32 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
     bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
+    return PAGE_BARS % "".join(bars), f"{low:.3g}, {high:.3g}"
 
 
 def page_strip(rows: "List[Row]") -> str:
-    """Return the parts of the file: a tensor each, or neighbours of one kind, or small ones."""
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
 
     def part_of(row: "Row") -> Any:
         inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
         return "structure" if inside else row if kind == "data" else kind
-
-    def size(fields: "List[Field]") -> int:
-        return fields[-1].offset + fields[-1].nbytes - fields[0].offset
-    groups = [[row.field for row in group] for _, group in groupby(rows, part_of)]
-    least = sum(map(size, groups)) // PAGE_PARTS if len(groups) > PAGE_PARTS else 0
-    parts = groups[:1]
-    for fields in groups[1:]:
-        if size(parts[-1]) < least:
-            parts[-1] += fields
-        else:
-            parts.append(fields)
-    total, strip = sum([size(fields) ** .33 for fields in parts]), ""
-    for fields in parts:
-        start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
-        kind, wide, label = largest.kind, nbytes ** .33, ""
+    parts = [list(group) for _, group in groupby(rows, part_of)]
+    if len(parts) > PAGE_PARTS:
+        least = 1 + rows[-1].field.offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].field.offset // least)
+        parts = [[row for part in group for row in part] for _, group in near]
+    spans = [(part[0].field.offset, part[-1].field.offset + part[-1].field.nbytes)
+             for part in parts]
+    total, strip = sum([(end - start) ** .33 for start, end in spans]), ""
+    for part, (start, end) in zip(parts, spans):
+        largest = max([row.field for row in part], key=lambda field: field.nbytes)
+        kind, wide, label = largest.kind, (end - start) ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind,
-                              count_of(len(fields), "field"), wide, nbytes, label)
+        strip += PAGE_PART % (kind, start, start, end, name, kind, count_of(len(part), "field"),
+                              wide, end - start, label)
     return strip
 
 
@@ -10459,9 +10463,8 @@ def page_rows(picked: "List[Row]") -> str:
         text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
         out.append(PAGE_ROW % (
             field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
-            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
-            text, to_html(row.name).replace(".", ".<i></i>"),
-            to_html(row.value), doc))
+            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail, text,
+            page_name(row.name), to_html(row.value), doc))
         before = at
     return "".join(out)
 
@@ -10507,40 +10510,44 @@ def show_vendor(args: Any) -> None:
             raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
-    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
-                                         kind.BOARDS or not args.board)]
-    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
-    optional = OPTIONAL + later
-    for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
-        if set(given).difference(known):
-            raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
-    drop = [part for word in flags for part in SWITCHES[word]]
-    used += CONSTANTS * (not flags) + ["later"] * (
-        "tools" not in drop or bool(set(used).intersection(later)))
-    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
-    drop += [part for part in gone if part not in used]
+    without, drop = choose_parts(names, wanted, flags)
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop, label)
+    text = make_copy(source.decode(), without, drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
     print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
+def choose_parts(names: "List[str]", wanted: "List[str]",
+                 flags: "List[str]") -> "Tuple[List[Format], List[str]]":
+    """Return the formats and the sections that a copy lacks."""
+    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
+    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
+                                         kind.BOARDS or "board" not in flags)]
+    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
+    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL + later):
+        if set(given).difference(known):
+            raise TypeError(f"--{key} takes some of {','.join(known)}")
+    drop = [part for word in flags for part in SWITCHES[word]]
+    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
+    used += CONSTANTS if not flags else []
+    if "tools" not in drop or set(used).intersection(later):
+        used.append("later")
+    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
+    return ([kind for kind in FORMATS if kind not in kept],
+            drop + [part for part in gone if part not in used])
+
+
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
     gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
-    names = "|".join(gone + ["-"])
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(r"# -- \[\w+\] (%s) -" % names, room)])
-    text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
+    text = drop_rooms(text, "|".join(gone))
     for kind in without:
         text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
     rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
@@ -10556,29 +10563,35 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
-    for name, value in known.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     text = decide(text, known)
     if "full" in drop:
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
-    empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
-    names = "|".join(re.findall(empty, text) + ["-"])
-    text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
+    empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
+    text = drop_rooms(text, "|".join(re.findall(empty, text)))
+    text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
+    return text if "tools" not in drop or "full" in drop else text.rstrip("\n") + ALONE
+
+
+def drop_rooms(text: str, names: str) -> str:
+    """Return the text without rooms, and without their lines of the contents."""
+    import re
+    if not names:
+        return text
+    rooms = [room for room in re.split(r"(?m)^(?=# -- \[)", text)
+             if not re.match(r"# -- \[\w+\] (%s) -" % names, room)]
+    return re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", "".join(rooms))
+
+
+def describe_copy(text: str, kinds: "List[Format]") -> str:
+    """Return the text of a copy, its docstring and __all__ with what it has."""
+    import re
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
-    if "tools" in drop and "full" not in drop:
-        text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
-    return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
-
-
-def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
-    """Return the text of a copy with a docstring that speaks of what it has."""
-    import re
+    text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
     start = text.find('"""')
     stop = text.find('\n"""', start)
     head, contents, rest = text[start:stop].partition("\nContents")
@@ -10588,13 +10601,8 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
              "Read and write" if "save" in kept else "Read")
     titles = ", ".join([kind.TITLE for kind in kinds])
     example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    fit = [kind for kind in kinds if "int64" in kind.DTYPES and "float64" in kind.DTYPES]
-    example = example.replace("model.bpk", "model" + (fit or kinds)[0].SUFFIXES[0])
-    if not fit:  # a dtype that all formats have
-        example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
-        example = example.replace("float64", "float32")
-    if "save" not in kept:
-        example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
+    example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
+    example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
     if "explain" not in kept:
         rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
     for name in [name for name in __all__ if name not in kept]:
@@ -10604,8 +10612,9 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:
-    """Return the text with what each `if` comes to that these constants decide."""
+    """Return the text with these constants, and what each `if` comes to that they decide."""
     import ast
+    import re
 
     def truth(test: Any) -> "Optional[bool]":
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -10614,6 +10623,8 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
         return known.get(test.id) if isinstance(test, ast.Name) else None
+    for name, value in known.items():
+        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     lines = text.split("\n")
     gone: Any = set()  # numbers of lines
     shifts = [0] * len(lines)  # blanks that each line loses
