@@ -8721,13 +8721,30 @@ class CborTokens:
             self(stop - 1, stop, depth + 1, "break", None, None)
 
 
+class Fields:
+    """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
+
+    def __init__(self, fields: Chunks, page: Any) -> None:
+        self._fields, self._page = fields, page
+
+    def __iter__(self) -> "Iterator[Field]":
+        return self._fields
+
+    def __next__(self) -> Field:
+        return next(self._fields)
+
+    def _repr_html_(self) -> str:
+        text: str = self._page()
+        return text
+
+
 def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
-            **options: Any) -> "Iterator[Field]":
+            **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
     one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
-    token.
+    token. A notebook shows what is returned as the page of `explain --html`.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -8743,7 +8760,7 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
         yield from fields
         if error is not None:
             raise error
-    return each()
+    return Fields(each(), lambda: frame_page(source, format, options, wire))
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
@@ -8757,6 +8774,11 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     except FormatError as caught:
         error = caught
         error.path = source.path
+    if faults is None and error is not None and error.check == "bounds":  # what is whole?
+        fields, parsed, other, trace = dissect(kind, source, options, [], wire)
+        if other is None:
+            fields = [field for field in fields if field.kind != "unused"]
+            return _fields_to(error, fields, source.nbytes), parsed, error, trace
     for field in trace.fields:
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
@@ -9032,15 +9054,13 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    places = ((item.start, item.nbytes) for _, item in items if item.is_plain())
-    place: Any = (0, 0)  # the next bytes that are copied as they are
+    places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
-            while place[0] < at:
-                place = INFINITY, 0  # (next() has no default in MicroPython 1.24)
-                for place in places:  # noqa: B007
-                    break
-            if isinstance(chunk, memoryview) and place == (at, len(chunk)):
+            while places[-1][0] < at:
+                places.pop()
+            if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
                 at += len(chunk)
                 continue
             for piece in pieces(memoryview(chunk), BLOCK):
@@ -9095,92 +9115,111 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
                  deep: bool) -> bool:
-    """Check stored checksums, decode what is coded; return whether all was looked at.
-
-    A range is read once. What is hashed, decoded and looked at of bytes that come again, and the
-    elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
-    """
-    statuses, decoded, skipped = [], 0, 0
-    budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-    again, done, lacking = named_again(tensors), {}, {}
-    room, unhashed = MAX_SLOW_HASH, 0
+    """Look at the bytes of all tensors; return whether the work was not too much."""
+    again, data = named_again(tensors), DataCheck(report, kind, source, deep)
     for i, item in enumerate(tensors):
-        if item.stored.why is not None:
-            report.add("-", "contents", item.stored.why, item.name, item.offset)
-        for label, offset, nbytes, text in kind.checksums(item):
-            key: Any = (offset, nbytes, text)
-            if key not in done:
-                cost, slow = kind.hash_cost(nbytes, text)
-                if slow > room and not deep:
-                    unhashed += 1
-                    statuses.append("-")
-                    continue
-                room -= slow
-                done[key] = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-                if i not in again or budget.covers(cost):
-                    done[key] = kind.check_range(source, offset, nbytes, text)
-            part = label and plain(label[:-2]) + ": "  # its name
-            status, text = done[key][0], part + done[key][1]
-            statuses.append(status)
+        data.look_at(item, i in again)
+    data.sum_up()
+    return data.complete
+
+
+class DataCheck:
+    """Checks stored checksums, decodes what is coded: each range once.
+
+    What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
+    tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    """
+
+    def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
+        self.report, self.kind, self.source = report, kind, source
+        self.budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
+        self.done = {}  # of each range: what was found
+        self.statuses, self.decoded, self.complete = [], 0, True
+        self.left = Map()  # (check, why not) -> the first tensor, how many
+
+    def skip(self, check: str, why: str, item: Tensor) -> None:
+        first, count = self.left.get((check, why), (item, 0))
+        self.left[check, why] = first, count + 1
+
+    def spend(self, cost: Any, most: Any = INFINITY) -> None:
+        if cost > most or not self.budget.covers(cost):
+            self.complete = False
+            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+
+    def look_at(self, item: Tensor, again: bool) -> None:
+        """Check one tensor; `again`: others name the same bytes."""
+        path = self.source.path
+        for label, offset, nbytes, text in self.kind.checksums(item):
+            status, text = self.check_range(offset, nbytes, text, again)
+            text = (plain(label[:-2]) + ": " if label else "") + text
+            self.statuses.append(status)
             if status == "FAIL":
-                report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
+                self.report.fail(FormatError(text, offset, "data", item.name, path, "checksums"))
             elif status == "-":
-                report.add("-", "checksums", text, item.name, offset)
+                self.skip("checksums", text, item)
         try:
-            count = _decode_parts(source, item, i in again, done, budget)
-            if count >= 0 and item.dtype == "bool" and i in again:
-                key = "bool", item.start, item.stored.nbytes
-                count = count if key in done or budget.covers(item.size) else -1
-                done[key] = "ok", ""
-            decoded, skipped = decoded + max(0, count), skipped + (count < 0)
-            odd = kind.odd_bytes(item, done) if count >= 0 else None
+            if item.stored.why is not None:
+                self.skip("contents", item.stored.why, item)
+            self.decode(item, again)
+            odd = self.kind.odd_bytes(item, self.done)
             if odd is not None:
-                report.fail(FormatError(odd[1], item.start + odd[0], "data", item.name, source.path,
-                                        "contents"))
+                raise FormatError(odd[1], item.start + odd[0], "data", item.name, path)
         except Unsupported as error:
-            lacking.setdefault(error.what, []).append(item)
+            self.skip("contents", error.what, item)
         except FormatError as error:
             error.check, error.tensor = "contents", item.name
-            report.fail(error)
-    for what, items in lacking.items():
-        more = f", as {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
-        report.add("-", "contents", f"not checked{more}: {what}", items[0].name, items[0].offset)
-    agreed = statuses.count("ok")
-    report.add("ok" if agreed else "-", "checksums",
-               f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
-    if unhashed:
-        report.add("-", "checksums", f"{count_of(unhashed, 'digest')} over MAX_SLOW_HASH = "
-                   f"{MAX_SLOW_HASH} bytes; deep=True (--deep) computes all")
-    if decoded:
-        report.add("ok", "contents", f"{count_of(decoded, kind.CODED)} decoded in full")
-    if skipped:
-        report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
-            count_of(skipped, "tensor"), MAX_COPIES))
-    return not skipped
+            self.report.fail(error)
 
+    def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
+        key = offset, nbytes, text
+        if key not in self.done:
+            cost, slow = self.kind.hash_cost(nbytes, text)
+            if slow > self.slow:
+                found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                              "deep=True (--deep) computes all")
+            elif again and not self.budget.covers(cost):
+                found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+            else:
+                self.slow -= slow
+                found = self.kind.check_range(self.source, offset, nbytes, text)
+            self.done[key] = found
+        result: "Tuple[str, str]" = self.done[key]
+        return result
 
-def _decode_parts(source: Any, item: Any, again: bool, done: Any, budget: Budget) -> int:
-    """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
+    def decode(self, item: Any, again: bool) -> None:
+        """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
+        parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
+        if is_sparse(item):
+            most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
+            self.spend(item.cost(most), most)
+            parts, cost = list(item.components.values()), 0
+        keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
+        fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
+                 and part.stored.why is None and part.stored.encoding != "raw"]
+        if fresh:
+            self.spend(cost)
+        for key, part in fresh:
+            self.done[key] = True
+            for block in part.blocks():
+                if hasattr(self.source, "tick"):
+                    self.source.tick(len(block))
+        self.decoded += len(fresh)
+        bools = "bool", item.start, item.stored.nbytes
+        if again and item.dtype == "bool" and bools not in self.done:
+            self.spend(item.size)
+            self.done[bools] = True
 
-    -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
-    """
-    parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
-    if is_sparse(item):
-        most = min(budget.left, (4 << 20) + 4 * source.nbytes)
-        cost = item.cost(most)
-        if cost > most or not budget.covers(cost):
-            return -1
-        parts, cost = list(item.components.values()), 0
-    fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
-             and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if fresh and not budget.covers(cost):
-        return -1
-    for part in fresh:
-        done[part.start, part.stored.nbytes, part.nbytes] = True
-        for block in part.blocks():
-            if hasattr(source, "tick"):
-                source.tick(len(block))
-    return len(fresh)
+    def sum_up(self) -> None:
+        for (check, why), (item, count) in self.left.items():
+            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
+            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+        agreed, stored = self.statuses.count("ok"), len(self.statuses)
+        self.report.add("ok" if agreed else "-", "checksums",
+                        f"{agreed} of {stored} agree" if stored else "none stored")
+        if self.decoded:
+            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
+            self.report.add("ok", "contents", text)
 
 
 FEATURES["verify"] = verify_source
@@ -9612,7 +9651,7 @@ class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
     def __init__(self, args: Any, source: Any) -> None:
-        self.source, self.kind = source, kind_of(source, None)
+        self.source, self.kind = source, kind_of(source, getattr(args, "format", None))
         fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
         aim_offsets(fields)
         self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
@@ -10274,9 +10313,10 @@ function choose(row, block = "nearest") {
 document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
   mark(e.target.closest("[data-b]") || fixed);
 document.onclick = e => {
-  let row = e.target.closest("tr[data-b]");
+  let row = e.target.closest("tr[data-b]"), link = e.target.closest("a");
   if (e.target.role === "button") fold(row, String(row.ariaExpanded === "false"));
-  if (!e.target.closest("a") && !String(getSelection())) choose(row);
+  if (link) { e.preventDefault(); location.hash = link.hash; }  // also in a frame of a notebook
+  else if (!String(getSelection())) choose(row);
 };
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
@@ -10313,6 +10353,9 @@ PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>
 <td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
 PAGE_BARS = """<i class="bars" style="clip-path:path('M0 20%sV20z')"></i>"""
 
+PAGE_FRAME = """<iframe srcdoc="%s" sandbox="allow-scripts" style="width:100%%;height:48em;border:0"
+></iframe>"""
+
 
 def write_page(args: Any, found: Explained) -> None:
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
@@ -10320,6 +10363,19 @@ def write_page(args: Any, found: Explained) -> None:
     page, summary = make_page(found, os.path.basename(args.file))
     nbytes = write_out(args.html, iter([page.encode()]))
     print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+
+
+def frame_page(source: Any, format: "Optional[str]", options: Facts, wire: bool) -> str:
+    """Return the page of a source for a notebook: in a frame, apart from what is around it."""
+    from html import escape
+    from types import SimpleNamespace
+    opened = open_source(source, True)
+    try:
+        found = Explained(SimpleNamespace(options=options, wire=wire, html=True, tensor=None,
+                                          start=0, format=format), opened)
+        return PAGE_FRAME % escape(make_page(found, os.path.basename(opened.path or "the data"))[0])
+    finally:
+        opened.close()
 
 
 def make_page(found: Explained, title: str) -> "Tuple[str, str]":

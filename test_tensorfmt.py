@@ -5747,7 +5747,7 @@ class VerifyTest(TestCase):
             for number, enough in ((cost, True), (cost - 1, False)):
                 with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
                     text = str(tensorfmt.verify(data))
-                    self.assertEqual("not decoded: more" not in text, enough, (text, number))
+                    self.assertEqual("more work than" not in text, enough, (text, number))
                     self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
@@ -5779,7 +5779,7 @@ class VerifyTest(TestCase):
         for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
                 text = str(tensorfmt.verify(rows_of(n)))
-                self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
+                self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
 
     @full
     @accepts
@@ -7589,6 +7589,36 @@ class TerminalTest(FolderCase):
                           if field.kind not in ("structure", "data")],
                          [("metadata_size", "fault", 6), ("not reached", "unreached", size)])
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
+
+    def test_a_file_cut_short_shows_what_is_whole(self):
+        for kind in ("mag", "primitiv"):
+            data = dumps(self.net, format=kind)
+            whole = list(tensorfmt.explain(data))
+            at = [field.offset for field in whole if field.kind == "data"][-1]
+            fields = []
+            with self.assertRaises(FormatError):
+                for field in tensorfmt.explain(data[:at + 1]):
+                    fields.append(field)
+            self.assertTiles(fields, at + 1)
+            self.assertEqual(len([field for field in fields if field.kind == "fault"]), 1)
+            names = [field.name for field in whole if field.kind == "data"]
+            found = [field.name for field in fields if field.kind == "data"]
+            self.assertEqual(found[:len(names) - 1], names[:-1])
+
+    def test_a_notebook_shows_the_page(self):
+        from html import unescape
+        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
+            write_file("net.any", data)
+            for source in (data, "net.any"):
+                found = tensorfmt.explain(source)
+                frame = found._repr_html_()
+                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
+                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
+                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
+                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
+                first = next(found)  # the fields are still there
+                offset, nbytes, name, value, doc = first
+                self.assertEqual((offset, first.nbytes), (0, nbytes))
 
 
 PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
