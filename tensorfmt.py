@@ -8897,13 +8897,30 @@ class CborTokens:
             self(stop - 1, stop, depth + 1, "break", None, None)
 
 
+class Fields:
+    """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
+
+    def __init__(self, fields: Chunks, page: Any) -> None:
+        self._fields, self._page = fields, page
+
+    def __iter__(self) -> "Iterator[Field]":
+        return self._fields
+
+    def __next__(self) -> Field:
+        return next(self._fields)
+
+    def _repr_html_(self) -> str:
+        text: str = self._page()
+        return text
+
+
 def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
-            **options: Any) -> "Iterator[Field]":
+            **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
     one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
-    token.
+    token. A notebook shows what is returned as the page of `explain --html`.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -8919,7 +8936,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = Fals
         yield from fields
         if error is not None:
             raise error
-    return each()
+    return Fields(each(), lambda: frame_page(source, format, options, wire))
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
@@ -8932,6 +8949,11 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     except FormatError as caught:
         error = caught
         error.path = source.path
+    if faults is None and error is not None and error.check == "bounds":  # what is whole?
+        fields, parsed, other, trace = dissect(kind, source, options, [], wire)
+        if other is None:
+            fields = [field for field in fields if field.kind != "unused"]
+            return _fields_to(error, fields, source.nbytes), parsed, error, trace
     for field in trace.fields:
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
@@ -9226,15 +9248,13 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    places = ((item.start, item.nbytes) for _, item in items if item.is_plain())
-    place: Any = (0, 0)  # the next bytes that are copied as they are
+    places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
-            while place[0] < at:
-                place = INFINITY, 0  # (next() has no default in MicroPython 1.24)
-                for place in places:  # noqa: B007
-                    break
-            if isinstance(chunk, memoryview) and place == (at, len(chunk)):
+            while places[-1][0] < at:
+                places.pop()
+            if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
                 at += len(chunk)
                 continue
             for piece in pieces(memoryview(chunk), BLOCK):
@@ -9289,92 +9309,111 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
                  deep: bool) -> bool:
-    """Check stored checksums, decode what is coded; return whether all was looked at.
-
-    A range is read once. What is hashed, decoded and looked at of bytes that come again, and the
-    elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
-    """
-    statuses, decoded, skipped = [], 0, 0
-    budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-    again, done, lacking = named_again(tensors), {}, {}
-    room, unhashed = MAX_SLOW_HASH, 0
+    """Look at the bytes of all tensors; return whether the work was not too much."""
+    again, data = named_again(tensors), DataCheck(report, kind, source, deep)
     for i, item in enumerate(tensors):
-        if item.stored.why is not None:
-            report.add("-", "contents", item.stored.why, item.name, item.offset)
-        for label, offset, nbytes, text in kind.checksums(item):
-            key: Any = (offset, nbytes, text)
-            if key not in done:
-                cost, slow = kind.hash_cost(nbytes, text)
-                if slow > room and not deep:
-                    unhashed += 1
-                    statuses.append("-")
-                    continue
-                room -= slow
-                done[key] = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-                if i not in again or budget.covers(cost):
-                    done[key] = kind.check_range(source, offset, nbytes, text)
-            part = label and plain(label[:-2]) + ": "  # its name
-            status, text = done[key][0], part + done[key][1]
-            statuses.append(status)
+        data.look_at(item, i in again)
+    data.sum_up()
+    return data.complete
+
+
+class DataCheck:
+    """Checks stored checksums, decodes what is coded: each range once.
+
+    What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
+    tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    """
+
+    def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
+        self.report, self.kind, self.source = report, kind, source
+        self.budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
+        self.done = {}  # of each range: what was found
+        self.statuses, self.decoded, self.complete = [], 0, True
+        self.left = Map()  # (check, why not) -> the first tensor, how many
+
+    def skip(self, check: str, why: str, item: Tensor) -> None:
+        first, count = self.left.get((check, why), (item, 0))
+        self.left[check, why] = first, count + 1
+
+    def spend(self, cost: Any, most: Any = INFINITY) -> None:
+        if cost > most or not self.budget.covers(cost):
+            self.complete = False
+            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+
+    def look_at(self, item: Tensor, again: bool) -> None:
+        """Check one tensor; `again`: others name the same bytes."""
+        path = self.source.path
+        for label, offset, nbytes, text in self.kind.checksums(item):
+            status, text = self.check_range(offset, nbytes, text, again)
+            text = (plain(label[:-2]) + ": " if label else "") + text
+            self.statuses.append(status)
             if status == "FAIL":
-                report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
+                self.report.fail(FormatError(text, offset, "data", item.name, path, "checksums"))
             elif status == "-":
-                report.add("-", "checksums", text, item.name, offset)
+                self.skip("checksums", text, item)
         try:
-            count = _decode_parts(source, item, i in again, done, budget)
-            if count >= 0 and item.dtype == "bool" and i in again:
-                key = "bool", item.start, item.stored.nbytes
-                count = count if key in done or budget.covers(item.size) else -1
-                done[key] = "ok", ""
-            decoded, skipped = decoded + max(0, count), skipped + (count < 0)
-            odd = kind.odd_bytes(item, done) if count >= 0 else None
+            if item.stored.why is not None:
+                self.skip("contents", item.stored.why, item)
+            self.decode(item, again)
+            odd = self.kind.odd_bytes(item, self.done)
             if odd is not None:
-                report.fail(FormatError(odd[1], item.start + odd[0], "data", item.name, source.path,
-                                        "contents"))
+                raise FormatError(odd[1], item.start + odd[0], "data", item.name, path)
         except Unsupported as error:
-            lacking.setdefault(error.what, []).append(item)
+            self.skip("contents", error.what, item)
         except FormatError as error:
             error.check, error.tensor = "contents", item.name
-            report.fail(error)
-    for what, items in lacking.items():
-        more = f", as {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
-        report.add("-", "contents", f"not checked{more}: {what}", items[0].name, items[0].offset)
-    agreed = statuses.count("ok")
-    report.add("ok" if agreed else "-", "checksums",
-               f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
-    if unhashed:
-        report.add("-", "checksums", f"{count_of(unhashed, 'digest')} over MAX_SLOW_HASH = "
-                   f"{MAX_SLOW_HASH} bytes; deep=True (--deep) computes all")
-    if decoded:
-        report.add("ok", "contents", f"{count_of(decoded, kind.CODED)} decoded in full")
-    if skipped:
-        report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
-            count_of(skipped, "tensor"), MAX_COPIES))
-    return not skipped
+            self.report.fail(error)
 
+    def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
+        key = offset, nbytes, text
+        if key not in self.done:
+            cost, slow = self.kind.hash_cost(nbytes, text)
+            if slow > self.slow:
+                found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                              "deep=True (--deep) computes all")
+            elif again and not self.budget.covers(cost):
+                found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+            else:
+                self.slow -= slow
+                found = self.kind.check_range(self.source, offset, nbytes, text)
+            self.done[key] = found
+        result: "Tuple[str, str]" = self.done[key]
+        return result
 
-def _decode_parts(source: Any, item: Any, again: bool, done: Any, budget: Budget) -> int:
-    """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
+    def decode(self, item: Any, again: bool) -> None:
+        """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
+        parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
+        if is_sparse(item):
+            most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
+            self.spend(item.cost(most), most)
+            parts, cost = list(item.components.values()), 0
+        keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
+        fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
+                 and part.stored.why is None and part.stored.encoding != "raw"]
+        if fresh:
+            self.spend(cost)
+        for key, part in fresh:
+            self.done[key] = True
+            for block in part.blocks():
+                if hasattr(self.source, "tick"):
+                    self.source.tick(len(block))
+        self.decoded += len(fresh)
+        bools = "bool", item.start, item.stored.nbytes
+        if again and item.dtype == "bool" and bools not in self.done:
+            self.spend(item.size)
+            self.done[bools] = True
 
-    -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
-    """
-    parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
-    if is_sparse(item):
-        most = min(budget.left, (4 << 20) + 4 * source.nbytes)
-        cost = item.cost(most)
-        if cost > most or not budget.covers(cost):
-            return -1
-        parts, cost = list(item.components.values()), 0
-    fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
-             and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if fresh and not budget.covers(cost):
-        return -1
-    for part in fresh:
-        done[part.start, part.stored.nbytes, part.nbytes] = True
-        for block in part.blocks():
-            if hasattr(source, "tick"):
-                source.tick(len(block))
-    return len(fresh)
+    def sum_up(self) -> None:
+        for (check, why), (item, count) in self.left.items():
+            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
+            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+        agreed, stored = self.statuses.count("ok"), len(self.statuses)
+        self.report.add("ok" if agreed else "-", "checksums",
+                        f"{agreed} of {stored} agree" if stored else "none stored")
+        if self.decoded:
+            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
+            self.report.add("ok", "contents", text)
 
 
 FEATURES["verify"] = verify_source
@@ -9866,7 +9905,7 @@ class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
     def __init__(self, args: Any, source: Any) -> None:
-        self.source, self.kind = source, kind_of(source, None)
+        self.source, self.kind = source, kind_of(source, getattr(args, "format", None))
         fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
         aim_offsets(fields)
         self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
@@ -10442,10 +10481,7 @@ background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:ba
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
 border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}[role=button]{cursor:pointer;font-weight:600}
-[role=button]::before{content:"\\25be";padding-right:.3em;color:var(--dim)}
-[aria-expanded=false] [role=button]::before,[role=button][aria-expanded=false]::before{
-content:"\\25b8"}[role=button][aria-expanded=false]~*{display:none}#about{
+color:var(--dim);opacity:1}output:empty{display:none}#about{
 display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
@@ -10463,7 +10499,8 @@ font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex sp
 color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
 .fault .name{color:var(--c);font-weight:700}.name b{
-display:inline-block;width:1.2em;margin-left:-1.2em}tr:not([aria-expanded])>.name b{display:none}
+display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
+tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
 display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
@@ -10518,11 +10555,7 @@ function show() {
   all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
   output.textContent = text && hits.length + " of " + rows.length;
 }
-function fold(e, state) {
-  if (!e || !e.ariaExpanded) return;
-  e.ariaExpanded = state || String(e.ariaExpanded === "false");
-  show();
-}
+function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
   if (!row) return;
   if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
@@ -10534,15 +10567,14 @@ function choose(row, block = "nearest") {
 document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
   mark(e.target.closest("[data-b]") || fixed);
 document.onclick = e => {
-  let row = e.target.closest("tr[data-b]");
-  let button = e.target.closest("[role=button]");
-  if (button) fold(button.closest("[aria-expanded]"));
-  if (!e.target.closest("a") && !String(getSelection())) choose(row);
+  let row = e.target.closest("tr[data-b]"), link = e.target.closest("a");
+  if (e.target.role === "button") fold(row, String(row.ariaExpanded === "false"));
+  if (link) { e.preventDefault(); location.hash = link.hash; }  // also in a frame of a notebook
+  else if (!String(getSelection())) choose(row);
 };
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
   let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
-  if (/ |Enter/.test(e.key) && e.target.role === "button") { e.preventDefault(); fold(e.target); }
   if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
   if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
   if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
@@ -10559,26 +10591,50 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
 <td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><i>%s</i>%s</span>%s
-</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"
-></b>%s</td><td>%s</td><td class="say">%s</td></tr>"""
+</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"></b>%s</td><td>%s
+</td><td class="say">%s</td></tr>"""
 PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
 data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
 PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
 PAGE_BANNER = """</p><section class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
 The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</section><p>"""
-PAGE_ABOUT = """<section><b role="button" tabindex="0" aria-expanded="true">%s</b>%s</section>"""
-PAGE_TENSORS = """<section class="scroll"><table id="list"><tr><th>
-name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
-<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></section>"""
+PAGE_LAYOUT = """<section><b>How %s is built</b><p>%s</p><table class="draw">%s</table>%s
+</section>"""
+PAGE_TENSORS = """<section><b>%s</b><section class="scroll"><table id="list"><tr><th>name</th>
+<th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th><th title="of the first %d"
+>values</th><th>from, to</th></tr>%s</table></section></section>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
 <td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
-PAGE_BARS = """<i class="bars" style="clip-path:path('%s')"></i>"""
+PAGE_BARS = """<i class="bars" style="clip-path:path('M0 20%sV20z')"></i>"""
+
+PAGE_FRAME = """<iframe srcdoc="%s" sandbox="allow-scripts" style="width:100%%;height:48em;border:0"
+></iframe>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
-    import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
+    page, summary = make_page(found, os.path.basename(args.file))
+    nbytes = write_out(args.html, iter([page.encode()]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+
+
+def frame_page(source: Any, format: "Optional[str]", options: Facts, wire: bool) -> str:
+    """Return the page of a source for a notebook: in a frame, apart from what is around it."""
+    from html import escape
+    from types import SimpleNamespace
+    opened = open_source(source, True)
+    try:
+        found = Explained(SimpleNamespace(options=options, wire=wire, html=True, tensor=None,
+                                          start=0, format=format), opened)
+        return PAGE_FRAME % escape(make_page(found, os.path.basename(opened.path or "the data"))[0])
+    finally:
+        opened.close()
+
+
+def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+    """Return the page of a file, and how many fields it shows."""
+    import re
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
@@ -10589,13 +10645,17 @@ def write_page(args: Any, found: Explained) -> None:
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
     strip = page_strip(rows)
-    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts, MAX_LINE),
-            "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
-            "layout": page_layout(found), "tensors": page_tensors(found.tensors),
-            "rows": page_rows(picked)}
-    text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
-    nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+    parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
+             "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
+             "layout": page_layout(found), "tensors": page_tensors(found),
+             "rows": page_rows(picked)}
+    page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
+    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+
+
+def page_name(text: str) -> str:
+    """Return a name that wraps behind its dots."""
+    return to_html(text).replace(".", ".<i></i>")
 
 
 def page_key(found: Explained) -> str:
@@ -10617,7 +10677,7 @@ def page_layout(found: Explained) -> str:
     fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
-    texts, table = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts], ""
+    table = ""
     for label, items in found.layout:
         at, boxes = found.places.get(label), ""
         for item in re.split(r" \|(?: |$)", items):
@@ -10629,29 +10689,33 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    return PAGE_ABOUT % (f"How {to_html(found.kind.TITLE)} is built", texts[0] +
-                         f'<table class="draw">{table}</table>' + "".join(texts[1:]))
+    first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
+    return PAGE_LAYOUT % (to_html(found.kind.TITLE), first, table,
+                          "".join([f"<p>{text}</p>" for text in rest]))
 
 
-def page_tensors(items: "Dict[str, Tensor]") -> str:
+def page_tensors(found: Explained) -> str:
     """Return a table of the tensors, with histogram and range of their first values."""
-    rows = ""
-    for name, item in list(items.items())[:PAGE_ROWS]:
-        try:
-            path, ends = ("", "") if is_sparse(item) else histogram(item)
-        except ValueError:  # damaged, empty, of an unknown type
-            path = ends = ""
-        rows += PAGE_TENSOR % (
-            item.start, to_html(plain(clip_path(name))).replace(".", ".<i></i>"),
-            to_html(item.dtype), to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start,
-            PAGE_BARS % path if path else "", ends)
+    items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
     if not items:
         return ""
-    return PAGE_ABOUT % (count_of(len(items), "tensor"), PAGE_TENSORS % (PAGE_VALUES, rows))
+    rows = ""
+    for name, item in list(items.items())[:PAGE_ROWS]:
+        bars = ends = ""
+        left -= 0 if item.is_plain() else item.stored.nbytes
+        if left >= 0 and not is_sparse(item):
+            try:
+                bars, ends = histogram(item)
+            except ValueError:  # damaged, empty, of an unknown type
+                pass
+        rows += PAGE_TENSOR % (
+            item.start, page_name(plain(clip_path(name))), to_html(item.dtype),
+            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, bars, ends)
+    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows)
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
-    """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
+    """Return bars, 96 wide and 20 high, and the range, of the first values."""
     part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
@@ -10660,36 +10724,32 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
     bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
+    return PAGE_BARS % "".join(bars), f"{low:.3g}, {high:.3g}"
 
 
 def page_strip(rows: "List[Row]") -> str:
-    """Return the parts of the file: a tensor each, or neighbours of one kind, or small ones."""
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
 
     def part_of(row: "Row") -> Any:
         inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
         return "structure" if inside else row if kind == "data" else kind
-
-    def size(fields: "List[Field]") -> int:
-        return fields[-1].offset + fields[-1].nbytes - fields[0].offset
-    groups = [[row.field for row in group] for _, group in groupby(rows, part_of)]
-    least = sum(map(size, groups)) // PAGE_PARTS if len(groups) > PAGE_PARTS else 0
-    parts = groups[:1]
-    for fields in groups[1:]:
-        if size(parts[-1]) < least:
-            parts[-1] += fields
-        else:
-            parts.append(fields)
-    total, strip = sum([size(fields) ** .33 for fields in parts]), ""
-    for fields in parts:
-        start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
-        kind, wide, label = largest.kind, nbytes ** .33, ""
+    parts = [list(group) for _, group in groupby(rows, part_of)]
+    if len(parts) > PAGE_PARTS:
+        least = 1 + rows[-1].field.offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].field.offset // least)
+        parts = [[row for part in group for row in part] for _, group in near]
+    spans = [(part[0].field.offset, part[-1].field.offset + part[-1].field.nbytes)
+             for part in parts]
+    total, strip = sum([(end - start) ** .33 for start, end in spans]), ""
+    for part, (start, end) in zip(parts, spans):
+        largest = max([row.field for row in part], key=lambda field: field.nbytes)
+        kind, wide, label = largest.kind, (end - start) ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind,
-                              count_of(len(fields), "field"), wide, nbytes, label)
+        strip += PAGE_PART % (kind, start, start, end, name, kind, count_of(len(part), "field"),
+                              wide, end - start, label)
     return strip
 
 
@@ -10713,9 +10773,8 @@ def page_rows(picked: "List[Row]") -> str:
         text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
         out.append(PAGE_ROW % (
             field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
-            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
-            text, to_html(row.name).replace(".", ".<i></i>"),
-            to_html(row.value), doc))
+            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail, text,
+            page_name(row.name), to_html(row.value), doc))
         before = at
     return "".join(out)
 
@@ -10761,40 +10820,44 @@ def show_vendor(args: Any) -> None:
             raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
-    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
-                                         kind.BOARDS or not args.board)]
-    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
-    optional = OPTIONAL + later
-    for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
-        if set(given).difference(known):
-            raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
-    drop = [part for word in flags for part in SWITCHES[word]]
-    used += CONSTANTS * (not flags) + ["later"] * (
-        "tools" not in drop or bool(set(used).intersection(later)))
-    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
-    drop += [part for part in gone if part not in used]
+    without, drop = choose_parts(names, wanted, flags)
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop, label)
+    text = make_copy(source.decode(), without, drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
     print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
+def choose_parts(names: "List[str]", wanted: "List[str]",
+                 flags: "List[str]") -> "Tuple[List[Format], List[str]]":
+    """Return the formats and the sections that a copy lacks."""
+    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
+    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
+                                         kind.BOARDS or "board" not in flags)]
+    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
+    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL + later):
+        if set(given).difference(known):
+            raise TypeError(f"--{key} takes some of {','.join(known)}")
+    drop = [part for word in flags for part in SWITCHES[word]]
+    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
+    used += CONSTANTS if not flags else []
+    if "tools" not in drop or set(used).intersection(later):
+        used.append("later")
+    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
+    return ([kind for kind in FORMATS if kind not in kept],
+            drop + [part for part in gone if part not in used])
+
+
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
     gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
-    names = "|".join(gone + ["-"])
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(r"# -- \[\w+\] (%s) -" % names, room)])
-    text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
+    text = drop_rooms(text, "|".join(gone))
     for kind in without:
         text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
     rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
@@ -10810,29 +10873,35 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
-    for name, value in known.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     text = decide(text, known)
     if "full" in drop:
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
-    empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
-    names = "|".join(re.findall(empty, text) + ["-"])
-    text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
+    empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
+    text = drop_rooms(text, "|".join(re.findall(empty, text)))
+    text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
+    return text if "tools" not in drop or "full" in drop else text.rstrip("\n") + ALONE
+
+
+def drop_rooms(text: str, names: str) -> str:
+    """Return the text without rooms, and without their lines of the contents."""
+    import re
+    if not names:
+        return text
+    rooms = [room for room in re.split(r"(?m)^(?=# -- \[)", text)
+             if not re.match(r"# -- \[\w+\] (%s) -" % names, room)]
+    return re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", "".join(rooms))
+
+
+def describe_copy(text: str, kinds: "List[Format]") -> str:
+    """Return the text of a copy, its docstring and __all__ with what it has."""
+    import re
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
-    if "tools" in drop and "full" not in drop:
-        text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
-    return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
-
-
-def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
-    """Return the text of a copy with a docstring that speaks of what it has."""
-    import re
+    text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
     start = text.find('"""')
     stop = text.find('\n"""', start)
     head, contents, rest = text[start:stop].partition("\nContents")
@@ -10842,13 +10911,8 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
              "Read and write" if "save" in kept else "Read")
     titles = ", ".join([kind.TITLE for kind in kinds])
     example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    fit = [kind for kind in kinds if "int64" in kind.DTYPES and "float64" in kind.DTYPES]
-    example = example.replace("model.bpk", "model" + (fit or kinds)[0].SUFFIXES[0])
-    if not fit:  # a dtype that all formats have
-        example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
-        example = example.replace("float64", "float32")
-    if "save" not in kept:
-        example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
+    example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
+    example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
     if "explain" not in kept:
         rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
     for name in [name for name in __all__ if name not in kept]:
@@ -10858,8 +10922,9 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:
-    """Return the text with what each `if` comes to that these constants decide."""
+    """Return the text with these constants, and what each `if` comes to that they decide."""
     import ast
+    import re
 
     def truth(test: Any) -> "Optional[bool]":
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -10868,6 +10933,8 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
         return known.get(test.id) if isinstance(test, ast.Name) else None
+    for name, value in known.items():
+        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     lines = text.split("\n")
     gone: Any = set()  # numbers of lines
     shifts = [0] * len(lines)  # blanks that each line loses

@@ -178,16 +178,6 @@ title = "net.bpk.html";
 page = await open(title, 1400);
 check("meanings name the place of a label", (await page.textContent("#fields")).includes("bytes from DS = 0x"));
 check("histograms", await page.$$eval("#list i.bars", (found) => found.filter((e) => getComputedStyle(e).clipPath.length > 20 && e.offsetWidth === 96).length) >= 3);
-const drawn = () => page.$$eval("#about table", (found) => found.filter((e) => e.offsetParent).length);
-check("drawing and tensors are open", await drawn() === 2);
-await page.click("#about [role=button]");
-check("a click folds the drawing", await drawn() === 1);
-await page.keyboard.press("Shift+Tab");
-await page.keyboard.press("Tab");
-await page.keyboard.press("Enter");
-check("Enter unfolds it", await drawn() === 2);
-await page.click("#about section:nth-child(2) [role=button]");
-check("a click folds the tensors", await drawn() === 1);
 await page.close();
 
 // ---- many rows, broken files, an address with a place
