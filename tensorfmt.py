@@ -2595,9 +2595,10 @@ ENCODINGS["zstd"] = Zstd()
 # -- [5f] JSON -----------------------------------------------------------------------------------
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
-JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,"]|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null'
-              rb"|NaN|-?Infinity|)(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
-JSON_TEXT = rb'[^"\\\x00-\x1f]*(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|"|)'  # a piece of it
+JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,]|"[^"\\\x00-\x1f]*"?|-?(?:0|[1-9]\d*)(?:\.\d+)?'
+              rb"(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity|)"
+              rb"(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
+JSON_TEXT = rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*("?)'  # an escape, what follows
 JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
 JSON_COSTS = {"array": 120, "map": 280}  # bytes that CPython takes
 JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
@@ -2755,18 +2756,21 @@ def json_marks(data: bytes, python: bool) -> Chunks:
     """
     import re
     decoder, end = json_decoder(python), 0
-    match, parts = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).finditer
+    match, more = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).match
     while True:
         found: Any = match(data, end)
         start, end = found.span(1)
-        mark, after = [group[:1].decode() for group in found.groups()]
-        value: Any = 0 if mark + after in ("[]", "{}") else -1
+        token, after = found.groups()
+        mark = token[:1].decode()
+        value: Any = 0 if token + after in (b"[]", b"{}") else -1
         if mark == '"':
-            last = next(part for part in parts(data, end) if part.group(1)[:1] != b"\\")
-            end = last.end()
-            if not last.group(1):
-                what = "a string that does not end, or holds what must be escaped"
-                raise FormatError(what, start)
+            closed = token[1:].endswith(b'"')
+            while not closed:
+                part = more(data, end)
+                if part is None:
+                    what = "a string that does not end, or holds what must be escaped"
+                    raise FormatError(what, start)
+                end, closed = part.end(), part.group(1)
         elif mark not in "[]{}:,":
             mark = "0"
         if mark and mark in '"0':
