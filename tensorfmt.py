@@ -804,8 +804,8 @@ class Path(Stream):
     def __reduce__(self) -> Any:
         return shared_path, (self.where, self.wanted, self._stamp)
 
-    # No function of ours: Ctrl-C would be printed there, or lost.
-    __del__: Any = property(attrgetter("_finish"))
+    if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
+        __del__: Any = property(attrgetter("_finish"))
     # </full>
 
 
@@ -1254,7 +1254,7 @@ class Digest:
         if kind == "sha256":
             try:
                 self._sha = __import__("hashlib").sha256()
-            except ImportError:
+            except (ImportError, AttributeError):
                 raise Unsupported("sha256 needs the module hashlib, which is missing here")
 
     def update(self, data: Any) -> None:
@@ -1266,7 +1266,7 @@ class Digest:
     def text(self) -> str:
         """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
         if self._sha:
-            return "sha256:" + "".join(["%02x" % byte for byte in self._sha.digest()])
+            return "sha256:" + str(self._sha.digest().hex())
         return f"crc32c:0x{self._crc:08X}"
 
     @staticmethod
@@ -2685,9 +2685,10 @@ ENCODINGS["zstd"] = Zstd()
 # -- [5f] JSON -----------------------------------------------------------------------------------
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
-JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,"]|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null'
-              rb"|NaN|-?Infinity|)(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
-JSON_TEXT = rb'[^"\\\x00-\x1f]*(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|"|)'  # a piece of it
+JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,]|"[^"\\\x00-\x1f]*"?|-?(?:0|[1-9]\d*)(?:\.\d+)?'
+              rb"(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity|)"
+              rb"(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
+JSON_TEXT = rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*("?)'  # an escape, what follows
 JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
 JSON_COSTS = {"array": 120, "map": 280}  # bytes that CPython takes
 JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
@@ -2783,11 +2784,12 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
     late: Any = []  # tokens without their ends
 
     def send(stop: int) -> None:
-        for start, level, kind, value, key in late if token is not None else ():
-            token(stop if kind == "break" else start, stop, level, kind, value, key)
+        while token is not None and late:
+            start, *rest = late.pop(0)
+            token(stop if rest[1] == "break" else start, stop, *rest)
         late.clear()
     try:
-        for one in json_tokens(data, json_decoder(python), python):
+        for one in json_tokens(data, python):
             start, level, kind = one[:3]
             if kind in JSON_COSTS:
                 memory.spend(JSON_COSTS[kind], "memory for arrays and maps", offset=start)
@@ -2804,76 +2806,79 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
         raise
 
 
-def json_tokens(data: bytes, decoder: Any, python: bool) -> Chunks:
+def json_tokens(data: bytes, python: bool) -> Chunks:
     """Yield (position, containers around, kind, value, key) of each token, as in cbor_read."""
     boxes: Any = [["", None, 0]]  # open ones: what follows an item, keys of an object, key or index
     allowed = JSON_VALUE
-    for start, token, mark, empty in json_marks(data):
+    for start, mark, value in json_marks(data, python):
         if not mark or mark not in allowed:
             break
         box, level = boxes[-1], len(boxes) - 1
         if mark in ",:":
             allowed = JSON_VALUE if mark == ":" or box[1] is None else '"'
-            continue
-        if mark in "]}":
+        elif mark in "]}":
             yield start, level, "break", None, None
             boxes.pop()
             allowed = boxes[-1][0]
-            continue
-        value = json_leaf(token, mark, start, decoder, python)
-        if allowed[0] == '"':
+        elif allowed[0] == '"':
             yield start, level, "key", value, None
             if value in box[1]:
                 raise FormatError(f"key {show(value)} twice", start)
             box[1].add(value)
             box[2], allowed = value, ":"
-            continue
-        yield start, level, JSON_KINDS[mark], 0 if empty else value, box[2]
-        if box[1] is None:
-            box[2] += 1
-        allowed = box[0]
-        if mark == "[":
-            boxes.append([",]", None, 0])
-            allowed = JSON_VALUE + "]"
-        elif mark == "{":
-            boxes.append([",}", set(), None])
-            allowed = '"}'
+        else:
+            yield start, level, JSON_KINDS[mark], value, box[2]
+            box[2] = box[2] + 1 if box[1] is None else None
+            allowed = box[0]
+            if mark == "[":
+                boxes.append([",]", None, 0])
+                allowed = JSON_VALUE + "]"
+            elif mark == "{":
+                boxes.append([",}", set(), None])
+                allowed = '"}'
     if allowed or start < len(data):
         here = show(data[start:start + 9]) if data[start:] else "the end"
         wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
         raise FormatError(f"{here}, expected {wanted}", start)
 
 
-def json_marks(data: bytes) -> Chunks:
-    """Yield (position, token, first character, is it an empty container?) of all tokens.
+def json_marks(data: bytes, python: bool) -> Chunks:
+    """Yield (position, first character, value) of each token.
 
-    The character is 0 for a number or a word, "" at the end and for what is no token.
+    The character is 0 for a number or a word, "" at the end and for what is no token. The value
+    of a bracket is 0 where the other follows, else -1: so many items.
     """
     import re
-    match, parts, end = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).finditer, 0
+    decoder, end = json_decoder(python), 0
+    match, more = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).match
     while True:
         found: Any = match(data, end)
         start, end = found.span(1)
-        mark, after = [group[:1].decode() for group in found.groups()]
+        token, after = found.groups()
+        mark = token[:1].decode()
+        value: Any = 0 if token + after in (b"[]", b"{}") else -1
         if mark == '"':
-            last = next(part for part in parts(data, end) if part.group(1)[:1] != b"\\")
-            end = last.end()
-            if not last.group(1):
-                what = "a string that does not end, or holds what must be escaped"
-                raise FormatError(what, start)
-        empty = mark + after in ("[]", "{}")
-        yield start, data[start:end], mark if mark in '[]{}:,"' else "0", empty
+            closed = token[1:].endswith(b'"')
+            while not closed:
+                part = more(data, end)
+                if part is None:
+                    what = "a string that does not end, or holds what must be escaped"
+                    raise FormatError(what, start)
+                end, closed = part.end(), part.group(1)
+        elif mark not in "[]{}:,":
+            mark = "0"
+        if mark and mark in '"0':
+            value = json_leaf(data[start:end], start, decoder, python)
+        yield start, mark, value
 
 
-def json_leaf(token: bytes, mark: str, start: int, decoder: Any, python: bool) -> Any:
+def json_leaf(token: bytes, start: int, decoder: Any, python: bool) -> Any:
     """Return the value of a text, a number or a word."""
-    if mark in "[{":
-        return -1
     try:
         value = decoder.decode(token.decode())
     except FormatError as error:
         raise FormatError(error.what, start)
-    if not python and mark == '"' and not is_text(value):
+    if not python and isinstance(value, str) and not is_text(value):
         raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
     return value
 
