@@ -1876,8 +1876,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    byte = data[pos]
-    row: Any = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    row: Any = _msgpack_row(data[pos]) if BOARD else _MSGPACK_FIRST[data[pos]]
     kind, value, code, width = row
     if width:
         if pos + width >= end:
@@ -1929,12 +1928,10 @@ class MsgpackReader(Cursor):
                 self.check_room(kind, value)
         except FormatError as error:
             raise self.error(f"{name}: {error.what}", field, *index, offset=start)
-        # <tools>
         wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
         if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", start)
-        # </tools>
         if kind == "str":
             value = self.next_bytes(value, "")
             if self.trace is not None:
@@ -1962,9 +1959,8 @@ class MsgpackTree(MsgpackReader):
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
-        root: Any = []
-        stack: Any = []  # the containers around: boards cannot recurse so deep
-        box: Any = root
+        box: Any = []
+        root, stack = box, []  # stack: the containers around; boards cannot recurse so deep
         left, keyed, key = 1, False, MISSING
         try:
             while left or stack:
@@ -2157,19 +2153,14 @@ class FlatReader(Reader):
 
     def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
              target: "Optional[int]" = None, depth: int = 1) -> None:
-        """Trace a field of the table, or with the field "" the table as an element of a vector.
-
-        `target`: where an offset leads; `depth`: below the table.
-        """
+        """Trace a field `depth` below its table; the field "" is an element of a vector."""
         if self.trace is not None:
             depth += len([name for name in self.where if isinstance(name, str)])  # of tables
             target = None if target is None else self.base + target
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
                            depth, "structure" if nbytes else "absent", owner=self.prefix or None,
                            target=target)
-            # <tools>
             self.check_aligned(pos, align)
-            # </tools>
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
@@ -2313,18 +2304,13 @@ class FlatReader(Reader):
         return text
 
     def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the elements of the vector at a position: u32 count, elements.
-
-        `types`: of the first elements; that of all others is the last.
-        """
+        """Return the elements of the vector at a position; beyond `types`, the last is theirs."""
         type = types[0]
         size: int = unpack_from("<I", self.data, pos)[0]
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        # <tools>
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
-        # </tools>
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
@@ -2350,9 +2336,9 @@ class FlatReader(Reader):
         return found
 
     def usual_layout(self, table: int, rows: Any) -> Any:
-        """Return (struct format of the fields, their distances) for all tables of this vtable.
+        """Return (struct format, distances) of the fields in all tables of this vtable.
 
-        The format is "" unless all are stored as builders lay them out: short ones first, by slot.
+        The format is "" unless all are there in the order of builders: short ones first, by slot.
         """
         slots, text, end = self.slots(table, len(rows))[1], "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
@@ -6773,10 +6759,9 @@ class Primitiv(Format):
             cursor.tensor, cursor.where = None, where + ("stats", j)
             name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
-            if nbytes > len(name):
-                nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
-            names.spend(nbytes, "names of statistics", cursor, "key")
+            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
+                        "names of statistics", cursor, "key")
             yield from self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
@@ -6887,15 +6872,15 @@ class Primitiv(Format):
         if "\\" not in name and ":" not in name:
             return name.split("."), None
         marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
-        key, colon, _ = marked.partition(":")
+        key, colon, stat = marked.partition(":")
         if "\\" in key:
             raise ValueError("a backslash stands only before '.', ':' or a backslash "
                              "(escape it, or use flat=True)")
-        stat = name[len(key) + sum([key.count(mark) for mark in MARKS]) + 1:] if colon else None
         parts = key.split(".")
         for mark, text in zip(MARKS, "\\.:"):
             parts = [part.replace(mark, text) for part in parts]
-        return parts, stat
+            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
+        return parts, stat if colon else None
 
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
@@ -6955,22 +6940,19 @@ class Primitiv(Format):
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
         if dims is None:
             raise ValueError("kind='shape' needs the option dims")
-        what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
         try:
-            dims, batch = list(as_shape(dims)), as_index(batch)
-            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
-                return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        except TypeError as error:
-            what = str(error)
-        raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
+            numbers = list(as_shape(dims)) + [as_index(batch)]
+        except TypeError:
+            numbers = [0]
+        if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
+            raise ValueError(f"dims {show(dims)}, batch {show(batch)}: at most 8 dimensions and a "
+                             "batch, each 1 to 2**32-1")
+        return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
 
     def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
         """Yield why a tensor cannot be written."""
-        if type(batch) is not int or batch < 1:
-            yield f"batch is {show(batch)}, expected an integer from 1 on"
-            return
-        if batch != 1 and item.shape[-1:] != (batch,):
-            yield f"batch is {batch}, but the last dimension is not: {list(item.shape)}"
+        if type(batch) is not int or batch < 1 or (batch > 1 and item.shape[-1:] != (batch,)):
+            yield f"batch is {show(batch)}, expected 1 or the last dimension of {list(item.shape)}"
             return
         rank = item.ndim - (batch > 1)
         if batch > 1 and plain_value:
@@ -7508,9 +7490,7 @@ class TensorBuffers(Format):
         flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
-            # <tools>
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
-            # </tools>
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
@@ -7615,18 +7595,13 @@ class TensorBuffers(Format):
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
-        inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
-        if not isinstance(inputs, (list, tuple)):
-            raise ValueError(
-                f"an operation is a dict with a list of input_operations, not {show(operation)}")
-        wrong: Any = [key for key in operation if key not in known]
-        number, code, output = [operation.get(key, 0) for key in known[:3]]
-        wrong += [value for value in [number, output] + list(inputs) if not all_u64([value])]
-        if type(code) is not int or not -128 <= code < 128:
-            wrong.append(code)
-        if wrong:
-            raise ValueError("an operation has the keys %s (integers); not %s" % (
-                ", ".join(known), show(wrong)))
+        inputs = None
+        if isinstance(operation, dict) and not [key for key in operation if key not in known]:
+            number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
+        if not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs)) or (
+                type(code) is not int or not -128 <= code < 128):
+            raise ValueError("an operation is a dict with a list of input_operations, integers id,"
+                             f" operation and output; not {show(operation)}")
         return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
 
 
@@ -7983,7 +7958,11 @@ class RecordReader(MsgpackTree):
                 elif type(value) is tuple and len(value) == 3:
                     self.remark("bytes that are not a tensor's are ignored", value[1])
                 elif type(value) not in (Map, list, tuple):
-                    self.add_scalar(name or "item", where, value)
+                    self.spend(160)
+                    name, self.where, self.tensor = name or "item", where, None
+                    if name in self.scalars:
+                        self.fault("two numbers or texts have this name: " + show(name))
+                    self.scalars[name] = value
                 else:
                     front = "" if front is None else name + "."
                     stack.append((front, where, self.inside(value, where)))
@@ -8000,13 +7979,6 @@ class RecordReader(MsgpackTree):
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
             value = [row[2] for row in each_head(self.source, value[1], value[2])]
         return iter(enumerate(value))
-
-    def add_scalar(self, name: str, path: Any, value: Any) -> None:
-        self.spend(160)
-        if name in self.scalars:
-            self.where, self.tensor = (), None
-            self.fault("two numbers or texts have this name: " + show(name), *path)
-        self.scalars[name] = value
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
