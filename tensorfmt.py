@@ -1035,9 +1035,9 @@ class Cursor(Reader):
         if self.pos + nbytes > self.end:
             what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
             raise self.error(what, field, *index, offset=self.pos)
-        data = self.head(nbytes)
+        at = self.peek(nbytes)
         self.pos += nbytes
-        return data
+        return self.data[at:at + nbytes]
 
     def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
         data = self.next_bytes(nbytes, field, *index)
@@ -7598,8 +7598,8 @@ class TensorBuffers(Format):
         inputs = None
         if isinstance(operation, dict) and not [key for key in operation if key not in known]:
             number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
-        if not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs)) or (
-                type(code) is not int or not -128 <= code < 128):
+        if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
+                or type(code) is not int or not -128 <= code < 128):
             raise ValueError("an operation is a dict with a list of input_operations, integers id,"
                              f" operation and output; not {show(operation)}")
         return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
@@ -7877,8 +7877,17 @@ class RecordReader(MsgpackTree):
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
-            return self.text(nbytes)
+            data = self.next_bytes(nbytes, "")
+            if data in self.texts:
+                return self.texts[data]
         self.spend(self.COSTS[kind])
+        if kind == "str":
+            text = decode_text(data)
+            if text is None:
+                raise FormatError("text is not UTF-8")
+            if nbytes < 24 and len(self.texts) < 1 << 12:
+                self.texts[data] = text
+            return text
         if kind in ("bin", "ext"):
             start = self.pos
             self.pos += nbytes + (kind == "ext")
@@ -7895,22 +7904,6 @@ class RecordReader(MsgpackTree):
             self.spend(160 * nbytes)  # its items will get names
         return value
 
-    def text(self, nbytes: int) -> str:
-        at = self.pos - self.base
-        data = self.data[at:at + nbytes]
-        if len(data) < nbytes:
-            data = self.head(nbytes)
-        self.pos += nbytes
-        text = self.texts.get(data)
-        if text is None:
-            text = decode_text(data)
-            self.spend(self.COSTS["str"])
-            if text is None:
-                raise FormatError("text is not UTF-8")
-            if nbytes < 24 and len(self.texts) < 1 << 12:
-                self.texts[data] = text
-        return text
-
     def scan(self, count: int) -> Any:
         """Return what stands for a list of numbers, and move behind it.
 
@@ -7919,17 +7912,15 @@ class RecordReader(MsgpackTree):
         start, head = self.pos, self.head(1)
         n = low = high = 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
-        while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
-            many = min(count - n, BLOCK)
-            if self.source.read(start + n * step, many * step)[::step].count(head) < many:
-                break
-            n += many
+        if FAST and step and step * count <= self.end - start:  # floats: all at once
+            if bytes(self.source.view(start, step * count)[::step]).count(head) == count:
+                n = count
         stop = start + n * step
         try:
-            for _, one, value, end in each_head(
-                    self.source, stop, min(self.end, stop + 9 * (count - n))):
+            heads = each_head(self.source, stop, self.end)
+            for _, (_, one, value, end) in zip(range(count - n), heads):
                 kind = kind or one
-                if n == count or one != kind or one not in ("int", "bool", "float32", "float64"):
+                if one != kind or one not in ("int", "bool", "float32", "float64"):
                     break
                 if one == "int":
                     low, high = min(low, value), max(high, value)
