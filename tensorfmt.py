@@ -6845,11 +6845,10 @@ class Primitiv(Format):
             for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
                 key = msgpack_text(cursor.value("str", "key", "name of the number"))
-                if key in seen:
-                    what = f"config {show(key)} is in both maps"
-                    raise cursor.error(what, "key", error=Unsupported)
                 if key in metadata:
-                    raise cursor.error(f"config {show(key)} twice", "key")
+                    what = "in both maps" if key in seen else "twice"
+                    raise cursor.error(f"config {show(key)} {what}", "key",
+                                       error=Unsupported if key in seen else FormatError)
                 if group == "uint_configs":
                     metadata[key] = cursor.number("value", doc)
                 else:
@@ -6962,7 +6961,7 @@ class Primitiv(Format):
             yield f"{rank} dimensions, 8 is the limit"
         if 0 in item.shape:
             yield f"no elements (shape {list(item.shape)})"
-        if max((item.nbytes,) + item.shape) >= 1 << 32:
+        if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
             yield "a dimension or the data over 2**32-1"
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
@@ -6970,21 +6969,19 @@ class Primitiv(Format):
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
-        groups, known = {}, {}  # known: misfits, by what decides them
+        groups = {}
         for name, item in items:
             try:
+                encode_text(name, TEXT_ERRORS)  # ValueError where it is no text
                 parts, stat = ([name], None) if flat else self.split(name)
-                raw = None if stat is None else encode_text(stat, TEXT_ERRORS)
-                key = tuple([encode_text(part, TEXT_ERRORS) for part in parts])
+                raw = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
+                key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
             batch = self.choose("batch", 1, self.own_attrs(item), {})
-            look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
-            if look not in known:
-                plain_value = raw is None and kind != "tensor"
-                keep(known, look, list(self._misfits(item, batch, plain_value)))
-            problems += [(name, text) for text in known[look]]
+            plain_value = raw is None and kind != "tensor"
+            problems += [(name, why) for why in self._misfits(item, batch, plain_value)]
             if kind == "tensor" and name != "tensor":
                 problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
                 continue
