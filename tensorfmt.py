@@ -1097,9 +1097,9 @@ class Cursor(Reader):
         if self.pos + nbytes > self.end:
             what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
             raise self.error(what, field, *index, offset=self.pos)
-        data = self.head(nbytes)
+        at = self.peek(nbytes)
         self.pos += nbytes
-        return data
+        return self.data[at:at + nbytes]
 
     def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
         data = self.next_bytes(nbytes, field, *index)
@@ -1972,8 +1972,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    byte = data[pos]
-    row: Any = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    row: Any = _msgpack_row(data[pos]) if BOARD else _MSGPACK_FIRST[data[pos]]
     kind, value, code, width = row
     if width:
         if pos + width >= end:
@@ -2027,12 +2026,10 @@ class MsgpackReader(Cursor):
                 self.check_room(kind, value)
         except FormatError as error:
             raise self.error(f"{name}: {error.what}", field, *index, offset=start)
-        # <tools>
         wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
         if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
             self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
                         "ca + float32", start)
-        # </tools>
         if kind == "str":
             value = self.next_bytes(value, "")
             if self.trace is not None:
@@ -2060,9 +2057,8 @@ class MsgpackTree(MsgpackReader):
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
-        root: Any = []
-        stack: Any = []  # the containers around: boards cannot recurse so deep
-        box: Any = root
+        box: Any = []
+        root, stack = box, []  # stack: the containers around; boards cannot recurse so deep
         left, keyed, key = 1, False, MISSING
         try:
             while left or stack:
@@ -2255,19 +2251,14 @@ class FlatReader(Reader):
 
     def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
              target: "Optional[int]" = None, depth: int = 1) -> None:
-        """Trace a field of the table, or with the field "" the table as an element of a vector.
-
-        `target`: where an offset leads; `depth`: below the table.
-        """
+        """Trace a field `depth` below its table; the field "" is an element of a vector."""
         if self.trace is not None:
             depth += len([name for name in self.where if isinstance(name, str)])  # of tables
             target = None if target is None else self.base + target
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
                            depth, "structure" if nbytes else "absent", owner=self.prefix or None,
                            target=target)
-            # <tools>
             self.check_aligned(pos, align)
-            # </tools>
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
@@ -2411,18 +2402,13 @@ class FlatReader(Reader):
         return text
 
     def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the elements of the vector at a position: u32 count, elements.
-
-        `types`: of the first elements; that of all others is the last.
-        """
+        """Return the elements of the vector at a position; beyond `types`, the last is theirs."""
         type = types[0]
         size: int = unpack_from("<I", self.data, pos)[0]
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        # <tools>
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
-        # </tools>
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
@@ -2448,9 +2434,9 @@ class FlatReader(Reader):
         return found
 
     def usual_layout(self, table: int, rows: Any) -> Any:
-        """Return (struct format of the fields, their distances) for all tables of this vtable.
+        """Return (struct format, distances) of the fields in all tables of this vtable.
 
-        The format is "" unless all are stored as builders lay them out: short ones first, by slot.
+        The format is "" unless all are there in the order of builders: short ones first, by slot.
         """
         slots, text, end = self.slots(table, len(rows))[1], "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
@@ -6784,10 +6770,9 @@ class Primitiv(Format):
             cursor.tensor, cursor.where = None, where + ("stats", j)
             name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
-            if nbytes > len(name):
-                nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
-            names.spend(nbytes, "names of statistics", cursor, "key")
+            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
+                        "names of statistics", cursor, "key")
             yield from self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
@@ -6869,11 +6854,10 @@ class Primitiv(Format):
             for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
                 key = msgpack_text(cursor.value("str", "key", "name of the number"))
-                if key in seen:
-                    what = f"config {show(key)} is in both maps"
-                    raise cursor.error(what, "key", error=Unsupported)
                 if key in metadata:
-                    raise cursor.error(f"config {show(key)} twice", "key")
+                    what = "in both maps" if key in seen else "twice"
+                    raise cursor.error(f"config {show(key)} {what}", "key",
+                                       error=Unsupported if key in seen else FormatError)
                 if group == "uint_configs":
                     metadata[key] = cursor.number("value", doc)
                 else:
@@ -6896,15 +6880,15 @@ class Primitiv(Format):
         if "\\" not in name and ":" not in name:
             return name.split("."), None
         marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
-        key, colon, _ = marked.partition(":")
+        key, colon, stat = marked.partition(":")
         if "\\" in key:
             raise ValueError("a backslash stands only before '.', ':' or a backslash "
                              "(escape it, or use flat=True)")
-        stat = name[len(key) + sum([key.count(mark) for mark in MARKS]) + 1:] if colon else None
         parts = key.split(".")
         for mark, text in zip(MARKS, "\\.:"):
             parts = [part.replace(mark, text) for part in parts]
-        return parts, stat
+            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
+        return parts, stat if colon else None
 
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
@@ -6964,22 +6948,19 @@ class Primitiv(Format):
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
         if dims is None:
             raise ValueError("kind='shape' needs the option dims")
-        what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
         try:
-            dims, batch = list(as_shape(dims)), as_index(batch)
-            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
-                return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        except TypeError as error:
-            what = str(error)
-        raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
+            numbers = list(as_shape(dims)) + [as_index(batch)]
+        except TypeError:
+            numbers = [0]
+        if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
+            raise ValueError(f"dims {show(dims)}, batch {show(batch)}: at most 8 dimensions and a "
+                             "batch, each 1 to 2**32-1")
+        return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
 
     def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
         """Yield why a tensor cannot be written."""
-        if type(batch) is not int or batch < 1:
-            yield f"batch is {show(batch)}, expected an integer from 1 on"
-            return
-        if batch != 1 and item.shape[-1:] != (batch,):
-            yield f"batch is {batch}, but the last dimension is not: {list(item.shape)}"
+        if type(batch) is not int or batch < 1 or (batch > 1 and item.shape[-1:] != (batch,)):
+            yield f"batch is {show(batch)}, expected 1 or the last dimension of {list(item.shape)}"
             return
         rank = item.ndim - (batch > 1)
         if batch > 1 and plain_value:
@@ -6989,7 +6970,7 @@ class Primitiv(Format):
             yield f"{rank} dimensions, 8 is the limit"
         if 0 in item.shape:
             yield f"no elements (shape {list(item.shape)})"
-        if max((item.nbytes,) + item.shape) >= 1 << 32:
+        if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
             yield "a dimension or the data over 2**32-1"
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
@@ -6997,21 +6978,19 @@ class Primitiv(Format):
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
-        groups, known = {}, {}  # known: misfits, by what decides them
+        groups = {}
         for name, item in items:
             try:
+                encode_text(name, TEXT_ERRORS)  # ValueError where it is no text
                 parts, stat = ([name], None) if flat else self.split(name)
-                raw = None if stat is None else encode_text(stat, TEXT_ERRORS)
-                key = tuple([encode_text(part, TEXT_ERRORS) for part in parts])
+                raw = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
+                key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
             batch = self.choose("batch", 1, self.own_attrs(item), {})
-            look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
-            if look not in known:
-                plain_value = raw is None and kind != "tensor"
-                keep(known, look, list(self._misfits(item, batch, plain_value)))
-            problems += [(name, text) for text in known[look]]
+            plain_value = raw is None and kind != "tensor"
+            problems += [(name, why) for why in self._misfits(item, batch, plain_value)]
             if kind == "tensor" and name != "tensor":
                 problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
                 continue
@@ -7520,9 +7499,7 @@ class TensorBuffers(Format):
         flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
-            # <tools>
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
-            # </tools>
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
@@ -7627,18 +7604,13 @@ class TensorBuffers(Format):
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
-        inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
-        if not isinstance(inputs, (list, tuple)):
-            raise ValueError(
-                f"an operation is a dict with a list of input_operations, not {show(operation)}")
-        wrong: Any = [key for key in operation if key not in known]
-        number, code, output = [operation.get(key, 0) for key in known[:3]]
-        wrong += [value for value in [number, output] + list(inputs) if not all_u64([value])]
-        if type(code) is not int or not -128 <= code < 128:
-            wrong.append(code)
-        if wrong:
-            raise ValueError("an operation has the keys %s (integers); not %s" % (
-                ", ".join(known), show(wrong)))
+        inputs = None
+        if isinstance(operation, dict) and not [key for key in operation if key not in known]:
+            number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
+        if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
+                or type(code) is not int or not -128 <= code < 128):
+            raise ValueError("an operation is a dict with a list of input_operations, integers id,"
+                             f" operation and output; not {show(operation)}")
         return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
 
 
@@ -8041,8 +8013,17 @@ class RecordReader(MsgpackTree):
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
-            return self.text(nbytes)
+            data = self.next_bytes(nbytes, "")
+            if data in self.texts:
+                return self.texts[data]
         self.spend(self.COSTS[kind])
+        if kind == "str":
+            text = decode_text(data)
+            if text is None:
+                raise FormatError("text is not UTF-8")
+            if nbytes < 24 and len(self.texts) < 1 << 12:
+                self.texts[data] = text
+            return text
         if kind in ("bin", "ext"):
             start = self.pos
             self.pos += nbytes + (kind == "ext")
@@ -8059,22 +8040,6 @@ class RecordReader(MsgpackTree):
             self.spend(160 * nbytes)  # its items will get names
         return value
 
-    def text(self, nbytes: int) -> str:
-        at = self.pos - self.base
-        data = self.data[at:at + nbytes]
-        if len(data) < nbytes:
-            data = self.head(nbytes)
-        self.pos += nbytes
-        text = self.texts.get(data)
-        if text is None:
-            text = decode_text(data)
-            self.spend(self.COSTS["str"])
-            if text is None:
-                raise FormatError("text is not UTF-8")
-            if nbytes < 24 and len(self.texts) < 1 << 12:
-                self.texts[data] = text
-        return text
-
     def scan(self, count: int) -> Any:
         """Return what stands for a list of numbers, and move behind it.
 
@@ -8083,17 +8048,15 @@ class RecordReader(MsgpackTree):
         start, head = self.pos, self.head(1)
         n = low = high = 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
-        while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
-            many = min(count - n, BLOCK)
-            if self.source.read(start + n * step, many * step)[::step].count(head) < many:
-                break
-            n += many
+        if FAST and step and step * count <= self.end - start:  # floats: all at once
+            if bytes(self.source.view(start, step * count)[::step]).count(head) == count:
+                n = count
         stop = start + n * step
         try:
-            for _, one, value, end in each_head(
-                    self.source, stop, min(self.end, stop + 9 * (count - n))):
+            heads = each_head(self.source, stop, self.end)
+            for _, (_, one, value, end) in zip(range(count - n), heads):
                 kind = kind or one
-                if n == count or one != kind or one not in ("int", "bool", "float32", "float64"):
+                if one != kind or one not in ("int", "bool", "float32", "float64"):
                     break
                 if one == "int":
                     low, high = min(low, value), max(high, value)
@@ -8122,7 +8085,11 @@ class RecordReader(MsgpackTree):
                 elif type(value) is tuple and len(value) == 3:
                     self.remark("bytes that are not a tensor's are ignored", value[1])
                 elif type(value) not in (Map, list, tuple):
-                    self.add_scalar(name or "item", where, value)
+                    self.spend(160)
+                    name, self.where, self.tensor = name or "item", where, None
+                    if name in self.scalars:
+                        self.fault("two numbers or texts have this name: " + show(name))
+                    self.scalars[name] = value
                 else:
                     front = "" if front is None else name + "."
                     stack.append((front, where, self.inside(value, where)))
@@ -8139,13 +8106,6 @@ class RecordReader(MsgpackTree):
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
             value = [row[2] for row in each_head(self.source, value[1], value[2])]
         return iter(enumerate(value))
-
-    def add_scalar(self, name: str, path: Any, value: Any) -> None:
-        self.spend(160)
-        if name in self.scalars:
-            self.where, self.tensor = (), None
-            self.fault("two numbers or texts have this name: " + show(name), *path)
-        self.scalars[name] = value
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
