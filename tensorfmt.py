@@ -3099,12 +3099,6 @@ class Tensor:
                         f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
         return ""
 
-    def say_holders(self) -> "Optional[str]":
-        """Return why the values cannot be read, if so, and the formats that hold the bytes."""
-        why = self.stored.why
-        holders = [f"; {kind.NAME} can hold it" for kind in FORMATS if why and kind.passes(self)]
-        return why and why + "".join(holders)
-
     def holds_bytes(self) -> bool:
         """Return whether its bytes as stored are all that can be had of it."""
         stored = self.stored
@@ -3764,8 +3758,9 @@ def _from_opaque(view: Any, given: str) -> Tensor:
         raw = swap(raw, 4)
     if given.endswith("_x2"):
         shape = shape[:-1] + (2 * shape[-1],)
-    stored = Storage(Memory(raw), len(raw), why=f"{given} has no values here, only bytes")
     format, key = FEATURES["opaque"]
+    why = f"{given} has no values here, only bytes, which {format} can hold"
+    stored = Storage(Memory(raw), len(raw), why=why)
     return Tensor("", None, shape, stored, 0, (key, code), format)
 # </save>
 
@@ -4090,15 +4085,17 @@ class Quantized(Tensor):
                              Unsupported)
         return plan
 
-    def numbers(self, plan: Plan, start: int, stop: int) -> "List[Any]":
-        """Return the stored numbers from element `start`, a multiple of 8, on."""
-        bits, half, first = plan.bits, 1 << plan.bits - 1, start * plan.bits >> 3
-        raw = self.stored.source.view(self.start + first, (stop * bits + 7 >> 3) - first)
+    def runs(self, plan: Plan) -> Chunks:
+        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        bits, half = plan.bits, 1 << plan.bits - 1
         table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
                  for code in range(2 * half)]
         rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
                 for byte in range(256)]  # what each byte holds
-        return [number for byte in raw for number in rows[byte]][:stop - start]
+        for start in range(0, self.size, PART):
+            count = min(PART, self.size - start)
+            raw = self.stored.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def factors(self, plan: Plan, start: int, stop: int) -> Any:
         """Return some of the scales."""
@@ -4114,7 +4111,7 @@ class Quantized(Tensor):
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
         dtype = "float32" if plan.kind else "int8"
-        blocks = (pack_values(dtype, self.numbers(plan, *run)) for run in self.runs())
+        blocks = (pack_values(dtype, numbers) for _, numbers in self.runs(plan))
         return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
 
     @property
@@ -4123,10 +4120,6 @@ class Quantized(Tensor):
         plan = self.plan()
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
-
-    def runs(self) -> "List[Tuple[int, int]]":
-        """Return (start, stop) of runs of elements."""
-        return [(at, min(at + PART, self.size)) for at in range(0, self.size, PART)]
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
@@ -4165,12 +4158,12 @@ class Dequantized(Cast):
             raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
 
     def blocks(self) -> Chunks:
-        plan, step = self._plan, self._step
         base: Any = self._base
-        for start, stop in base.runs():
-            first, numbers = start // step, base.numbers(plan, start, stop)
-            scales = base.factors(plan, first, (stop - 1) // step + 1)
-            places = enumerate(numbers, start - first * step)
+        plan, step = self._plan, self._step
+        for start, numbers in base.runs(plan):
+            last = (start + len(numbers) - 1) // step
+            scales = base.factors(plan, start // step, last + 1)
+            places = enumerate(numbers, start % step)
             yield pack_values("float32", [number * scales[i // step] for i, number in places])
 
 
@@ -4443,7 +4436,7 @@ class Format:
                 if is_sparse(item) and "sparse" not in self.USES:
                     problems.append((name, "sparse; .todense() or convert(dense=True)"))
                 if (item.stored.why or not known) and not self.passes(item):
-                    problems.append((name, item.say_holders() or "%s (it holds %s)%s" % (
+                    problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
                         item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
                 if item.ndim > self.MAX_RANK:
                     problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
