@@ -3216,15 +3216,12 @@ class Tensor:
             return self
         if BOARD or self.nbytes <= 32 * BLOCK:
             return self.contiguous()
-        try:
-            from mmap import mmap
-            from tempfile import TemporaryFile
-        except ImportError:
-            return self.contiguous()
+        from tempfile import TemporaryFile
         with TemporaryFile() as spool:
             spool.writelines(self.blocks())
             spool.flush()
-            return self.in_memory(mmap(spool.fileno(), self.nbytes))
+            view = map_privately(spool.fileno(), self.nbytes, None)
+        return self.contiguous() if view is False else self.in_memory(view)
 
     def column_blocks(self) -> Chunks:
         """Yield column-major little-endian bytes."""
@@ -3271,7 +3268,7 @@ class Tensor:
             raise ValueError(f"item() needs a tensor of one element, this one has {self.size}")
         return next(self.flat)
 
-    def astype(self, dtype: str) -> "Tensor":
+    def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs of the old one.
 
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
@@ -3279,7 +3276,7 @@ class Tensor:
         """
         return self.cast(dtype).contiguous()
 
-    def cast(self, dtype: str) -> "Tensor":
+    def cast(self, dtype: Any) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
         self.check()
@@ -3580,7 +3577,7 @@ class Cast(Tensor):
 
 
 # <save>
-def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
            components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
