@@ -3282,6 +3282,9 @@ class Tensor:
         self.check()
         return Cast(self, dtype)
 
+    def cast_blocks(self, dtype: str) -> Chunks:
+        return (cast_block(part, str(self.dtype), dtype) for part in self.parts())
+
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
         return self.in_memory(self.tobytes())
@@ -3572,8 +3575,7 @@ class Cast(Tensor):
         self._base = base
 
     def blocks(self) -> Chunks:
-        for part in self._base.parts():
-            yield cast_block(part, str(self._base.dtype), str(self.dtype))
+        return self._base.cast_blocks(str(self.dtype))
 
 
 # <save>
@@ -4120,11 +4122,32 @@ class Quantized(Tensor):
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
-        return self.floats().contiguous().copy(attrs=self.attrs_without(self.SCHEMES))
+        return self.floats().contiguous()
 
     def floats(self) -> Tensor:
         """Return what dequantize() does, computed when its bytes are asked for."""
-        return Dequantized(self)
+        self._shared(self.plan())
+        return Cast(self, "float32")
+
+    def _shared(self, plan: Plan) -> int:
+        """Return how many elements share a scale."""
+        if plan.block is None:
+            return self.size
+        step: int = plan.block[-1]
+        if set(plan.block[:-1]) - {1} or self.shape[-1] % step:
+            what = f"the block shape {show(plan.block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+        return step
+
+    def cast_blocks(self, dtype: str) -> Chunks:
+        """Yield values x scales as float32."""
+        plan = self.plan()
+        step = self._shared(plan)
+        for start, numbers in self.runs(plan):
+            last = (start + len(numbers) - 1) // step
+            scales = self.factors(plan, start // step, last + 1)
+            places = enumerate(numbers, start % step)
+            yield pack_values(dtype, [number * scales[i // step] for i, number in places])
 
     # <save>
     @staticmethod
@@ -4138,30 +4161,6 @@ class Quantized(Tensor):
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
     # </save>
-
-
-class Dequantized(Cast):
-    """A quantized tensor as float32, block by block."""
-
-    __slots__ = ("_plan", "_step")
-
-    def __init__(self, base: Quantized) -> None:
-        super().__init__(base, "float32")
-        self._plan = base.plan()
-        block = self._plan.block
-        self._step = base.size if block is None else block[-1]  # elements that share a scale
-        if block is not None and (set(block[:-1]) - {1} or base.shape[-1] % self._step):
-            what = f"the block shape {show(block)} has two meanings among the backends"
-            raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
-
-    def blocks(self) -> Chunks:
-        base: Any = self._base
-        plan, step = self._plan, self._step
-        for start, numbers in base.runs(plan):
-            last = (start + len(numbers) - 1) // step
-            scales = base.factors(plan, start // step, last + 1)
-            places = enumerate(numbers, start % step)
-            yield pack_values("float32", [number * scales[i // step] for i, number in places])
 
 
 FEATURES["quantized"] = Quantized
