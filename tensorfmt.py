@@ -3021,8 +3021,8 @@ class Tensor:
         return self
 
     def __repr__(self) -> str:
-        of = "" if self.format is None else " of " + self.format
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}{of}"
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
@@ -3322,11 +3322,9 @@ class Tensor:
     def _locate_part(self, keys: "List[Any]", itemsize: int) -> Any:
         """Return (offset, nbytes, shape, strides) of a part; of a number without a shape."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
-        given, at = len(keys) - len(dots), (dots + [len(keys)])[0]
-        if len(dots) > 1:
-            raise IndexError("more than one Ellipsis")
-        if given > self.ndim:
-            raise IndexError(f"{given} indices for {self.ndim} dimensions")
+        given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        if len(dots) > 1 or given > self.ndim:
+            raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
         keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
         offset, sizes, steps = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
