@@ -3607,7 +3607,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
 
 
 def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
-    data = adopt(data) if ARRAYS else data
+    if ARRAYS:
+        data = adopt(data)
     if isinstance(data, Tensor):
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
@@ -3615,9 +3616,6 @@ def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
             made = made.copy(attrs=Map(), format=None)  # the user's
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
-    elif hasattr(data, "items") and not hasattr(data, "__array__"):
-        keys = ", ".join([f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]])
-        raise TypeError(f"a mapping is not one tensor; flatten it: {{{keys}}}")
     else:
         made = _from_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(str(dtype))
@@ -3716,12 +3714,16 @@ def view_of(data: Any) -> Any:
                               getattr(dtype, "char", "") == "B"):
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
-    view, given = _typed_view(as_buffer(data, name) if ARRAYS else data)
-    if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
-        given = name
+    if ARRAYS:
+        view, given = _typed_view(as_buffer(data, name))
+        if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
+            given = name
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
         remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        if hasattr(data, "items"):
+            names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
+            remedy = f"; flatten it: {{{', '.join(names)}}}"
         raise TypeError(f"cannot make a tensor of {what}{remedy}")
     return view, given
 
