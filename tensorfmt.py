@@ -3069,8 +3069,8 @@ class Tensor:
         return self
 
     def __repr__(self) -> str:
-        of = "" if self.format is None else " of " + self.format
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}{of}"
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
@@ -3146,12 +3146,6 @@ class Tensor:
                 return ("; .raw has the bytes: torch.frombuffer(bytearray(t.raw), "
                         f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
         return ""
-
-    def say_holders(self) -> "Optional[str]":
-        """Return why the values cannot be read, if so, and the formats that hold the bytes."""
-        why = self.stored.why
-        holders = [f"; {kind.NAME} can hold it" for kind in FORMATS if why and kind.passes(self)]
-        return why and why + "".join(holders)
 
     def holds_bytes(self) -> bool:
         """Return whether its bytes as stored are all that can be had of it."""
@@ -3270,15 +3264,12 @@ class Tensor:
             return self
         if BOARD or self.nbytes <= 32 * BLOCK:
             return self.contiguous()
-        try:
-            from mmap import mmap
-            from tempfile import TemporaryFile
-        except ImportError:
-            return self.contiguous()
+        from tempfile import TemporaryFile
         with TemporaryFile() as spool:
             spool.writelines(self.blocks())
             spool.flush()
-            return self.in_memory(mmap(spool.fileno(), self.nbytes))
+            view = map_privately(spool.fileno(), self.nbytes, None)
+        return self.contiguous() if view is False else self.in_memory(view)
 
     def column_blocks(self) -> Chunks:
         """Yield column-major little-endian bytes."""
@@ -3325,7 +3316,7 @@ class Tensor:
             raise ValueError(f"item() needs a tensor of one element, this one has {self.size}")
         return next(self.flat)
 
-    def astype(self, dtype: str) -> "Tensor":
+    def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs of the old one.
 
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
@@ -3333,11 +3324,14 @@ class Tensor:
         """
         return self.cast(dtype).contiguous()
 
-    def cast(self, dtype: str) -> "Tensor":
+    def cast(self, dtype: Any) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
+
+    def cast_blocks(self, dtype: str) -> Chunks:
+        return (cast_block(part, str(self.dtype), dtype) for part in self.parts())
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
@@ -3376,11 +3370,9 @@ class Tensor:
     def _locate_part(self, keys: "List[Any]", itemsize: int) -> Any:
         """Return (offset, nbytes, shape, strides) of a part; of a number without a shape."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
-        given, at = len(keys) - len(dots), (dots + [len(keys)])[0]
-        if len(dots) > 1:
-            raise IndexError("more than one Ellipsis")
-        if given > self.ndim:
-            raise IndexError(f"{given} indices for {self.ndim} dimensions")
+        given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        if len(dots) > 1 or given > self.ndim:
+            raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
         keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
         offset, sizes, steps = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
@@ -3629,12 +3621,11 @@ class Cast(Tensor):
         self._base = base
 
     def blocks(self) -> Chunks:
-        for part in self._base.parts():
-            yield cast_block(part, str(self._base.dtype), str(self.dtype))
+        return self._base.cast_blocks(str(self.dtype))
 
 
 # <save>
-def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
            components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
@@ -3664,7 +3655,8 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
 
 
 def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
-    data = adopt(data) if ARRAYS else data
+    if ARRAYS:
+        data = adopt(data)
     if isinstance(data, Tensor):
         made = data.copy()
         known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
@@ -3672,9 +3664,6 @@ def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
             made = made.copy(attrs=Map(), format=None)  # the user's
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = _from_lists(data, dtype)
-    elif hasattr(data, "items") and not hasattr(data, "__array__"):
-        keys = ", ".join([f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]])
-        raise TypeError(f"a mapping is not one tensor; flatten it: {{{keys}}}")
     else:
         made = _from_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(str(dtype))
@@ -3773,12 +3762,16 @@ def view_of(data: Any) -> Any:
                               getattr(dtype, "char", "") == "B"):
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
-    view, given = _typed_view(as_buffer(data, name) if ARRAYS else data)
-    if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
-        given = name
+    if ARRAYS:
+        view, given = _typed_view(as_buffer(data, name))
+        if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
+            given = name
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
         remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        if hasattr(data, "items"):
+            names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
+            remedy = f"; flatten it: {{{', '.join(names)}}}"
         raise TypeError(f"cannot make a tensor of {what}{remedy}")
     return view, given
 
@@ -3812,8 +3805,9 @@ def _from_opaque(view: Any, given: str) -> Tensor:
         raw = swap(raw, 4)
     if given.endswith("_x2"):
         shape = shape[:-1] + (2 * shape[-1],)
-    stored = Storage(Memory(raw), len(raw), why=f"{given} has no values here, only bytes")
     format, key = FEATURES["opaque"]
+    why = f"{given} has no values here, only bytes, which {format} can hold"
+    stored = Storage(Memory(raw), len(raw), why=why)
     return Tensor("", None, shape, stored, 0, (key, code), format)
 # </save>
 
@@ -4138,15 +4132,17 @@ class Quantized(Tensor):
                              Unsupported)
         return plan
 
-    def numbers(self, plan: Plan, start: int, stop: int) -> "List[Any]":
-        """Return the stored numbers from element `start`, a multiple of 8, on."""
-        bits, half, first = plan.bits, 1 << plan.bits - 1, start * plan.bits >> 3
-        raw = self.stored.source.view(self.start + first, (stop * bits + 7 >> 3) - first)
+    def runs(self, plan: Plan) -> Chunks:
+        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        bits, half = plan.bits, 1 << plan.bits - 1
         table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
                  for code in range(2 * half)]
         rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
                 for byte in range(256)]  # what each byte holds
-        return [number for byte in raw for number in rows[byte]][:stop - start]
+        for start in range(0, self.size, PART):
+            count = min(PART, self.size - start)
+            raw = self.stored.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def factors(self, plan: Plan, start: int, stop: int) -> Any:
         """Return some of the scales."""
@@ -4162,7 +4158,7 @@ class Quantized(Tensor):
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
         dtype = "float32" if plan.kind else "int8"
-        blocks = (pack_values(dtype, self.numbers(plan, *run)) for run in self.runs())
+        blocks = (pack_values(dtype, numbers) for _, numbers in self.runs(plan))
         return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
 
     @property
@@ -4172,17 +4168,34 @@ class Quantized(Tensor):
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
-    def runs(self) -> "List[Tuple[int, int]]":
-        """Return (start, stop) of runs of elements."""
-        return [(at, min(at + PART, self.size)) for at in range(0, self.size, PART)]
-
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
-        return self.floats().contiguous().copy(attrs=self.attrs_without(self.SCHEMES))
+        return self.floats().contiguous()
 
     def floats(self) -> Tensor:
         """Return what dequantize() does, computed when its bytes are asked for."""
-        return Dequantized(self)
+        self._shared(self.plan())
+        return Cast(self, "float32")
+
+    def _shared(self, plan: Plan) -> int:
+        """Return how many elements share a scale."""
+        if plan.block is None:
+            return self.size
+        step: int = plan.block[-1]
+        if set(plan.block[:-1]) - {1} or self.shape[-1] % step:
+            what = f"the block shape {show(plan.block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+        return step
+
+    def cast_blocks(self, dtype: str) -> Chunks:
+        """Yield values x scales as float32."""
+        plan = self.plan()
+        step = self._shared(plan)
+        for start, numbers in self.runs(plan):
+            last = (start + len(numbers) - 1) // step
+            scales = self.factors(plan, start // step, last + 1)
+            places = enumerate(numbers, start % step)
+            yield pack_values(dtype, [number * scales[i // step] for i, number in places])
 
     # <save>
     @staticmethod
@@ -4196,30 +4209,6 @@ class Quantized(Tensor):
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
     # </save>
-
-
-class Dequantized(Cast):
-    """A quantized tensor as float32, block by block."""
-
-    __slots__ = ("_plan", "_step")
-
-    def __init__(self, base: Quantized) -> None:
-        super().__init__(base, "float32")
-        self._plan = base.plan()
-        block = self._plan.block
-        self._step = base.size if block is None else block[-1]  # elements that share a scale
-        if block is not None and (set(block[:-1]) - {1} or base.shape[-1] % self._step):
-            what = f"the block shape {show(block)} has two meanings among the backends"
-            raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
-
-    def blocks(self) -> Chunks:
-        plan, step = self._plan, self._step
-        base: Any = self._base
-        for start, stop in base.runs():
-            first, numbers = start // step, base.numbers(plan, start, stop)
-            scales = base.factors(plan, first, (stop - 1) // step + 1)
-            places = enumerate(numbers, start - first * step)
-            yield pack_values("float32", [number * scales[i // step] for i, number in places])
 
 
 FEATURES["quantized"] = Quantized
@@ -4492,7 +4481,7 @@ class Format:
                 if is_sparse(item) and "sparse" not in self.USES:
                     problems.append((name, "sparse; .todense() or convert(dense=True)"))
                 if (item.stored.why or not known) and not self.passes(item):
-                    problems.append((name, item.say_holders() or "%s (it holds %s)%s" % (
+                    problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
                         item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
                 if item.ndim > self.MAX_RANK:
                     problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))

@@ -2500,6 +2500,23 @@ class TensorTest(TestCase):
         self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
 
     @full
+    def test_types_whose_bytes_alone_are_read(self):
+        for code, shape, nbytes, call in (
+                ("F8_E4M3", (2, 3), 6, "float8_e4m3fn).reshape([2, 3])"),
+                ("F4", (2, 4), 4, "float4_e2m1fn_x2).reshape([2, 2])"),
+                ("C64", (), 8, "complex64).reshape([])"), ("F6_E2M3", (4,), 3, "")):
+            stored = tensorfmt.Storage(tensorfmt.Memory(make_bytes(nbytes)), nbytes, why="odd")
+            item = tensorfmt.Tensor("w", None, shape, stored, 0, ("st_dtype", code), "safetensors")
+            data = dumps({"w": item}, format="safetensors")
+            again = load(data)["w"]
+            for one in (item, again, again.contiguous(), tensor(again)):
+                self.assertEqual((one.tobytes(), bytes(one.raw)), (make_bytes(nbytes),) * 2)
+                self.assertEqual(dumps({"w": one}, format="safetensors"), data)
+                what = error_of(Unsupported, one.tolist).what
+                self.assertEqual(what.partition("bytearray(t.raw), dtype=torch.")[2], call)
+            self.refuses(["only its bytes can be read"], dumps, {"w": again}, format="mag")
+
+    @full
     def test_one_element_as_a_number(self):
         self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
         self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),

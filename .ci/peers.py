@@ -626,7 +626,7 @@ class AtHomeTest(PeerCase):
         conjugated = torch.ones(2, dtype=torch.complex64).conj()
         self.assertEqual(tensor(conjugated.imag).tolist(), [0.0, 0.0])
         for value, words in (
-                (conjugated, "complex64 has no values here, only bytes; safetensors can hold it"),
+                (conjugated, "complex64 has no values here, only bytes, which safetensors can"),
                 (torch.ones(2, dtype=torch.complex128), "complex128 is not"),
                 (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn has no values here"),
                 (torch.ones(2, device="meta"), "meta"), (torch.ones(2, 2).to_sparse(), "parse")):
