@@ -4388,7 +4388,6 @@ class Format:
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
     READER: Any = Cursor  # what read() takes
-    FILE: Any = File  # what load() returns
     ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -4421,6 +4420,10 @@ class Format:
     def read(self, cursor: Any) -> Any:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
+
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        """Return what load() returns, of what parse() returns."""
+        return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
     # <ztensor tools>
     def checksums(self, tensor: Tensor) -> Chunks:
@@ -7925,69 +7928,6 @@ class Safetensors(Format):
 # -- [7f2] shards --------------------------------------------------------------------------------
 
 
-class ShardedFile(File):
-    """One File over the shards of an index; each is opened when one of its tensors is asked for."""
-
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts, tensors: Any,
-                 options: Any = None) -> None:
-        super().__init__(find_format(kind.FAMILY), source, attrs, metadata, attrs.pop("weight_map"),
-                         options)
-        self._files: "Dict[str, File]" = Map()  # that are open
-
-    def shard(self, name: str) -> File:
-        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if name in self._files:
-            return self._files[name]
-        if not isinstance(self._source, Path):
-            raise Unsupported("shards lie beside their index: load it by its path")
-        source, where = Shard(self._source, name), self._tensors
-        source.open()
-        file = read_file(kind_of(source, self.format), source, self._options)
-        for item in file:
-            if where.get(item, name) != name:
-                what = f"it is in {quote(name)}, but the index says {quote(where[item])}"
-                raise FormatError(what, None, "weight_map", item, self.path)
-        return self._files.setdefault(name, file)
-
-    def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
-        shard: Any = self._tensors[name]
-        try:
-            file = self.shard(shard)
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
-        if name not in file:
-            what = f"the shard {quote(shard)} does not have it"
-            raise FormatError(what, None, "weight_map", name, self.path)
-        return file[name]
-
-    def items(self) -> Any:
-        return Map([(name, self[name]) for name in self]).items()
-
-    def values(self) -> Any:
-        return [self[name] for name in self]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
-
-    @property
-    def metadata(self) -> Facts:
-        """That of all shards, which it opens."""
-        found: Facts = Map()
-        for shard in self.attrs["shards"]:
-            for key, value in self.shard(shard).metadata.items():
-                if found.setdefault(key, value) != value:
-                    what = f"metadata {show(key)} of {quote(shard)} is not that of another shard"
-                    raise FormatError(what, path=self.path)
-        return found
-
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-
 class Shards(Format):
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
@@ -7998,7 +7938,6 @@ class Shards(Format):
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
-    FILE: Any = ShardedFile
     CHECKS = ("index", "shards")
     MARKED = False
     TOP = Schema(
@@ -8025,31 +7964,32 @@ class Shards(Format):
                      ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
         return attrs, Map(), Map()
 
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        attrs = parsed[0]
+        return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+
     # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         if not isinstance(source, Path):
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
-        file = ShardedFile(self, source, attrs, {}, {})
+        file: Any = self.make_file(source, (attrs,), {})
         for shard in attrs["shards"]:
             title = quote(shard)
             try:
-                found = file.shard(shard)
+                found = file.part(shard)
             except FormatError as error:
                 named = title in error.what
                 yield "FAIL", error.what if named else f"{title}: {error.what}", error.tensor
                 continue
-            for name, where in file._tensors.items():
-                if str(where) == shard and name not in found:
-                    yield "FAIL", f"the shard {title} does not have it", name
-            for name in found:
-                if name not in file:
-                    yield "note", f"it is in {title}, but not in the index", name
             report = verify(found)
             for wrong in report.errors:
                 yield "FAIL", f"{title}: {wrong.what}", wrong.tensor
             if report:
                 yield "ok", f"{title}: {count_of(len(found), 'tensor')}", None
+            more = [name for name in found if name not in file]
+            if more:
+                yield "note", f"{title}: the index has no place for {show(more)}", None
     # </tools>
 
 
@@ -8530,7 +8470,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
-            return kind.FILE(kind, source, parsed[0], parsed[1], parsed[2], options)
+            return kind.make_file(source, parsed, options)
         except FormatError as caught:
             error = caught
             known = error.offset is not None and error.field is not None
@@ -8594,6 +8534,70 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     except:
         opened.close()
         raise
+
+
+# <later tools>
+class Joined(File):
+    """One File over several; a shard is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
+                 files: Any = ()) -> None:
+        super().__init__(kind, source, attrs, {}, places, options)
+        self.parts: "Dict[str, File]" = Map(files)  # that are open
+
+    def part(self, path: str, tensor: Any = None) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if path in self.parts:
+            return self.parts[path]
+        if not isinstance(self._source, Path):
+            raise Unsupported("shards lie beside their index: load it by its path", tensor=tensor)
+        source = Shard(self._source, path)
+        try:
+            source.open()
+        except FormatError as error:
+            error.tensor = tensor
+            raise
+        file = read_file(kind_of(source, self.format), source, self._options)
+        for name, place in self._tensors.items():
+            if (str(place) == path) != (name in file):
+                has = "has" if name in file else "lacks"
+                what = f"its place is {quote(place)}, but {quote(path)} {has} it"
+                raise FormatError(what, None, "weight_map", name, self.path)
+        return self.parts.setdefault(path, file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        return self.part(str(self._tensors[name]), name)[name]
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def close(self) -> None:
+        super().close()
+        for file in self.parts.values():
+            file.close()
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all files, which it opens."""
+        found: Facts = Map()
+        for path in sorted(set(map(str, self._tensors.values()))):
+            for key, value in self.part(path).metadata.items():
+                if found.setdefault(key, value) != value:
+                    raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+# </later tools>
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -9502,54 +9506,29 @@ class Summary:
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
-class Several:
-    """The sources of one File over several."""
-
-    path: Any = None
-
-    def __init__(self, sources: "List[Any]") -> None:
-        self.sources, self.nbytes = sources, sum([source.nbytes for source in sources])
-
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()
-
-
 def load_several(sources: Any, **options: Any) -> File:
-    """Open a source, or several as one File; ValueError for a name that two of them have."""
+    """Open a source, or several of one format as one File; ValueError where they do not agree."""
     if not isinstance(sources, (list, tuple)):
         return load(sources, **options)
-    files: "List[File]" = []
-    try:
-        for source in sources:
-            files.append(load(source, **options))
-        return join_files(files)
-    except:
-        for file in files:
-            file.close()
-        raise
-
-
-def join_files(files: "List[File]") -> File:
-    """Return one File over several of one format; what differs between them is a ValueError."""
-    owners: Any = ({}, {}, {})  # of names, keys of metadata, attrs
-    joined: Any = (Map(), Map(), Map())
-    for i, file in enumerate(files):
-        path = plain(file.path or f"source {i + 1}")
-        if file.kind is not files[0].kind:
-            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {files[0].kind.TITLE}")
-        for what, found, made, owner in zip(("tensor", "metadata", "attribute"), (
-                file, file.metadata, file_attrs(file)), joined, owners):
-            for key, value in found.items():
-                if key not in made:
-                    made[key], owner[key] = value, path
-                elif what == "tensor" or made[key] != value and (
-                        what == "metadata" or file.kind.is_content(key)):
-                    raise ValueError(f"{what} {quote(key)} is in {owner[key]} and in {path}")
-    if not files:
+    files: Any = Map()
+    for i, source in enumerate(sources):
+        file = load(source, **options)
+        files[plain(file.path or f"source {i + 1}")] = file
+    places: "Dict[str, str]" = Map()
+    first: Any = None
+    for path, file in files.items():
+        first = first or file
+        facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
+                 for one in (first, file)]
+        if file.kind is not first.kind or facts[0] != facts[1]:
+            raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
+        for name in file:
+            if name in places:
+                raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
+            places[name] = path
+    if first is None:
         raise ValueError("convert needs a source")
-    source = Several([file._source for file in files])
-    return File(files[0].kind, source, joined[2], joined[1], joined[0])
+    return Joined(first.kind, first._source, first.attrs, places, {}, files)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
