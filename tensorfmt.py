@@ -8617,9 +8617,9 @@ def in_order(tensors: Any) -> Items:
 
 
 def file_attrs(file: File) -> Facts:
-    """Return the attrs that are facts of the format, not of this copy of it."""
-    return Map([(key, value) for key, value in file.attrs.items()
-                if key not in ("missing", "shards", "index")])
+    """Return the attrs that save() knows; others are facts of this copy of the file."""
+    known = file.kind.FILE_ATTRS
+    return Map([(key, value) for key, value in file.attrs.items() if key in known])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -9570,39 +9570,14 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                 for old, new in cast.items()}
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
-    summary, origin = Summary(), file.kind
+    summary = Summary()
     chosen = _select(in_order(file), only)
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    metadata = Map(file.metadata.items())
-    attrs = file_attrs(file) if kind is origin else Map()
-    summary.missing = file.attrs.get("missing", [])
+    attrs = file_attrs(file) if kind is file.kind else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
-    behind = set(file.attrs).intersection(("shards", "index"))
-    for key, why in kind.misfit_metadata(metadata, facts):
-        if key in origin.IDLE_KEYS:
-            behind.add(f"metadata {key}")
-            del metadata[key]
-            continue
-        text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
-        if text is not None and not kind.misfit_metadata({key: text}, facts):
-            if numbers:
-                metadata[key] = text
-                summary.as_text.append(key)
-                continue
-            why += "; metadata='text' (--metadata text) writes it as text"
-        summary.dropped.append(f"metadata {show(key)} ({why})")
-        del metadata[key]
-    if kind is not origin:  # content must not get lost; what is mechanics may
-        found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-                 for key, value in file_attrs(file).items()]
-        found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-                  for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
-                  if key not in own
-                  and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
-        summary.dropped += [where + show(key) for where, key, content in found if content]
-        behind.update([key for _, key, content in found if not content])
-    summary.left_behind = sorted(behind)
+    metadata = _fit_metadata(kind, file, facts, numbers, summary)
+    _leave_out(kind, file, attrs, items, summary)
     if summary.dropped and not drop:
         lines = join_lines(summary.dropped)
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
@@ -9615,6 +9590,44 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                                watch(sum([item.nbytes for _, item in items]),
                                      note=kind.why_slow()).watch(chunks))
     return summary
+
+
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
+    """Return the metadata that the target holds; note what is left out, or written as text."""
+    metadata = Map(file.metadata.items())
+    for key, why in kind.misfit_metadata(metadata, facts):
+        value = metadata[key]
+        text = repr(value) if isinstance(value, (int, float)) else None
+        if text is not None and not kind.misfit_metadata({key: text}, facts):
+            if numbers:
+                metadata[key] = text
+                summary.as_text.append(key)
+                continue
+            why += "; metadata='text' (--metadata text) writes it as text"
+        del metadata[key]
+        if key in file.kind.IDLE_KEYS:
+            summary.left_behind.append(f"metadata {key}")
+        else:
+            summary.dropped.append(f"metadata {show(key)} ({why})")
+    return metadata
+
+
+def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, summary: Summary) -> None:
+    """Note the attributes that the target does not store: content, or mechanics of a format."""
+    origin = file.kind
+    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
+    if kind is not origin:
+        for name, item in items:
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+    summary.missing = file.attrs.get("missing", [])
+    summary.dropped += [where + show(key) for where, key, content in found if content]
+    behind = [key for _, key, content in found if not content]
+    summary.left_behind = sorted(set(summary.left_behind + behind))
 
 
 def _select(items: Items, only: Any) -> Items:
