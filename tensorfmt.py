@@ -809,7 +809,7 @@ class Shard(Path):
     def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
         path = os.path.join(os.path.dirname(first.path), name)
         super().__init__(path, first.wanted, (nbytes, magic))
-        self.first, self.name, self.nbytes = first.path, name, nbytes
+        self.nbytes = nbytes
         first.shards += (self,)
 
     def open(self) -> Any:
@@ -817,14 +817,15 @@ class Shard(Path):
         if self._file is None:
             what, (nbytes, magic) = "", self._stamp
             if not os.path.isfile(self.path):
-                what = "is missing"
+                what = "the shard is missing"
             elif nbytes is not None:
                 with open(self.path, "rb") as file:
                     begins, found = file.read(len(magic)), file.seek(0, 2)
                 if (begins, found) != (magic, nbytes):
-                    what = f"has {found} bytes and begins with {quote(begins)}, expected {nbytes}"
+                    what = (f"the shard has {found} bytes and begins with {quote(begins)}, the "
+                            f"index says {nbytes}")
             if what:
-                raise FormatError(f"the shard {quote(self.name)} {what}", path=self.first)
+                raise FormatError(what, path=self.path)
             self._stamp = None
         return super().open()
 
@@ -7975,21 +7976,19 @@ class Shards(Format):
             return
         file: Any = self.make_file(source, (attrs,), {})
         for shard in attrs["shards"]:
-            title = quote(shard)
+            found: Any = ()
             try:
                 found = file.part(shard)
+                errors = verify(found).errors
             except FormatError as error:
-                named = title in error.what
-                yield "FAIL", error.what if named else f"{title}: {error.what}", error.tensor
-                continue
-            report = verify(found)
-            for wrong in report.errors:
-                yield "FAIL", f"{title}: {wrong.what}", wrong.tensor
-            if report:
-                yield "ok", f"{title}: {count_of(len(found), 'tensor')}", None
+                errors = [error]
+            for wrong in errors:
+                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
             more = [name for name in found if name not in file]
             if more:
-                yield "note", f"{title}: the index has no place for {show(more)}", None
+                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
+            if not errors:
+                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
     # </tools>
 
 
@@ -8353,7 +8352,6 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 OTHER_WAYS = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
-    (".pth", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 # </tools>
 
@@ -8545,18 +8543,14 @@ class Joined(File):
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
 
-    def part(self, path: str, tensor: Any = None) -> File:
+    def part(self, path: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if path in self.parts:
             return self.parts[path]
         if not isinstance(self._source, Path):
-            raise Unsupported("shards lie beside their index: load it by its path", tensor=tensor)
+            raise Unsupported("shards lie beside their index: load it by its path")
         source = Shard(self._source, path)
-        try:
-            source.open()
-        except FormatError as error:
-            error.tensor = tensor
-            raise
+        source.open()
         file = read_file(kind_of(source, self.format), source, self._options)
         for name, place in self._tensors.items():
             if (str(place) == path) != (name in file):
@@ -8568,7 +8562,11 @@ class Joined(File):
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
             raise KeyError(self.say_missing(name))
-        return self.part(str(self._tensors[name]), name)[name]
+        try:
+            return self.part(str(self._tensors[name]))[name]
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -9510,25 +9508,22 @@ def load_several(sources: Any, **options: Any) -> File:
     """Open a source, or several of one format as one File; ValueError where they do not agree."""
     if not isinstance(sources, (list, tuple)):
         return load(sources, **options)
-    files: Any = Map()
-    for i, source in enumerate(sources):
-        file = load(source, **options)
-        files[plain(file.path or f"source {i + 1}")] = file
-    places: "Dict[str, str]" = Map()
-    first: Any = None
-    for path, file in files.items():
-        first = first or file
+    if not sources:
+        raise ValueError("convert needs a source")
+    files = [load(source, **options) for source in sources]
+    parts, places = Map(), Map()
+    for i, file in enumerate(files):
+        path = plain(file.path or f"source {i + 1}")
         facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
-                 for one in (first, file)]
-        if file.kind is not first.kind or facts[0] != facts[1]:
+                 for one in (files[0], file)]
+        if file.kind is not files[0].kind or facts[0] != facts[1]:
             raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
         for name in file:
             if name in places:
                 raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
             places[name] = path
-    if first is None:
-        raise ValueError("convert needs a source")
-    return Joined(first.kind, first._source, first.attrs, places, {}, files)
+        parts[path] = file
+    return Joined(files[0].kind, files[0]._source, files[0].attrs, places, {}, parts)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
