@@ -5214,12 +5214,10 @@ class Mag(Format):
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
-        left, need = cursor.end - 24, 0
-        for count, least, what, field in ((header[4], 16, "metadata", "num_meta_kv"),
-                                          (header[3], 73 if spec else 24, "tensor", "num_tensors")):
-            need += count * least
-            if need > left:
-                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field)
+        most = (cursor.end - 24) // 16
+        cursor.limit("num_meta_kv", header[4], 0, most, "as many as fit")
+        most = (cursor.end - 24 - 16 * header[4]) // (73 if spec else 24)
+        cursor.limit("num_tensors", header[3], 0, most, "as many as fit")
         cursor.seek(24)
         meta, records, kinds = [], [], {}
         for i in range(header[4]):
@@ -5439,14 +5437,12 @@ class Mag100(Format):
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names = self._names(cursor)
         self._marks(cursor, "MDT!", "DSC!")
-        if 24 * count > cursor.end - cursor.pos:
-            raise cursor.error(f"{count} records cannot fit the file", "tensor_count")
+        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24, "as many as fit")
         records = []
         for i in range(count):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
-            if fields[0] > 63:
-                raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
+            cursor.limit("rank", fields[0], 0, 63, "dimensions")
             shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
             records.append(fields + (cursor.record(shape) if fields[0] else (),))
         cursor.where = ()
@@ -5455,9 +5451,8 @@ class Mag100(Format):
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", check="checksum")
-        for field, value in ("aux", aux), ("metadata_len", metadata_len):
-            if value:
-                raise cursor.error(f"{field} {value}, only 0 is known", field, error=Unsupported)
+        cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
+        cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
         tensors = admit(cursor, self._tensors(cursor, attrs, names, records, start), start,
                         cursor.end, ("key_id", "numel", "offset"))
@@ -5478,8 +5473,7 @@ class Mag100(Format):
         self._marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
-        if 4 * (count + 1) > cursor.end - at:
-            raise cursor.error(f"{count} names cannot fit the file", "pool_count")
+        cursor.limit("pool_count", count, 0, (cursor.end - at) // 4 - 1, "as many as fit")
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -5504,9 +5498,7 @@ class Mag100(Format):
             if name is None:
                 what = f"name {key} of {len(names)}, each is used once"
                 raise cursor.error(what, "key_id", check="sizes")
-            if number >= len(dtypes):
-                what = f"dtype {number} of {len(dtypes)}"
-                raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
+            cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
             if [n for n in shape if not 1 <= n < 1 << 63]:
                 field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
             elif numel != count_elements(shape):
@@ -5608,9 +5600,7 @@ class Mag300(Format):
         if root is None:
             root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
         cursor.check_schema(self.ROOT, root)
-        if root["manifest_ver"] != 1:
-            raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
-                               "manifest_ver", error=Unsupported)
+        cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
         found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
         root["tensors"] = admit(cursor, found)
         return root
