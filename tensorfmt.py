@@ -3542,6 +3542,8 @@ class File(TensorMap):
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} does not lie whole in the file, which is cut short"
         text = f"no tensor {show(name)}"
         # <tools>
         if not BOARD and isinstance(name, str) and len(self) <= 20000:

@@ -5210,6 +5210,7 @@ class BadFileTest(TestCase):
             return
         run, left = whole.format == "primitiv", [name for name in whole if name not in found]
         self.assertEqual(file.attrs["missing"], left[:1] if run else left)
+        self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         error = error_of(FormatError, load, cut)
         wants, count = f"the index wants {last}", len(whole)
         if run:
