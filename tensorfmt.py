@@ -9304,6 +9304,8 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+            if len(report.errors) >= MAX_FAULTS:
+                break
         else:
             report.add(status, "shards", text, name)
 # </later>
@@ -9515,7 +9517,9 @@ def load_several(sources: Any, **options: Any) -> File:
                 raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
             places[name] = path
         parts[path] = file
-    return Joined(files[0].kind, files[0]._source, files[0].attrs, places, {}, parts)
+    attrs = Map(files[0].attrs.items())
+    attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
+    return Joined(files[0].kind, files[0]._source, attrs, places, {}, parts)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,

@@ -4045,6 +4045,9 @@ class ConvertTest(TestCase):
         self.assertEqual(tensorfmt.convert(sources, target, format="burnpack").copied, ["a", "b"])
         self.assertEqual((sorted(load(target)), load(target).metadata),
                          (["a", "b"], {"k": "v", "l": "w"}))
+        summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
+                                    partial=True)
+        self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
         other = dumps(two, format="burnpack", metadata={"k": "x"})
         scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
                    for i, items in enumerate((one, two))]
