@@ -816,7 +816,7 @@ class Shard(Path):
     def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
         path = os.path.join(os.path.dirname(first.path), name)
         super().__init__(path, first.wanted, (nbytes, magic))
-        self.first, self.name, self.nbytes = first.path, name, nbytes
+        self.nbytes = nbytes
         first.shards += (self,)
 
     def open(self) -> Any:
@@ -824,14 +824,15 @@ class Shard(Path):
         if self._file is None:
             what, (nbytes, magic) = "", self._stamp
             if not os.path.isfile(self.path):
-                what = "is missing"
+                what = "the shard is missing"
             elif nbytes is not None:
                 with open(self.path, "rb") as file:
                     begins, found = file.read(len(magic)), file.seek(0, 2)
                 if (begins, found) != (magic, nbytes):
-                    what = f"has {found} bytes and begins with {quote(begins)}, expected {nbytes}"
+                    what = (f"the shard has {found} bytes and begins with {quote(begins)}, the "
+                            f"index says {nbytes}")
             if what:
-                raise FormatError(f"the shard {quote(self.name)} {what}", path=self.first)
+                raise FormatError(what, path=self.path)
             self._stamp = None
         return super().open()
 
@@ -3518,6 +3519,8 @@ class File(TensorMap):
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} does not lie whole in the file, which is cut short"
         text = f"no tensor {show(name)}"
         # <tools>
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
@@ -4346,7 +4349,6 @@ class Format:
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
     READER: Any = Cursor  # what read() takes
-    FILE: Any = File  # what load() returns
     ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -4379,6 +4381,10 @@ class Format:
     def read(self, cursor: Any) -> Any:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
+
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        """Return what load() returns, of what parse() returns."""
+        return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
     # <ztensor tools>
     def checksums(self, tensor: Tensor) -> Chunks:
@@ -5056,12 +5062,10 @@ class Mag(Format):
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
-        left, need = cursor.end - 24, 0
-        for count, least, what, field in ((header[4], 16, "metadata", "num_meta_kv"),
-                                          (header[3], 73 if spec else 24, "tensor", "num_tensors")):
-            need += count * least
-            if need > left:
-                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field)
+        most = (cursor.end - 24) // 16
+        cursor.limit("num_meta_kv", header[4], 0, most, "as many as fit")
+        most = (cursor.end - 24 - 16 * header[4]) // (73 if spec else 24)
+        cursor.limit("num_tensors", header[3], 0, most, "as many as fit")
         cursor.seek(24)
         meta, records, kinds = [], [], {}
         for i in range(header[4]):
@@ -5281,14 +5285,12 @@ class Mag100(Format):
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names = self._names(cursor)
         self._marks(cursor, "MDT!", "DSC!")
-        if 24 * count > cursor.end - cursor.pos:
-            raise cursor.error(f"{count} records cannot fit the file", "tensor_count")
+        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24, "as many as fit")
         records = []
         for i in range(count):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
-            if fields[0] > 63:
-                raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
+            cursor.limit("rank", fields[0], 0, 63, "dimensions")
             shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
             records.append(fields + (cursor.record(shape) if fields[0] else (),))
         cursor.where = ()
@@ -5297,9 +5299,8 @@ class Mag100(Format):
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", check="checksum")
-        for field, value in ("aux", aux), ("metadata_len", metadata_len):
-            if value:
-                raise cursor.error(f"{field} {value}, only 0 is known", field, error=Unsupported)
+        cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
+        cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
         tensors = admit(cursor, self._tensors(cursor, attrs, names, records, start), start,
                         cursor.end, ("key_id", "numel", "offset"))
@@ -5320,8 +5321,7 @@ class Mag100(Format):
         self._marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
-        if 4 * (count + 1) > cursor.end - at:
-            raise cursor.error(f"{count} names cannot fit the file", "pool_count")
+        cursor.limit("pool_count", count, 0, (cursor.end - at) // 4 - 1, "as many as fit")
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -5346,9 +5346,7 @@ class Mag100(Format):
             if name is None:
                 what = f"name {key} of {len(names)}, each is used once"
                 raise cursor.error(what, "key_id", check="sizes")
-            if number >= len(dtypes):
-                what = f"dtype {number} of {len(dtypes)}"
-                raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
+            cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
             if [n for n in shape if not 1 <= n < 1 << 63]:
                 field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
             elif numel != count_elements(shape):
@@ -5451,9 +5449,7 @@ class Mag300(Format):
             cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start)
         root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
         cursor.check_schema(self.ROOT, root)
-        if root["manifest_ver"] != 1:
-            raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
-                               "manifest_ver", error=Unsupported)
+        cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
         found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
         root["tensors"] = admit(cursor, found)
         return root
@@ -7792,69 +7788,6 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 # -- [7f2] shards --------------------------------------------------------------------------------
 
 
-class ShardedFile(File):
-    """One File over the shards of an index; each is opened when one of its tensors is asked for."""
-
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts, tensors: Any,
-                 options: Any = None) -> None:
-        super().__init__(find_format(kind.FAMILY), source, attrs, metadata, attrs.pop("weight_map"),
-                         options)
-        self._files: "Dict[str, File]" = Map()  # that are open
-
-    def shard(self, name: str) -> File:
-        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if name in self._files:
-            return self._files[name]
-        if not isinstance(self._source, Path):
-            raise Unsupported("shards lie beside their index: load it by its path")
-        source, where = Shard(self._source, name), self._tensors
-        source.open()
-        file = read_file(kind_of(source, self.format), source, self._options)
-        for item in file:
-            if where.get(item, name) != name:
-                what = f"it is in {quote(name)}, but the index says {quote(where[item])}"
-                raise FormatError(what, None, "weight_map", item, self.path)
-        return self._files.setdefault(name, file)
-
-    def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
-        shard: Any = self._tensors[name]
-        try:
-            file = self.shard(shard)
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
-        if name not in file:
-            what = f"the shard {quote(shard)} does not have it"
-            raise FormatError(what, None, "weight_map", name, self.path)
-        return file[name]
-
-    def items(self) -> Any:
-        return Map([(name, self[name]) for name in self]).items()
-
-    def values(self) -> Any:
-        return [self[name] for name in self]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
-
-    @property
-    def metadata(self) -> Facts:
-        """That of all shards, which it opens."""
-        found: Facts = Map()
-        for shard in self.attrs["shards"]:
-            for key, value in self.shard(shard).metadata.items():
-                if found.setdefault(key, value) != value:
-                    what = f"metadata {show(key)} of {quote(shard)} is not that of another shard"
-                    raise FormatError(what, path=self.path)
-        return found
-
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-
 class Shards(Format):
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
@@ -7865,7 +7798,6 @@ class Shards(Format):
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
-    FILE: Any = ShardedFile
     CHECKS = ("index", "shards")
     MARKED = False
     TOP = Schema(
@@ -7892,31 +7824,30 @@ class Shards(Format):
                      ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
         return attrs, Map(), Map()
 
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        attrs = parsed[0]
+        return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+
     # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         if not isinstance(source, Path):
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
-        file = ShardedFile(self, source, attrs, {}, {})
+        file: Any = self.make_file(source, (attrs,), {})
         for shard in attrs["shards"]:
-            title = quote(shard)
+            found: Any = ()
             try:
-                found = file.shard(shard)
+                found = file.part(shard)
+                errors = verify(found).errors
             except FormatError as error:
-                named = title in error.what
-                yield "FAIL", error.what if named else f"{title}: {error.what}", error.tensor
-                continue
-            for name, where in file._tensors.items():
-                if str(where) == shard and name not in found:
-                    yield "FAIL", f"the shard {title} does not have it", name
-            for name in found:
-                if name not in file:
-                    yield "note", f"it is in {title}, but not in the index", name
-            report = verify(found)
-            for wrong in report.errors:
-                yield "FAIL", f"{title}: {wrong.what}", wrong.tensor
-            if report:
-                yield "ok", f"{title}: {count_of(len(found), 'tensor')}", None
+                errors = [error]
+            for wrong in errors:
+                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+            more = [name for name in found if name not in file]
+            if more:
+                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
+            if not errors:
+                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
     # </tools>
 
 
@@ -8273,7 +8204,6 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 OTHER_WAYS = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
-    (".pth", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 # </tools>
 
@@ -8390,7 +8320,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
     for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
-            return kind.FILE(kind, source, parsed[0], parsed[1], parsed[2], options)
+            return kind.make_file(source, parsed, options)
         except FormatError as caught:
             error = caught
             known = error.offset is not None and error.field is not None
@@ -8456,6 +8386,70 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         raise
 
 
+# <later tools>
+class Joined(File):
+    """One File over several; a shard is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
+                 files: Any = ()) -> None:
+        super().__init__(kind, source, attrs, {}, places, options)
+        self.parts: "Dict[str, File]" = Map(files)  # that are open
+
+    def part(self, path: str) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if path in self.parts:
+            return self.parts[path]
+        if not isinstance(self._source, Path):
+            raise Unsupported("shards lie beside their index: load it by its path")
+        source = Shard(self._source, path)
+        source.open()
+        file = read_file(kind_of(source, self.format), source, self._options)
+        for name, place in self._tensors.items():
+            if (str(place) == path) != (name in file):
+                has = "has" if name in file else "lacks"
+                what = f"its place is {quote(place)}, but {quote(path)} {has} it"
+                raise FormatError(what, None, "weight_map", name, self.path)
+        return self.parts.setdefault(path, file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        try:
+            return self.part(str(self._tensors[name]))[name]
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def close(self) -> None:
+        super().close()
+        for file in self.parts.values():
+            file.close()
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all files, which it opens."""
+        found: Facts = Map()
+        for path in sorted(set(map(str, self._tensors.values()))):
+            for key, value in self.part(path).metadata.items():
+                if found.setdefault(key, value) != value:
+                    raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+# </later tools>
+
+
 def load_again(format: str, facts: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
     source = Path(*facts)
@@ -8473,9 +8467,9 @@ def in_order(tensors: Any) -> Items:
 
 
 def file_attrs(file: File) -> Facts:
-    """Return the attrs that are facts of the format, not of this copy of it."""
-    return Map([(key, value) for key, value in file.attrs.items()
-                if key not in ("missing", "shards", "index")])
+    """Return the attrs that save() knows; others are facts of this copy of the file."""
+    known = file.kind.FILE_ATTRS
+    return Map([(key, value) for key, value in file.attrs.items() if key in known])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -9194,6 +9188,8 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+            if len(report.errors) >= MAX_FAULTS:
+                break
         else:
             report.add(status, "shards", text, name)
 # </later>
@@ -9403,54 +9399,28 @@ class Summary:
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
-class Several:
-    """The sources of one File over several."""
-
-    path: Any = None
-
-    def __init__(self, sources: "List[Any]") -> None:
-        self.sources, self.nbytes = sources, sum([source.nbytes for source in sources])
-
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()
-
-
 def load_several(sources: Any, **options: Any) -> File:
-    """Open a source, or several as one File; ValueError for a name that two of them have."""
+    """Open a source, or several of one format as one File; ValueError where they do not agree."""
     if not isinstance(sources, (list, tuple)):
         return load(sources, **options)
-    files: "List[File]" = []
-    try:
-        for source in sources:
-            files.append(load(source, **options))
-        return join_files(files)
-    except:
-        for file in files:
-            file.close()
-        raise
-
-
-def join_files(files: "List[File]") -> File:
-    """Return one File over several of one format; what differs between them is a ValueError."""
-    owners: Any = ({}, {}, {})  # of names, keys of metadata, attrs
-    joined: Any = (Map(), Map(), Map())
+    if not sources:
+        raise ValueError("convert needs a source")
+    files = [load(source, **options) for source in sources]
+    parts, places = Map(), Map()
     for i, file in enumerate(files):
         path = plain(file.path or f"source {i + 1}")
-        if file.kind is not files[0].kind:
-            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {files[0].kind.TITLE}")
-        for what, found, made, owner in zip(("tensor", "metadata", "attribute"), (
-                file, file.metadata, file_attrs(file)), joined, owners):
-            for key, value in found.items():
-                if key not in made:
-                    made[key], owner[key] = value, path
-                elif what == "tensor" or made[key] != value and (
-                        what == "metadata" or file.kind.is_content(key)):
-                    raise ValueError(f"{what} {quote(key)} is in {owner[key]} and in {path}")
-    if not files:
-        raise ValueError("convert needs a source")
-    source = Several([file._source for file in files])
-    return File(files[0].kind, source, joined[2], joined[1], joined[0])
+        facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
+                 for one in (files[0], file)]
+        if file.kind is not files[0].kind or facts[0] != facts[1]:
+            raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
+        for name in file:
+            if name in places:
+                raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
+            places[name] = path
+        parts[path] = file
+    attrs = Map(files[0].attrs.items())
+    attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
+    return Joined(files[0].kind, files[0]._source, attrs, places, {}, parts)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
@@ -9492,39 +9462,14 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                 for old, new in cast.items()}
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
-    summary, origin = Summary(), file.kind
+    summary = Summary()
     chosen = _select(in_order(file), only)
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    metadata = Map(file.metadata.items())
-    attrs = file_attrs(file) if kind is origin else Map()
-    summary.missing = file.attrs.get("missing", [])
+    attrs = file_attrs(file) if kind is file.kind else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
-    behind = set(file.attrs).intersection(("shards", "index"))
-    for key, why in kind.misfit_metadata(metadata, facts):
-        if key in origin.IDLE_KEYS:
-            behind.add(f"metadata {key}")
-            del metadata[key]
-            continue
-        text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
-        if text is not None and not kind.misfit_metadata({key: text}, facts):
-            if numbers:
-                metadata[key] = text
-                summary.as_text.append(key)
-                continue
-            why += "; metadata='text' (--metadata text) writes it as text"
-        summary.dropped.append(f"metadata {show(key)} ({why})")
-        del metadata[key]
-    if kind is not origin:  # content must not get lost; what is mechanics may
-        found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-                 for key, value in file_attrs(file).items()]
-        found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-                  for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
-                  if key not in own
-                  and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
-        summary.dropped += [where + show(key) for where, key, content in found if content]
-        behind.update([key for _, key, content in found if not content])
-    summary.left_behind = sorted(behind)
+    metadata = _fit_metadata(kind, file, facts, numbers, summary)
+    _leave_out(kind, file, attrs, items, summary)
     if summary.dropped and not drop:
         lines = join_lines(summary.dropped)
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
@@ -9537,6 +9482,44 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                                watch(sum([item.nbytes for _, item in items]),
                                      note=kind.why_slow()).watch(chunks))
     return summary
+
+
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
+    """Return the metadata that the target holds; note what is left out, or written as text."""
+    metadata = Map(file.metadata.items())
+    for key, why in kind.misfit_metadata(metadata, facts):
+        value = metadata[key]
+        text = repr(value) if isinstance(value, (int, float)) else None
+        if text is not None and not kind.misfit_metadata({key: text}, facts):
+            if numbers:
+                metadata[key] = text
+                summary.as_text.append(key)
+                continue
+            why += "; metadata='text' (--metadata text) writes it as text"
+        del metadata[key]
+        if key in file.kind.IDLE_KEYS:
+            summary.left_behind.append(f"metadata {key}")
+        else:
+            summary.dropped.append(f"metadata {show(key)} ({why})")
+    return metadata
+
+
+def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, summary: Summary) -> None:
+    """Note the attributes that the target does not store: content, or mechanics of a format."""
+    origin = file.kind
+    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
+    if kind is not origin:
+        for name, item in items:
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+    summary.missing = file.attrs.get("missing", [])
+    summary.dropped += [where + show(key) for where, key, content in found if content]
+    behind = [key for _, key, content in found if not content]
+    summary.left_behind = sorted(set(summary.left_behind + behind))
 
 
 def _select(items: Items, only: Any) -> Items:
