@@ -1559,11 +1559,56 @@ class CborItems:
             size, pos = cbor_argument(data, pos, end, data[start])
         if major in (0, 4, 5, 6):
             return major, size, pos
-        value, pos = cbor_leaf(data, start, pos, size, self.simple, self.token)
+        value, pos = self.leaf(start, pos, size)
         if tag in (2, 3) and self.bignum and major == 2:
             value = int.from_bytes(value, "big")
             value = -1 - value if tag == 3 else value
         return major, value, pos
+
+    def leaf(self, start: int, pos: int, size: int) -> Any:
+        """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
+        data, end = self.data, self.end
+        major, code = data[start] >> 5, data[start] & 31
+        if major == 1:
+            if not BOARD and size < 24:
+                return CBOR_NEGATIVE[size], pos
+            return -1 - size, pos
+        if major == 7:
+            if code > 24:  # half, single or double precision
+                return unpack_float("efd"[code - 25], data, start + 1), pos
+            if code == 24 and size < 32:
+                raise FormatError(f"simple value {size} in two bytes", start)
+            if size in CBOR_SIMPLE:
+                return CBOR_SIMPLE[size], pos
+            # <burnpack later tools>
+            if self.simple:
+                return Simple(size) if BOARD else SIMPLES[size], pos
+            # </burnpack later tools>
+            raise FormatError(f"simple value {size}", start)
+        if size >= 0:
+            if pos + size > end:
+                raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
+            value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+            if value is None:
+                raise FormatError("text is not UTF-8", start)
+            return value, pos + size
+        return self.chunks(major, pos)
+
+    def chunks(self, major: int, pos: int) -> Any:
+        """Return (value, position behind it) of a string in chunks, until a break."""
+        data, end, whole = self.data, self.end, bytearray()
+        while pos < end:
+            start, head = pos, data[pos]
+            if head == 0xFF:
+                return bytes(whole) if major == 2 else whole.decode(), pos + 1
+            if head >> 5 != major or head & 31 > 27:
+                raise FormatError("a chunk of another type in a chunked string", start)
+            size, pos = cbor_argument(data, pos + 1, end, head)
+            part, pos = self.leaf(start, pos, size)
+            whole += data[pos - size:pos]
+            if self.token is not None:
+                self.token(start, pos, None, "chunk", part, None)
+        raise FormatError("the data end inside a chunked string", pos)
 
     def text(self, data: bytes, start: int) -> Any:
         """Return a short text, or the Run that it stands for."""
@@ -1641,48 +1686,6 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     if stop > end:
         raise FormatError("the data end inside a head", pos - 1)
     return int.from_bytes(data[pos:stop], "big"), stop
-
-
-def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token: Any) -> Any:
-    """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
-    major, code = data[start] >> 5, data[start] & 31
-    if major == 1:
-        if not BOARD and size < 24:
-            return CBOR_NEGATIVE[size], pos
-        return -1 - size, pos
-    if major == 7:
-        if code > 24:  # half, single or double precision
-            return unpack_float("efd"[code - 25], data, start + 1), pos
-        if code == 24 and size < 32:
-            raise FormatError(f"simple value {size} in two bytes", start)
-        if size in CBOR_SIMPLE:
-            return CBOR_SIMPLE[size], pos
-        # <burnpack later tools>
-        if simple:
-            return Simple(size) if BOARD else SIMPLES[size], pos
-        # </burnpack later tools>
-        raise FormatError(f"simple value {size}", start)
-    end = len(data)
-    if size >= 0:
-        if pos + size > end:
-            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-        if value is None:
-            raise FormatError("text is not UTF-8", start)
-        return value, pos + size
-    whole = bytearray()  # size -1: chunks, until a break
-    while pos < end:
-        start, head = pos, data[pos]
-        if head == 0xFF:
-            return bytes(whole) if major == 2 else whole.decode(), pos + 1
-        if head >> 5 != major or head & 31 > 27:
-            raise FormatError("a chunk of another type in a chunked string", start)
-        size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, size, simple, None)
-        whole += data[pos - size:pos]
-        if token is not None:
-            token(start, pos, None, "chunk", part, None)
-    raise FormatError("the data end inside a chunked string", pos)
 
 
 def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
@@ -1894,10 +1897,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    return _cbor_item(value, indefinite, sort, depth)
-
-
-def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
+    def pack_item(item: Any) -> bytes:
+        return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1913,11 +1914,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    depth += 1
     if isinstance(value, (list, tuple)):
         items = bytearray(cbor_head(4, len(value)))
         for item in value:
-            items += _cbor_item(item, indefinite, sort, depth)
+            items += pack_item(item)
         return bytes(items)
     # <burnpack later tools>
     if isinstance(value, Simple):
@@ -1927,8 +1927,7 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
         raise TypeError("a CBOR map key cannot be an array or a map")
-    pairs = [(_cbor_item(key, indefinite, sort, depth), _cbor_item(item, indefinite, sort, depth))
-             for key, item in value.items()]
+    pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     # <later>
@@ -4391,9 +4390,11 @@ class Format:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
-        """Return (status, why) of a row of checksums()."""
-        raise NotImplementedError
+    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
+        return nbytes, 0
     # </ztensor tools>
 
     def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
@@ -4417,12 +4418,6 @@ class Format:
         if after != "data" and (before, after) != (self.PAD_END, "end"):
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
-
-    # <ztensor tools>
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
-        return nbytes, 0
-    # </ztensor tools>
 
     def why_slow(self) -> str:
         """Return why saving is slow here, for the line of Progress."""
@@ -4820,37 +4815,38 @@ class Usual:
         kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
         attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
         known: Any = {}
-        texts, runs, run, count = [], Map(), None, 0
+        heads: Any = {}
+        texts, runs, tensors, count = [], Map(), None, len(starts)
         low, step, base = self.low, self.step, self.base
-        rows = zip(self.names(pieces, columns[0]), starts, kinds, attrs)
+        rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
         for i, (name, start, kind, attr) in enumerate(rows):
-            if name is None:  # the first behind something else
-                texts += [pieces[i], self.text_of(columns, i)]
-                run = None
+            if name is None:  # it cannot be told from what is in front of it
+                texts += [heads.get(i, b""), self.text_of(pieces[i], columns, i)]
+                tensors, count = None, count - 1
                 continue
-            if kind not in known:
-                text = pieces[i] + self.text_of(columns, i)
-                known[kind] = self.learn(kind, name, start, attr, text, rules)
-            dtype, shape, stored, last, flat, more, format = known[kind]
+            alike = known.get(kind)
+            if alike is None:
+                entry = pieces[i], columns, i
+                alike = known[kind] = self.learn(kind, name, start, attr, entry, rules)
+            dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
                 flat += (attr,) + more
-            if run is None:
-                run, hole = Run(), f"{self.HOLE}{len(runs)}"
-                runs[hole] = run
-                texts.append(self.hole(pieces[i], name, hole))
-            run.tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-            count += 1
-        if sum([len(run.tensors) for run in runs.values()]) < count:  # a name twice
+            if tensors is None or i in heads:
+                hole = f"{self.HOLE}{len(runs)}"
+                tensors = runs.setdefault(hole, Run()).tensors
+                texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
+            tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
+        text = b"".join(texts + pieces[-1:])
+        if (sum([len(run.tensors) for run in runs.values()]) < count  # a name twice
+                or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
             raise ValueError
-        return b"".join(texts + pieces[-1:]), runs
+        return text, runs
 
     def split(self, data: bytes) -> Any:
         """Return the pieces between the entries, and a list for each row: its values in all."""
         import re
-        if self.HOLE.encode() in data or b"\\u003" in data:
-            raise ValueError
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
@@ -4861,20 +4857,23 @@ class Usual:
                 columns[i] = self.numbers(columns[i])
         return found[::width], columns
 
-    def text_of(self, columns: Any, i: int) -> bytes:
-        """Return the bytes of an entry behind its name."""
+    def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind a piece."""
         values = [column[i] for column in columns]
-        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                         for row, value in zip(self.rows, values)])
+        return piece + b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                                 for row, value in zip(self.rows, values)])
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, text: bytes, rules: Facts) -> Any:
-        """Return what the entries of a kind share; `text` is one of them with its name."""
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: Any, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `entry` of text_of() is one of them."""
         import re
         nbytes, *rest = kind
-        before, raw, after = re.split(b"(%s)" % self.SHAPE, b"|".join(rest), maxsplit=1)
-        shape, alike = tuple(self.numbers(re.findall(self.NUMBER, raw[7:]))), before + after
+        text = b"|".join(rest)
+        found: Any = re.search(self.SHAPE, text)
+        first, last = found.span()
+        shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
+        alike = text[:first] + text[last:]
         if alike not in self.kinds:
-            like = self.read_entry(name, text, rules)
+            like = self.read_entry(name, self.text_of(*entry), rules)
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
@@ -4912,21 +4911,27 @@ class Usual:
         return cbor_head(0, number)
 
     def numbers(self, values: Any) -> Any:
-        return [int.from_bytes(value[1:] or value, "big") for value in values]
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
         return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
                 value[1 + (value[0] == 0x78):].decode() for value in values]
 
-    def names(self, pieces: Any, column: Any) -> Any:
-        """Yield the name that each piece is; None: it is something else."""
-        long, at = self.lead + b"\x78", len(self.lead)
-        for piece in pieces:
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
+        lead, at = self.lead, len(self.lead)
+        for i, piece in zip(range(len(column)), pieces):
+            if piece[:at] != lead and lead in piece:
+                heads[i], _, rest = piece.rpartition(lead)
+                pieces[i] = piece = lead + rest
             size = len(piece) - at - 1
-            if size > 24 and piece[:at + 1] == long and piece[at + 1] == size - 1:
+            if piece[:at] != lead or size < 0:
+                yield None
+            elif size > 24 and piece[at] == 0x78 and piece[at + 1] == size - 1:
                 yield piece[at + 2:].decode()
-            elif 0 <= size < 24 and piece[at] == 0x60 + size and piece.startswith(self.lead):
+            elif size < 24 and piece[at] == 0x60 + size:
                 yield piece[at + 1:].decode()
             else:
                 yield None
@@ -4953,9 +4958,11 @@ class UsualJson(Usual):
     def numbers(self, values: Any) -> Any:
         return list(map(int, values))
 
-    def names(self, pieces: Any, column: Any) -> Any:
-        names = b'"'.join(column).decode().split('"')
-        return [None if piece else name for piece, name in zip(pieces, names)]
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        for i in range(len(column)):
+            if pieces[i]:
+                heads[i], pieces[i] = pieces[i], b""
+        return b'"'.join(column).decode().split('"')
 
     def hole(self, piece: bytes, name: str, hole: str) -> bytes:
         return f',"{name}":"{hole}"'.encode()
@@ -7127,20 +7134,15 @@ class Burnpack(Format):
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
-        # </tools>
-        # <tools>
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
         # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
-        count = len(entries)
-        if FAST and cursor.runs:
-            count = sum([len(x.tensors) if type(x) is Run else 1 for x in entries.values()])
-        cursor.limit("tensors", count, 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
         tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+        cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS

@@ -7148,9 +7148,9 @@ class UsualJsonTest(TestCase):
                 self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
                 for row in found:
                     self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # the first two, one of the others, the odd one
-                called = calls_of(tensorfmt.Safetensors, "_open", load, data)  # and that behind it
-                self.assertEqual(called, 3 if i == 0 else 4 if i == 9 else 5)
+                data = safetensors(text, bytes(15))  # the first, one of the others, the odd one
+                called = calls_of(tensorfmt.Safetensors, "_open", load, data)
+                self.assertEqual(called, 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
             found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
@@ -7194,10 +7194,10 @@ class UsualJsonTest(TestCase):
             self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
                              [(name, item.tobytes()) for name, item in items])
             self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 2)
             odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
             data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 5)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
