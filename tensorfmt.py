@@ -8899,7 +8899,8 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if faults is None and error is not None and error.check == "bounds":  # what is whole?
+    cut = error is not None and error.check == "bounds" and error.tensor is None
+    if faults is None and cut:  # what is whole?
         fields, parsed, other, trace = dissect(kind, source, options, [], wire)
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
