@@ -4783,7 +4783,7 @@ class Usual:
               rb"\x1b(?!\0{4})[\0-\xff]{8}")
     DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
-    SHAPE = rb"\x65shape(?:\x80|\x81D|\x82DD|\x83DDD|\x84DDDD|\x85DDDDD)".replace(b"D", DIM)
+    SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
     ALONE = b"\xa1%s"  # a container of one entry
 
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
