@@ -3839,7 +3839,6 @@ class Sparse(Tensor):
         return join_parts, (self.components, self.shape, self.name, self.attrs, self.format)
     # </full>
 
-    # <save>
     def with_values(self, dtype: str) -> Tensor:
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
@@ -3877,7 +3876,6 @@ class Sparse(Tensor):
         if "coords" in parts:
             parts["coords"] = parts["coords"].copy(shape=(len(shape), parts["values"].size))
         return join_parts(parts, shape, "", Map(attrs.items()), None)
-    # </save>
 
 
 FEATURES["sparse"] = Sparse
@@ -3998,10 +3996,8 @@ def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
             return f"an index is outside the shape: {max(numbers)} of {n}"
     places = find_places(shape, parts)
     ordered = sorted(places)
-    # <later>
     if rising and "indices" in parts and places != ordered:
         return "the columns do not rise in each row"
-    # </later>
     twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
     return f"element {ordered[twice[0]]} occurs twice" if twice else None
 
@@ -5706,7 +5702,6 @@ class ZFamily(Format):
             digest.update(block)
         return digest.text()
 
-    # <save>
     # <later>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
@@ -5715,13 +5710,13 @@ class ZFamily(Format):
         found: Facts = kind.content_of(tensor)
         return found
     # </later>
-    # </save>
 
 
 class ZObjects(ZFamily):
     """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
 
     TENSOR_ATTRS: Any = ("attributes",)
+    CONTENT = ("attributes",)
     CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
     READS: Facts = {}  # layout in a file -> layout of an Entry
     PARTS = LAYOUT = ""  # keys of an object
@@ -5777,12 +5772,9 @@ class ZObjects(ZFamily):
             return Entry(name, values.dtype, shape, known, attrs, parts)
         return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
 
-    def is_content(self, key: str) -> bool:
-        return key == "attributes"
-
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too."""
-        return Map((tensor.attrs.get("attributes") or Map()).items())
+        return tensor.attrs.get("attributes") or Map()
 
 
 class ZTensor(ZFamily):
@@ -5948,12 +5940,10 @@ class ZTensor(ZFamily):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
 
-    # <later>
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
         return Map([(key, value) for key, value in tensor.attrs.items()
                     if self.is_content(key) and key not in tensor.layout_keys])
-    # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
@@ -5979,32 +5969,29 @@ class ZTensor(ZFamily):
         plans, known = [], {}  # known: plans by what decides them
         for name, item in items:
             flat: Any = item._attrs or () if item.format in (None, self.NAME) else None
-            alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
-            if type(flat) is tuple and alike in known:
-                plans.append(known[alike])
-                continue
-            plan, wrong = self._plan(item, options)
+            usual = type(flat) is tuple
+            key = flat, item.format, item.stored.encoding, item.stored.why, type(item)
+            plan, wrong = (known.get(key) if usual else None) or self._plan(item, options)
+            if usual and plan["layout"] == "dense" and not plan["custom"]:
+                known[key] = plan, wrong  # custom fields: 1, 1.0 and True would be one
             plans.append(plan)
             problems += [(name, why) for why in wrong]
-            if type(flat) is tuple and plan["layout"] == "dense" and not (wrong or plan["custom"]):
-                known[alike] = plan  # custom fields: 1, 1.0 and True would be one
         self.refuse(problems)
         return self._chunks(items, plans)
 
     def _plan(self, item: Tensor, options: Facts) -> "Tuple[Facts, List[str]]":
         """Return how a tensor will be stored, "copy": as it is, and what is wrong with that."""
         attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
-        plan = Map([(key, self.choose(key, default, options, attrs)) for key, default in (
-            ("encoding", "raw"), ("data_endianness", "little"))])
         checksum = str(self.choose("checksum", "none", {}, attrs)).partition(":")[0]
-        plan["checksum"] = self.choose("checksum", checksum, options, {})
-        plan["level"] = self.choose("level", 3, options, {})
+        plan = Map([(key, self.choose(key, default, options, given)) for key, default, given in (
+            ("encoding", "raw", attrs), ("data_endianness", "little", attrs),
+            ("checksum", checksum, {}), ("level", 3, {}))])
         for path, why in self.CHOICES.wrongs(plan):
             if path[0] == "checksum" or not unknown:
                 wrong.append(f"attribute {why}; the option {path[0]}= replaces it")
-        if unknown and [key for key in ("encoding", "data_endianness")
-                        if options.get(key) not in (None, attrs.get(key))]:
-            wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
+        for key in ("encoding", "data_endianness") if unknown else ():
+            if options.get(key) not in (None, attrs.get(key)):
+                wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
                                    and options.get("encoding") is options.get("level") is None)
         if plan["encoding"] in ENCODINGS and not plan["copy"]:
@@ -6225,8 +6212,10 @@ def is_shard(key: Any) -> bool:
 def misfit_digest(value: Any) -> str:
     """Return what a digest should be, if the value is not one."""
     name, _, digits = value.partition(":") if type(value) is str else ("", "", "")
-    fine = name and digits and not name.strip(LETTERS) and not digits.strip(LETTERS[:16])
-    return "" if fine else "ALGORITHM:DIGITS, both lower case"
+    if name and digits and not digits.strip("0123456789abcdef"):
+        if name == "xxh3" or not name.strip(LETTERS):
+            return ""
+    return "ALGORITHM:DIGITS, both lower case"
 
 
 class ZTensor2(ZObjects):
@@ -6302,7 +6291,7 @@ class ZTensor2(ZObjects):
         if not data:
             attrs["data_shard"] = True
             return attrs, Map(), Map()
-        far: Any = []  # (shard, start, stop, path) of parts in shards
+        far: Any = []  # (shard, start, stop, name, role) of parts in shards
         shards: Any = Map()  # entries that Usual reads are of this file
         top, open_entry = self.read_top(cursor, start, data, end, (end, shards, far))
         if "shards" in top:
@@ -6310,7 +6299,7 @@ class ZTensor2(ZObjects):
             shards.update(top["shards"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.ENTRY, open_entry,
                                                     "objects"))
-        self.check_overlap(cursor, far + [("", start, start + len(data), ())], tensors)
+        self.check_overlap(cursor, far + [("", start, start + len(data), "", "")], tensors)
         return attrs, top.get("attributes", Map()), tensors
 
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
@@ -6340,18 +6329,16 @@ class ZTensor2(ZObjects):
 
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
-        for name, item in tensors.items():
-            for start, nbytes, role in item.ranges():
-                if nbytes:
-                    role = role or ("values" if item.stored.entry else "data")
-                    ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
+        ranges += [("", start, start + nbytes, name, role) for name, item in tensors.items()
+                   for start, nbytes, role in item.ranges() if nbytes]
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            shard, start, stop, path = row
-            if shard == last[0] and start < last[2] and row[1:3] != last[1:3]:
-                path = path or last[3]
-                what = f"its bytes {start} to {stop} overlap others in part"
-                cursor.fault(what, "objects", *path + ("blob",), tensor=path[0], check="bounds")
+            if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
+                name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
+                role = role or ("values" if tensors[name].stored.entry else "data")
+                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                cursor.fault(what, "objects", name, self.PARTS, role, "blob", tensor=name,
+                             check="bounds")
                 return
 
     def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
@@ -6379,7 +6366,7 @@ class ZTensor2(ZObjects):
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None:
             if nbytes:
-                far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
+                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
             part.offset, part.nbytes, part.encoding = 0, 0, "shard"
             part.why = f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own"
         return part
@@ -6398,18 +6385,18 @@ class ZTensor2(ZObjects):
                 or (layout == "coo" and not rank)):
             what = f"shape {show(shape)}, expected at most 64 dimensions and 2**64-1 elements"
             raise cursor.error(f"{what}; of csr 2, of coo 1 or more", "shape")
-        index = parts.get("indices" if layout == "csr" else "coords")
-        for role in sorted(roles) if layout in ("csr", "coo") else ():
-            if role != "values" and (parts[role].dtype not in ("uint32", "uint64")
-                                     or parts[role].dtype != index.dtype):
-                field = "type" if "type" in facts[role] else "dtype"
-                what = f"{field} is {show(facts[role][field])}, expected u32 or u64, all the same"
-                raise cursor.error(what, "parts", role, field)
-            nnz = index.decoded_nbytes // ITEMSIZE[index.dtype] // (rank if layout == "coo" else 1)
+        if layout in ("csr", "coo"):
+            index, each = (parts["indices"], 1) if layout == "csr" else (parts["coords"], rank)
+            for role in [role for role in sorted(roles) if role != "values"]:
+                dtype = parts[role].dtype
+                if dtype not in ("uint32", "uint64") or dtype != index.dtype:
+                    field = "type" if "type" in facts[role] else "dtype"
+                    what = f"{field} is {show(facts[role][field])}, expected u32 or u64, all alike"
+                    raise cursor.error(what, "parts", role, field)
+            nnz = index.decoded_nbytes // ITEMSIZE[index.dtype] // each
         shapes = part_shapes(layout, shape, nnz)
         for role, part in parts.items():
-            bits = 8 * ITEMSIZE.get(part.dtype, 0) or self.TYPES.get(facts[role].get("type"),
-                                                                     (0, 0))[1]
+            _, bits = self.TYPES.get(facts[role].get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))
             need = part.decoded_nbytes or 0
             if bits and role in shapes:
                 need = -(-count_elements(shapes[role]) * bits // 8)
@@ -6434,6 +6421,9 @@ class ZTensor2(ZObjects):
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
+        if tensor.attrs.get("type") == "f4_e2m1" and stored.encoding == "raw" and tensor.size & 1:
+            if stored.nbytes and tensor.raw[-1] >> 4:
+                return stored.nbytes - 1, "the unused half of the last byte is not 0"
         key = tensor.dtype, tensor.start, stored.nbytes
         if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor) and (
                 not stored.source.of_file or done.setdefault(key, tensor) is tensor):
@@ -6442,9 +6432,6 @@ class ZTensor2(ZObjects):
                 if rest:
                     return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
                 at += len(block)
-        half = tensor.attrs.get("type") == "f4_e2m1" and stored.nbytes and tensor.size & 1
-        if half and stored.encoding == "raw" and tensor.raw[-1] >> 4:
-            return stored.nbytes - 1, "the unused half of the last byte is not 0"
         return None
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -6463,13 +6450,9 @@ class ZTensor2(ZObjects):
         if "shards" in attrs:
             yield "not canonical by rule 6: no shards"
 
-    # <save>
-    def own_attrs(self, tensor: Tensor) -> Facts:
-        """Return the content of any generation as "attributes"."""
-        found: Facts = super().own_attrs(tensor)
-        if tensor.format is None:
-            return found
-        return Map([("attributes", found)]) if found else Map()
+    def attributes_of(self, tensor: Tensor) -> Any:
+        found = self.own_attrs(tensor)
+        return found.get("attributes") if tensor.format is None else found
 
     def misfit_metadata(self, metadata: Any, options: Facts, level: int = 2) -> Any:
         misfits = []
@@ -6491,7 +6474,7 @@ class ZTensor2(ZObjects):
                 wrong.append("the name is not " + self.KEY[1])
             if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
                 wrong.append(f"shape {show(item.shape)}: over 2**64-1 elements")
-            found = self.own_attrs(item).get("attributes") or Map()
+            found = self.attributes_of(item) or Map()
             if not hasattr(found, "items"):
                 wrong.append("attributes is not a map")
             else:
@@ -6520,17 +6503,18 @@ class ZTensor2(ZObjects):
                     yield zeros[:start - at]
                     yield from item.blocks()
                     at = start + item.nbytes
-            found = self.own_attrs(item).get("attributes")
-            key = item.dtype, item.shape, found and name  # attributes are of one tensor
+            found = self.attributes_of(item)
+            key = item.dtype, item.shape, name if found else b""  # they are of one tensor
             if key not in kinds:
                 keep(kinds, key, self._entry_around(item, found))
             head, middle, tail = kinds[key]
             entries.append(b"".join([cbor_head(3, len(name)), name, head, cbor_head(0, start),
                                      middle, text.encode(), tail]))
-        top = {"objects": {}, "attributes": metadata} if metadata else {"objects": {}}
-        data = cbor_dumps(top, sort="bytes")  # a1 or a2 | 67 "objects" | a0 | attributes
-        objects = cbor_head(5, len(entries)) + b"".join(sorted(entries))
-        data, start = data[:9] + objects + data[10:], round_up(at, self.PLACE)
+        data = cbor_head(5, 2 if metadata else 1) + b"\x67objects" + cbor_head(5, len(entries))
+        data += b"".join(sorted(entries))
+        if metadata:
+            data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
+        start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
@@ -6543,20 +6527,16 @@ class ZTensor2(ZObjects):
         return self.hash_blocks("xxh3", item.blocks())
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
-        """Return the bytes of an object's map around the offset and around the digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
-        part: Facts = {"dtype": codes.get(item.dtype, "u8"), "blob": [0, item.nbytes],
-                       "digest": "xxh3:0123456789abcdef"}
-        if item.dtype == "bool":
-            part["type"] = "bool"
-        entry: Facts = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+        """Return the bytes of an object's map in front of, between and behind start and digest."""
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()], bool="u8")
+        over = b"\x64type\x64bool" if item.dtype == "bool" else b""
+        head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
+        head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
+        middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + cbor_dumps(codes[str(item.dtype)])
+        tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
         if attributes:
-            entry["attributes"] = attributes
-        data = cbor_dumps(entry, sort="bytes", depth=2)
-        blob = data.index(b"\x64blob\x82\x00") + 6  # in "parts", the first key of the map
-        digest = data.index(b"xxh3:0123", blob)
-        return data[:blob], data[blob + 1:digest], data[digest + 21:]
-    # </save>
+            tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes", depth=3)
+        return head, middle + b"\x66digest\x75", tail
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
