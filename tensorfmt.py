@@ -3804,10 +3804,16 @@ class Sparse(Tensor):
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        first = 0 if self._parts else first_cost(self.stored.entry)
-        if first > most:
-            return first
-        parts = self._parts or open_sparse(self, self.stored.entry)
+        parts, entry, first = self._parts, self.stored.entry, 0
+        if not parts:  # their sizes lie in one of them
+            blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
+            if blob is not None:
+                first = 8 * (blob.nbytes if blob.encoding == "raw" else self.nbytes)
+            elif indptr is not None:
+                first = min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15)
+            if first > most:
+                return first
+            parts = open_sparse(self, entry)
         return sum([part.nbytes for part in parts.values()])
 
     def blocks(self) -> Chunks:
@@ -3889,15 +3895,6 @@ def join_parts(parts: Any, shape: Shape, name: str, attrs: Any, format: Any) -> 
     values = parts["values"]
     stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
     return Sparse(name, values.dtype, shape, stored, values.start, attrs, format, parts)
-
-
-def first_cost(entry: Any) -> int:
-    """Return how many bytes are read before it is known how large the parts are."""
-    data, indptr = entry.parts.get("data"), entry.parts.get("indptr")
-    if data is not None:
-        raw = data.encoding == "raw"
-        return 8 * (data.nbytes if raw else count_elements(entry.shape) * ITEMSIZE[data.dtype])
-    return 0 if indptr is None else min(8 * sum(entry.shape[:1]) + 8, indptr.nbytes << 15)
 
 
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
@@ -5670,8 +5667,8 @@ class ZFamily(Format):
         if size is None or not colon:
             return "-", f"{self.DIGEST} {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
-        readable = plain != "" and not plain.strip("0123456789abcdef")
-        if readable and size == 8 and plain != digits:  # with or without leading zeros
+        readable = not plain.strip("0123456789abcdef")
+        if readable and plain and size == 8 and plain != digits:  # with any zeros in front
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
             return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
@@ -6009,21 +6006,22 @@ class ZTensor(ZFamily):
                 wrong.append(error.what)
         # </sparse>
         plan["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
-        wrong += [f"attribute {show(key)}: {why}" for key in custom
-                  for why in self._wrongs_of(key, custom[key])]
+        whys = [(key, self._why_not(key, custom[key])) for key in custom]
+        wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
         return plan, wrong
 
-    def _wrongs_of(self, key: Any, value: Any) -> "List[str]":
-        """Return why a custom field cannot be written, or why the real library refuses it."""
+    def _why_not(self, key: Any, value: Any) -> str:
+        """Return why a custom field cannot be written or read by the real library, or ""."""
+        def check(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+            if kind == "tag" or (type(value) is int and value < -(1 << 63)):
+                raise ValueError("an integer below -2**63 or over 64 bits")
         if not isinstance(key, str) or key in self.KEYS:
-            return ["a custom field cannot be called so"]
-        try:
-            data = b"\x81" + cbor_dumps({key: value}, depth=1)
-            return [why for why, _ in watch_cbor(
-                data, lambda kind, *row: "an integer over 64 bits" if kind == "tag" else
-                self.refused(kind, *row), **self.CBOR)]
+            return "a custom field cannot be called so"
+        try:  # one level deeper than it is: the real library reads 127
+            cbor_read(cbor_dumps({key: value}, depth=2), token=check, **self.CBOR)
         except (ValueError, TypeError) as error:
-            return [str(error)]
+            return str(error)
+        return ""
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
@@ -6313,10 +6311,9 @@ class ZTensor2(ZObjects):
             raise cursor.error(f"version is {version}, only 2 is read", "version",
                                error=Unsupported)
         low, high = (4096, end) if nbytes else (0, 0)
-        cursor.limit("manifest_offset", start, low, high, "before the footer; 0 in a data shard")
-        if start % 4096:
-            raise cursor.error(f"manifest_offset is {start}, expected a multiple of 4096",
-                               "manifest_offset")
+        if start % 4096 or not low <= start <= high:
+            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
+            raise cursor.error(what, "manifest_offset")
         cursor.limit("manifest_length", nbytes, 0, end - start if nbytes else 0, "up to the footer")
         cursor.limit("manifest_length", nbytes, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES",
                      Unsupported)
@@ -6532,11 +6529,12 @@ class ZTensor2(ZObjects):
         over = b"\x64type\x64bool" if item.dtype == "bool" else b""
         head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
         head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
-        middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + cbor_dumps(codes[str(item.dtype)])
+        code = cbor_dumps(codes[str(item.dtype)])
+        middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + code + b"\x66digest\x75"
         tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
         if attributes:
             tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes", depth=3)
-        return head, middle + b"\x66digest\x75", tail
+        return head, middle, tail
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
@@ -6544,7 +6542,10 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     if (a.stored, a.start) == (b.stored, b.start):
         return True
     a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
-    return not [1 for x, y in zip(a.parts(), b.parts()) if bytes(x) != bytes(y)]
+    for x, y in zip(a.parts(), b.parts()):
+        if bytes(x) != bytes(y):
+            return False
+    return True
 
 
 class SeekableZstd:
