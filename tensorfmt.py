@@ -6542,10 +6542,7 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     if (a.stored, a.start) == (b.stored, b.start):
         return True
     a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
-    for x, y in zip(a.parts(), b.parts()):
-        if bytes(x) != bytes(y):
-            return False
-    return True
+    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
 class SeekableZstd:
