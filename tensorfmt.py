@@ -3831,10 +3831,6 @@ class Sparse(Tensor):
 
     def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int = 0,
                  attrs: Any = (), format: Any = None, parts: Any = None) -> None:
-        if stored is None:
-            values = parts["values"]
-            start = values.start
-            stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
         super().__init__(name, dtype, shape, stored, start, attrs, format)
         self._parts = parts  # Tensors; None: not opened yet
 
@@ -3843,7 +3839,7 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._parts is None:
             parts = open_sparse(self, self.stored.entry)
-            why = check_parts(self.shape, parts, find_format(str(self.format)).RISING)
+            why = find_bad_index(self.shape, parts, find_format(str(self.format)).RISING)
             if why:
                 raise self.error(why)
             self._parts = parts
@@ -3858,10 +3854,16 @@ class Sparse(Tensor):
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        first = 0 if self._parts else first_cost(self.stored.entry)
-        if first > most:
-            return first
-        parts = self._parts or open_sparse(self, self.stored.entry)
+        parts, entry, first = self._parts, self.stored.entry, 0
+        if not parts:  # their sizes lie in one of them
+            blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
+            if blob is not None:
+                first = 8 * (blob.nbytes if blob.encoding == "raw" else self.nbytes)
+            elif indptr is not None:
+                first = min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15)
+            if first > most:
+                return first
+            parts = open_sparse(self, entry)
         return sum([part.nbytes for part in parts.values()])
 
     def blocks(self) -> Chunks:
@@ -3890,24 +3892,21 @@ class Sparse(Tensor):
 
     # <full>
     def __reduce__(self) -> Any:
-        return Sparse, (self.name, self.dtype, self.shape, None, 0, self.attrs, self.format,
-                        self.components)
+        return join_parts, (self.components, self.shape, self.name, self.attrs, self.format)
     # </full>
 
-    # <save>
-    def with_values(self, dtype: str) -> "Sparse":
+    def with_values(self, dtype: str) -> Tensor:
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
-        return Sparse(self.name, dtype, self.shape, None, 0, self.attrs, self.format, parts)
+        return join_parts(parts, self.shape, self.name, self.attrs, self.format)
 
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
         parts = self.components
         if "coords" in parts:
             return parts
-        indices, indptr = parts["indices"].data, parts["indptr"].data
-        order = [k for start, stop in zip(indptr, indptr[1:])
-                 for k in sorted(range(start, stop), key=lambda k: indices[k])]
+        places = find_places(self.shape, parts)
+        order = sorted(range(len(places)), key=lambda k: places[k])
         for key in ("values", "indices") if order != sorted(order) else ():
             values = list(pieces(parts[key].tobytes(), parts[key].check()))
             parts[key] = parts[key].in_memory(b"".join([values[k] for k in order]))
@@ -3927,13 +3926,12 @@ class Sparse(Tensor):
                 part = part.astype("uint64")
             parts[key] = part.contiguous().copy(shape=(part.size,), name=key)
         shape = as_shape(shape)
-        why = check_parts(shape, parts)
+        why = find_bad_index(shape, parts)
         if why is not None:
             raise ValueError(why)
         if "coords" in parts:
             parts["coords"] = parts["coords"].copy(shape=(len(shape), parts["values"].size))
-        return Sparse("", parts["values"].dtype, shape, None, 0, Map(attrs.items()), None, parts)
-    # </save>
+        return join_parts(parts, shape, "", Map(attrs.items()), None)
 
 
 FEATURES["sparse"] = Sparse
@@ -3942,14 +3940,11 @@ BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
 LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
 
 
-def first_cost(entry: Any) -> int:
-    """Return how many bytes are read before it is known how large the parts are."""
-    if entry.layout in BLOBS:
-        data = entry.parts["data"]
-        raw = data.encoding == "raw"
-        return 8 * (data.nbytes if raw else count_elements(entry.shape) * ITEMSIZE[data.dtype])
-    indptr = entry.parts.get("indptr")
-    return 0 if indptr is None else min(8 * sum(entry.shape[:1]) + 8, indptr.nbytes << 15)
+def join_parts(parts: Any, shape: Shape, name: str, attrs: Any, format: Any) -> Tensor:
+    """Return the sparse tensor that has these parts."""
+    values = parts["values"]
+    stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
+    return Sparse(name, values.dtype, shape, stored, values.start, attrs, format, parts)
 
 
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
@@ -3958,27 +3953,19 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
         raise item.error(*entry.fault)
     if entry.layout in BLOBS:
         return split_blob(item, entry)
-    nnz, shape = count_stored(entry), entry.shape
+    nnz, shape = entry.nnz, entry.shape
     if entry.layout == "csr" and len(shape) != 2:
         raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
+    for role, count in ("values", 1), ("coords", len(shape)):  # a size tells it, too
+        part = entry.parts.get(role)
+        if nnz is None and count and part is not None and part.decoded_nbytes is not None:
+            nnz = part.decoded_nbytes // ITEMSIZE.get(part.dtype, 8) // count
     if nnz is None and entry.layout == "csr":
-        indptr = open_part(item, entry, "indptr", (shape[0] + 1,))
-        for block in indptr.blocks():
-            nnz = unpack_values(str(indptr.dtype), block[-indptr.check():])[0]
+        nnz = open_part(item, entry, "indptr", (shape[0] + 1,))[shape[0]]
     if nnz is None:
         raise item.error("the number of elements is missing, and the values are compressed")
     return Map([(role, open_part(item, entry, role, dims))
                 for role, dims in part_shapes(entry.layout, shape, nnz).items()])
-
-
-def count_stored(entry: Any) -> "Optional[int]":
-    """Return the number of elements, as far as a field or the size of a part says it."""
-    nnz: "Optional[int]" = entry.nnz
-    for role, count in ("values", 1), ("coords", len(entry.shape)):
-        part = entry.parts.get(role)
-        if nnz is None and count and part is not None and part.decoded_nbytes is not None:
-            nnz = part.decoded_nbytes // ITEMSIZE.get(part.dtype, 8) // count
-    return nnz
 
 
 def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
@@ -4002,76 +3989,64 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     sparsecsr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     sparsecoo: of each element the coordinates uint64 [rank] | value
     """
-    shape, dtype, rank = entry.shape, str(entry.dtype), len(entry.shape)
-    base = entry.parts["data"].open(item.stored.source, item.name, shape, (), item.format)
-    size, nbytes = base.check(), base.stored.nbytes
-    if base.stored.encoding != "raw":
+    blob, dtype, shape = entry.parts["data"], str(entry.dtype), entry.shape
+    size, rank, nbytes = ITEMSIZE[dtype], len(shape), blob.nbytes
+    if blob.encoding != "raw":
+        nbytes = count_elements(shape) * size
+    base = blob.open(item.stored.source, item.name, (nbytes // size,), (), item.format)
+    if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
         base = base.contiguous()
-        nbytes = base.stored.nbytes
-    elif base.stored.order == ">":  # swapped as a whole, in groups of the item size
-        if nbytes % size:
-            raise item.error(f"{nbytes} bytes are not whole groups of {size}")
-        base = base.in_memory(swap(base.raw, size))
-
-    def part(role: str, dtype: str, dims: Shape, start: int, strides: Any = None) -> Tensor:
-        stored = Storage(base.stored.source, count_elements(dims) * ITEMSIZE[dtype], strides)
-        return Tensor(role, dtype, dims, stored, base.start + start, (), item.format)
-    if entry.layout == "sparsecoo":
-        step = 8 * rank + size  # bytes: coordinates, value
-        if nbytes % step:
-            raise item.error(f"{nbytes} bytes are not whole elements of {step}")
-        nnz = nbytes // step
-        return Map([("values", part("values", dtype, (nnz,), 8 * rank, (step,))),
-                    ("coords", part("coords", "uint64", (rank, nnz), 0, (8, step)))])
-    if rank != 2:
-        raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
-    rows, head = shape[0], 8 * shape[0] + 8
-    indptr = part("indptr", "uint64", (rows + 1,), 0)
-    nnz = indptr[rows] if head <= nbytes else 0
-    need = head + nnz * (8 + size)
-    if nbytes != need:
-        raise item.error(f"{nbytes} bytes, {rows} rows and {nnz} elements need {need}")
-    return Map([("values", part("values", dtype, (nnz,), head + 8 * nnz)),
-                ("indptr", indptr), ("indices", part("indices", "uint64", (nnz,), head))])
+    layout, step, head = "coo", 8 * rank + size, 0  # bytes of an element, and in front of them
+    if entry.layout == "sparsecsr":
+        if rank != 2:
+            raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
+        layout, step, head = "csr", 8 + size, 8 * shape[0] + 8
+    nnz, rest = divmod(nbytes - head, step)
+    if nnz < 0 or rest:
+        raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
+    places = {  # dtype, start, strides
+        "values": (dtype, 8 * rank, (step,)) if layout == "coo" else (dtype, head + 8 * nnz, None),
+        "coords": ("uint64", 0, (8, step)), "indptr": ("uint64", 0, None),
+        "indices": ("uint64", head, None)}
+    parts = Map()
+    for role, dims in part_shapes(layout, shape, nnz).items():
+        code, start, strides = places[role]
+        stored = Storage(base.stored.source, count_elements(dims) * ITEMSIZE[code], strides)
+        parts[role] = Tensor(role, code, dims, stored, base.start + start, (), item.format)
+    return parts
 
 
-def check_parts(shape: Shape, parts: "Dict[str, Tensor]",
-                rising: bool = False) -> "Optional[str]":
+def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
+                   rising: bool = False) -> "Optional[str]":
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz, rank = parts["values"].size, len(shape)
     if "coords" in parts:
-        coords, size = parts["coords"].data, count_elements(shape)
-        if nnz > size:
-            return f"{nnz} values, the shape {show(shape)} has {size} elements: some occur twice"
+        coords = parts["coords"].data
         if len(coords) != rank * nnz:
             return f"{len(coords)} coordinates for {nnz} values of rank {rank}"
-        for axis, n in enumerate(shape if nnz else ()):
-            most = max(coords[axis * nnz:axis * nnz + nnz])
-            if most >= n:
-                return f"a coordinate is outside the shape: {most} of {n}"
-        twice = sort_and_compare(find_places(shape, parts))
-        return "a coordinate occurs twice" if twice else None
-    if rank != 2:
+        axes: Any = [(coords[axis * nnz:axis * nnz + nnz], n) for axis, n in enumerate(shape)]
+    elif rank != 2:
         return f"csr needs rank 2, this is rank {rank}"
-    indptr, indices = parts["indptr"].data, parts["indices"].data
-    if len(indptr) != shape[0] + 1 or len(indices) != nnz:
-        return "%d row pointers and %d columns for %d rows and %d values" % (
-            len(indptr), len(indices), shape[0], nnz)
-    if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
-        return "indptr does not go from 0 to the number of values"
-    for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
-        if start > stop:
-            return f"indptr falls in row {i}"
-        row = list(indices[start:stop])
-        # <later>
-        if rising and row != sorted(row):
-            return f"the columns do not rise in row {i}"
-        # </later>
-        if sort_and_compare(row):
-            return f"a column occurs twice in row {i}"
-        if row and row[-1] >= shape[1]:
-            return f"a column index is outside the shape: {row[-1]} of {shape[1]}"
-    return None
+    else:
+        indptr, indices = parts["indptr"].data, parts["indices"].data
+        if len(indptr) != shape[0] + 1 or len(indices) != nnz:
+            return "%d row pointers and %d columns for %d rows and %d values" % (
+                len(indptr), len(indices), shape[0], nnz)
+        if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
+            if start > stop:
+                return f"indptr falls in row {i}"
+        axes = [(indices, shape[1])]
+    for numbers, n in axes if nnz else ():
+        if max(numbers) >= n:
+            return f"an index is outside the shape: {max(numbers)} of {n}"
+    places = find_places(shape, parts)
+    ordered = sorted(places)
+    if rising and "indices" in parts and places != ordered:
+        return "the columns do not rise in each row"
+    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
+    return f"element {ordered[twice[0]]} occurs twice" if twice else None
 
 
 def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
@@ -4083,12 +4058,6 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
     indptr, indices = parts["indptr"].data, parts["indices"].data
     return [i * shape[1] + column for i in range(shape[0])
             for column in indices[indptr[i]:indptr[i + 1]]]
-
-
-def sort_and_compare(numbers: "List[int]") -> bool:
-    """Sort a list and return whether a number comes twice; a set would take more memory."""
-    numbers.sort()
-    return bool([i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]])
 
 
 # -- [6c] quantized ------------------------------------------------------------------------------
@@ -4562,7 +4531,7 @@ class Part:
         if given in (None, need):
             return None
         wanted = need if need < 1 << 64 else "more than 2**64"
-        return wrong, f"{given} bytes, {self.dtype} {show(shape)} needs {wanted}"
+        return wrong, f"{given} bytes, {self.dtype or 'its type'} {show(shape)} needs {wanted}"
 
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
@@ -5557,9 +5526,8 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 class ZFamily(Format):
     """What all generations of zTensor share: an index of entries, each made of parts.
 
-    read() of a generation finds the index, read_entry() of the generation makes an Entry of each
-    item, checked; that is opened as a Tensor. `where` is a tuple of the keys of an item that lead
-    to what is being looked at: ("parts", "data").
+    read() of a generation finds the index, read_index() parses it, read_entry() of the generation
+    makes a checked Entry of an item. `where`: the keys in an item that lead to a part.
     """
 
     FAMILY = "ztensor"
@@ -5571,28 +5539,47 @@ class ZFamily(Format):
     MAX_INDEX_BYTES = 256 << 20
     CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
-    RULES: Facts = {}  # field -> what is expected of it
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
     TRAILER = Record()
+    TREE: Any = ()  # of cursor.cbor(): name, Schema, depth of entries, root
+    ENTRY = Schema()
+    USUAL: Any = ()  # rows of Usual
+    LEAD = b""
     read_entry: Any = None  # (cursor, name, item of the index, limits) -> Entry, or an error
 
-    def check_rules(self, cursor: Cursor, where: Any, facts: Any, *rows: Any,
-                    check: str = "index", error: "Type[FormatError]" = FormatError) -> None:
-        """Raise for the first of the rows (field of a map, whether it breaks its rule)."""
-        for field, is_broken in rows:
-            if is_broken:
-                what = f"{field} is {show(facts.get(field))}, expected {self.RULES[field]}"
-                raise cursor.error(what, *where + (field,), check=check, error=error)
+    def find_index(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
+        """Return offset and bytes of an index with its size behind it, up to `end`."""
+        if cursor.end < 17:
+            what = f"{cursor.end} bytes, at least 17 are needed"
+            raise cursor.error(what, self.TREE[3], offset=8)
+        end -= 8
+        cursor.seek(end)
+        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
+        if not 1 <= nbytes <= end - 8:
+            raise self.no_end(cursor, field)
+        cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
+        return end - nbytes, cursor.source.read(end - nbytes, nbytes)
+
+    def read_index(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
+        """Return the index, one item of CBOR, and the function that opens its entries."""
+        def open_entry(name: Any, facts: Any) -> Any:
+            return self.read_entry(cursor, name, facts, limits).open(cursor.source, self.NAME)
+        if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
+            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, self.ALIGN, self.ALIGN, end,
+                                 lead=self.LEAD)
+        index, stop = cursor.cbor(data, start, *self.TREE, **self.CBOR)
+        if stop < start + len(data):
+            raise cursor.error("bytes left over behind the index", offset=stop)
+        return index, open_entry
 
     def check_place(self, cursor: Cursor, where: Any, part: Part, end: int) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
         align, offset, nbytes = self.ALIGN, part.offset, part.nbytes
         if not align <= offset <= end - nbytes or offset % align:
-            what = (f"{nbytes} bytes at {offset}, expected a multiple of {align}, from {align} on, "
-                    f"and an end at most at {end}")
+            what = f"{nbytes} bytes at {offset}, expected a multiple of {align}, all before {end}"
             raise cursor.error(what, *where + (self.FIELDS["offset"],), check="bounds")
 
     def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
@@ -5601,48 +5588,28 @@ class ZFamily(Format):
         if wrong is not None:
             raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
 
-    def find_index(self, cursor: Cursor, end: int) -> int:
-        """Return the offset of an index with its size behind it, up to `end`."""
-        end -= 8
-        cursor.seek(end)
-        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
-        if not 1 <= nbytes <= end - 8:
-            raise self.no_end(cursor, field)
-        cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        return end - nbytes
-
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, (digest, bytes decoded or None)) of the parts."""
         stored = tensor.stored
-        if not stored.source.of_file:
-            return
-        whole = Part("data", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, "<",
-                     stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
-        for part in stored.entry.parts.values() if stored.entry else (whole,):
-            decoded = self.CODEC and part.encoding != "raw"
-            if part.digest is not None and part.source is None and not (decoded and (
-                    part.why or part.encoding not in ENCODINGS)):
+        parts: Any = stored.entry.parts.values() if stored.entry else [Part(
+            "data", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, "<",
+            stored.why, tensor.attrs.get(self.DIGEST))]
+        for part in parts if stored.source.of_file else ():
+            coded = self.CODEC and part.encoding != "raw"
+            if part.digest is not None and part.source is None and not (coded and part.why):
                 label = "" if part.role == "data" else part.role + ": "
-                need = part.decoded_nbytes if decoded else None
+                need = part.decoded_nbytes if coded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
-    # <later>
-
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        text, decoded = digest
-        need = decoded or nbytes
-        slow = text.startswith("xxh3:") and fast_xxh3() is None
-        return need, need if slow else 0
-    # </later>
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
-        kind, _, digits = given.partition(":")
+        kind, colon, digits = given.partition(":")
         size, digits = self.DIGESTS.get(kind), digits.lower()
-        if size is None or ":" not in given:
+        if size is None or not colon:
             return "-", f"{self.DIGEST} {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
-        readable = plain != "" and not plain.strip("0123456789abcdef")
-        if readable and size == 8 and plain != digits:  # with or without leading zeros
+        readable = not plain.strip("0123456789abcdef")
+        if readable and plain and size == 8 and plain != digits:  # with any zeros in front
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
             return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
@@ -5674,14 +5641,12 @@ class ZFamily(Format):
         return digest.text()
 
     # <later>
-    # <save>
     def own_attrs(self, tensor: Tensor) -> Facts:
-        if tensor.format == self.NAME or tensor.format not in self.CARRIES:
+        if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = find_format(tensor.format)
         found: Facts = kind.content_of(tensor)
         return found
-    # </save>
     # </later>
 
 
@@ -5689,53 +5654,43 @@ class ZObjects(ZFamily):
     """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
 
     TENSOR_ATTRS: Any = ("attributes",)
+    CONTENT = ("attributes",)
     CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
     READS: Facts = {}  # layout in a file -> layout of an Entry
-    PARTS = LAYOUT = KEY_RULE = ""  # keys of an object; what names are
+    PARTS = LAYOUT = ""  # keys of an object
+    KEY: Any = Schema.TEXT  # of objects
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    TOP = OBJECT = PART = Schema()
-    STRICT = 0  # deterministic CBOR, at most so many containers deep
-    read_part: Any = None  # (cursor, where, object, part of it, limits) -> Part, or an error
-    check_parts: Any = None  # (cursor, object, Parts by role), or an error
+    MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    USUAL: Any = ()  # rows of Usual
+    read_part: Any = None  # (cursor, where, part, its object, limits) -> Part, or an error
+    check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
-    def read_top(self, cursor: Cursor, start: int, nbytes: int, open_entry: Any,
-                 end: int) -> Any:
-        """Return the manifest, a map with the keys that it must have."""
-        data = cursor.source.read(start, nbytes)
-        if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
-            cursor.usual = Usual(self.USUAL, self.OBJECT, open_entry, self.ALIGN, self.ALIGN, end)
-        rules = dict(self.CBOR, strict=self.STRICT)
-        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", **rules)
-        if stop < start + nbytes:
-            raise cursor.error("bytes left over behind the manifest", offset=stop)
-        self.check_map(cursor, top, self.TOP)
-        return top
+    def read_top(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
+        """Return the manifest, a map with the keys that it must have, and as read_index()."""
+        top, open_entry = self.read_index(cursor, start, data, end, limits)
+        cursor.check_schema(self.TREE[1], top)
+        if cursor.trace is not None:
+            self.remark_unknown(cursor, self.TREE[1], top)
+        return top, open_entry
 
-    def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
-        """Raise for what is wrong in a map; remark on keys that are not known."""
-        cursor.check_schema(schema, facts, *where)
-        for key in facts if cursor.trace is not None else ():
-            if key not in schema.rows:
+    def remark_unknown(self, cursor: Cursor, schema: Schema, facts: Any) -> None:
+        """Remark on the keys of a map, and of those inside of it, that are not known."""
+        for key, value in facts.items() if hasattr(facts, "items") else ():
+            inside = schema.about(key)[1]
+            if schema.rows and key not in schema.rows:
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
-
-    def is_key(self, key: Any) -> bool:
-        return is_text(key)
+            elif inside is not None:
+                self.remark_unknown(cursor, inside, value)
 
     def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Entry:
-        if not self.is_key(name):
-            raise cursor.error(f"{show(name)} is not {self.KEY_RULE}")
-        self.check_map(cursor, facts, self.OBJECT)
-        parts = Map([(role, self.read_part(cursor, (self.PARTS, role), facts, part, limits))
-                     for role, part in facts[self.PARTS].items()])
-        self.check_parts(cursor, facts, parts)
-        return self.make_entry(name, facts, parts)
-
-    def make_entry(self, name: str, facts: Any, parts: "Dict[str, Part]") -> Entry:
-        """Return the Entry of an object that was checked; its attrs are what the file says."""
+        """Return an object as an Entry; its attrs are what the file says."""
+        if not self.KEY[0](name):
+            raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
+        parts = Map([(role, self.read_part(cursor, (self.PARTS, role), part, facts, limits))
+                     for role, part in found.items()])
+        self.check_parts(cursor, facts, parts)
         for part in found.values():
             for key in [key for key in part if key not in self.FACTS or part[key] is None]:
                 del part[key]  # of many objects, little is kept
@@ -5754,12 +5709,9 @@ class ZObjects(ZFamily):
             return Entry(name, values.dtype, shape, known, attrs, parts)
         return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
 
-    def is_content(self, key: str) -> bool:
-        return key == "attributes"
-
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too."""
-        return Map((tensor.attrs.get("attributes") or Map()).items())
+        return tensor.attrs.get("attributes") or Map()
 
 
 class ZTensor(ZFamily):
@@ -5780,8 +5732,12 @@ class ZTensor(ZFamily):
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
               (b"ZTEN0000", "another version of zTensor"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
-    OPTIONS = {"encoding": "raw or zstd", "level": "of zstd, 3 unless given",
-               "data_endianness": "little or big", "checksum": "none, crc32c or sha256"}
+    CHOICES = Schema(
+        ("encoding", ZFamily.ENCODED, None, "raw or zstd"),
+        ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
+         "of zstd, 3 unless given"), ("data_endianness", ("little", "big"), None, "little or big"),
+        ("checksum", ("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
@@ -5813,7 +5769,9 @@ class ZTensor(ZFamily):
         ("coords", "any", False, "coo: coordinates", COMPONENT),
         # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
-    INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
+    TREE = ("index", Schema(other=("any", "entry of a tensor", ENTRY), of=list,
+                            doc="one map per tensor"), 1, "index")
+    LEAD = b"\xbf\x64name"
     USUAL = ((b"\x66offset", "start"), (b"\x64size", "size"),
              (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + Usual.SHAPE +
               rb"\x68encoding\x63raw(?:\x6fdata_endianness[\x63\x66][a-z]+)?"
@@ -5826,33 +5784,18 @@ class ZTensor(ZFamily):
     FIELDS = {"offset": "offset", "nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
-    CHOICES = (("encoding", ZFamily.ENCODED), ("data_endianness", ("little", "big")),
-               ("checksum", ("none", "crc32c", "sha256")))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
-        if cursor.end < 17:
-            raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index",
-                               offset=8)
-        start, end = self.find_index(cursor, cursor.end), cursor.end - 8
-        data = cursor.source.read(start, end - start)
-
-        def open_entry(name: Any, facts: Any) -> Tensor:
-            return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
-        if FAST:
-            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, 64, 64, start,
-                                 lead=b"\xbf\x64name")
-        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, **self.CBOR)
+        start, data = self.find_index(cursor, cursor.end)
+        index, open_entry = self.read_index(cursor, start, data, start, start)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
             cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
         # </tools>
-        if stop != end:
-            raise cursor.error(f"{end - stop} bytes left over behind the CBOR array", "index",
-                               offset=stop)
         if not isinstance(index, list):
-            raise cursor.error(f"the index is {show(index)}, expected an array", "index")
+            raise cursor.error(f"the index is {show(index)}, expected an array")
         found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
         tensors = admit(cursor, found, fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
@@ -5878,47 +5821,45 @@ class ZTensor(ZFamily):
         entry = Entry(name, dtype, shape, "dense" if why else layout, facts, {part.role: part})
         # <sparse>
         if part.role == "values":
-            try:
-                self.read_sparse(cursor, facts, entry, end)
-            except FormatError as error:
-                field = (error.field or "").split("].")[-1].split(".")[0]  # of the entry
-                entry.fault = error.what, type(error), field or "data"
+            self.read_sparse(cursor, facts, entry, end)
         # </sparse>
         return entry
 
     # <sparse>
-    # Sparse layouts:
-    #
-    # sparse      sparse_format "csr" (indptr, indices) or "coo" (coords): each an inline array,
-    #             or a map that places a blob of uint64 or uint32; the entry's blob: the values
-    # sparsecsr   (real library) one blob: indptr, indices (uint64), values
-    # sparsecoo   (real library) one blob: of each element the coordinates, then the value
+    # layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
+    # or a map that places a blob; the entry's blob: the values. The real library's: split_blob().
     def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
-        """Add layout, nnz and parts of a sparse tensor to its Entry, or raise what is wrong."""
+        """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
         layout, nnz = facts.get("sparse_format"), facts.get("nnz")
         if layout not in ("csr", "coo"):
-            raise (Unsupported if type(layout) is str else FormatError)(
-                f"sparse_format is {show(layout)}, not csr or coo")
+            error = Unsupported if type(layout) is str else FormatError
+            entry.fault = f"sparse_format is {show(layout)}, not csr or coo", error
+            return
         entry.layout, entry.nnz = layout, nnz
-        if "nnz" not in facts and layout == "coo" and entry.parts["values"].decoded_nbytes is None:
-            raise FormatError("nnz is missing, and the values are compressed")
-        if "nnz" in facts and not all_u64([nnz]):
-            raise FormatError(f"nnz is {show(nnz)}, not an unsigned integer", None, "nnz")
+        if "nnz" in facts:
+            if not all_u64([nnz]):
+                what = f"nnz is {show(nnz)}, not an unsigned integer"
+                entry.fault = what, FormatError, "nnz"
+        elif layout == "coo" and entry.parts["values"].decoded_nbytes is None:
+            entry.fault = "nnz is missing, and the values are compressed",
         for role in part_shapes(layout, (0, 0), 0):
-            if role in facts:
-                entry.parts[role] = self.read_index(cursor, (role,), facts[role], end)
+            try:
+                if role in facts:
+                    entry.parts[role] = self.read_index_part(cursor, (role,), facts[role], end)
+            except FormatError as error:
+                entry.fault = entry.fault or (error.what, type(error), role)
 
-    def read_index(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
+    def read_index_part(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         if not (isinstance(facts, list) and all_u64(facts)):
             cursor.check_schema(self.COMPONENT, facts, *where)
         if isinstance(facts, list):
             data = bytes(pack_values("uint64", facts))
             return Part(where[0], "uint64", 0, len(data), source=Memory(data))
-        dtype, encoding = facts.get("dtype", "uint64"), facts.get("encoding", "raw")
-        big, why = facts.get("data_endianness") == "big" and encoding == "raw", None
+        dtype, encoding, why = facts.get("dtype", "uint64"), facts.get("encoding", "raw"), None
         if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
             why = f"dtype {show(dtype)}, encoding {show(encoding)}"
+        big = encoding == "raw" and facts.get("data_endianness") == "big"
         part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
                     ">" if big else "<", why, facts.get("checksum"))
         self.check_place(cursor, where, part, end)
@@ -5939,12 +5880,10 @@ class ZTensor(ZFamily):
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
 
-    # <later>
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
-        skip = self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
-        return tensor.attrs_without(skip + (self.LAYOUT_KEYS if is_sparse(tensor) else ()))
-    # </later>
+        return Map([(key, value) for key, value in tensor.attrs.items()
+                    if self.is_content(key) and key not in tensor.layout_keys])
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
@@ -5965,70 +5904,67 @@ class ZTensor(ZFamily):
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
-        for key, choices in self.CHOICES:
-            if options.get(key) not in (None,) + choices:
-                raise ValueError(f"{key} is one of {', '.join(choices)}, not {options[key]!r}")
-        level = options.get("level")
-        if level is not None and (type(level) is not int or not -131072 <= level <= 22):
-            raise ValueError(f"level is -131072 to 22, not {show(level)}")
-        known: Any = {}  # plans, by what decides them
-        plans = [self._plan(name, item, options, problems, known) for name, item in items]
+        for _, why in self.CHOICES.wrongs(Map(options.items())):
+            raise ValueError(why)
+        plans, known = [], {}  # known: plans by what decides them
+        for name, item in items:
+            flat: Any = item._attrs or () if item.format in (None, self.NAME) else None
+            usual = type(flat) is tuple
+            key = flat, item.format, item.stored.encoding, item.stored.why, type(item)
+            plan, wrong = (known.get(key) if usual else None) or self._plan(item, options)
+            if usual and plan["layout"] == "dense" and not plan["custom"]:
+                known[key] = plan, wrong  # custom fields: 1, 1.0 and True would be one
+            plans.append(plan)
+            problems += [(name, why) for why in wrong]
         self.refuse(problems)
-        for plan in plans:
-            if plan["encoding"] in ENCODINGS and not plan["copy"]:
-                ENCODINGS[plan["encoding"]].check()
-            if plan["checksum"] is not None:
-                Digest(plan["checksum"])
         return self._chunks(items, plans)
 
-    def _plan(self, name: str, item: Tensor, options: Facts, problems: Any, known: Any) -> Facts:
-        """Return how a tensor will be stored; "copy": as it is."""
-        flat: Any = item._attrs or () if item.format in (None, self.NAME) else self.own_attrs(item)
-        alike = flat, item.format, item.stored.encoding, item.stored.why, type(item)
-        if type(flat) is tuple and alike in known:
-            return known[alike]
+    def _plan(self, item: Tensor, options: Facts) -> "Tuple[Facts, List[str]]":
+        """Return how a tensor will be stored, "copy": as it is, and what is wrong with that."""
         attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
-        plan: Facts = {"level": self.choose("level", 3, options, {})}
-        for key, words in self.CHOICES[:2]:
-            plan[key] = value = self.choose(key, words[0], options, attrs)
-            if value not in words and not unknown:
-                wrong.append("attribute %s is %s, not %s" % (key, show(value), " or ".join(words)))
-            if unknown and options.get(key) not in (None, attrs.get(key)):
+        checksum = str(self.choose("checksum", "none", {}, attrs)).partition(":")[0]
+        plan = Map([(key, self.choose(key, default, options, given)) for key, default, given in (
+            ("encoding", "raw", attrs), ("data_endianness", "little", attrs),
+            ("checksum", checksum, {}), ("level", 3, {}))])
+        for path, why in self.CHOICES.wrongs(plan):
+            if path[0] == "checksum" or not unknown:
+                wrong.append(f"attribute {why}; the option {path[0]}= replaces it")
+        for key in ("encoding", "data_endianness") if unknown else ():
+            if options.get(key) not in (None, attrs.get(key)):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
-        checksum = options.get("checksum")
-        if checksum is None and attrs.get("checksum") is not None:
-            checksum = str(attrs["checksum"]).partition(":")[0]
-            if checksum not in ("crc32c", "sha256"):
-                wrong.append("checksum %s is of an unknown algorithm; the option checksum= "
-                             "replaces it" % show(attrs["checksum"]))
-        plan["checksum"] = None if checksum == "none" else checksum
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
                                    and options.get("encoding") is options.get("level") is None)
+        if plan["encoding"] in ENCODINGS and not plan["copy"]:
+            ENCODINGS[plan["encoding"]].check()
+        Digest(plan["checksum"])  # raises where its module is missing
         plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
-        skip = list(self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ()))
+        skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
         # <sparse>
         if isinstance(item, Sparse):
             plan["layout"] = "sparse"
+            skip += "nnz", "sparse_format"
             try:
-                skip += ["nnz", "sparse_format"] + [k for k in item.components if k != "values"]
+                skip += tuple([key for key in item.components if key != "values"])
             except FormatError as error:
                 wrong.append(error.what)
         # </sparse>
         plan["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
-        for key, value in custom.items():
-            try:
-                if not isinstance(key, str) or key in self.KEYS:
-                    raise ValueError("a custom field cannot be called so")
-                data = b"\x81" + cbor_dumps({key: value}, depth=1)
-                wrong += [f"attribute {show(key)}: {why}" for why, _ in watch_cbor(
-                    data, lambda kind, *row: "an integer over 64 bits" if kind == "tag" else
-                    self.refused(kind, *row), **self.CBOR)]
-            except (ValueError, TypeError) as error:
-                wrong.append(f"attribute {show(key)}: {error}")
-        problems += [(name, text) for text in wrong]
-        if type(flat) is tuple and not (wrong or custom) and plan["layout"] == "dense":
-            known[alike] = plan  # custom fields: 1, 1.0 and True would be one
-        return plan
+        whys = [(key, self._why_not(key, custom[key])) for key in custom]
+        wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
+        return plan, wrong
+
+    def _why_not(self, key: Any, value: Any) -> str:
+        """Return why a custom field cannot be written or read by the real library, or ""."""
+        def check(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+            if kind == "tag" or (type(value) is int and value < -(1 << 63)):
+                raise ValueError("an integer below -2**63 or over 64 bits")
+        if not isinstance(key, str) or key in self.KEYS:
+            return "a custom field cannot be called so"
+        try:  # one level deeper than it is: the real library reads 127
+            cbor_read(cbor_dumps({key: value}, depth=2), token=check, **self.CBOR)
+        except (ValueError, TypeError) as error:
+            return str(error)
+        return ""
 
     def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
@@ -6054,10 +5990,9 @@ class ZTensor(ZFamily):
                 keep(known, look, self._pack_fields(entry, list(self.ENTRY.rows)[2:8]))
             raw = encode_text(name)
             index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
-                      cbor_head(0, entry["offset"]), known[look]]
-            if "checksum" in entry:
-                index.append(self._pack_fields(entry, ["checksum"]))
-            index += [self._pack_fields(custom, sorted(custom)), b"\xff"] if custom else [b"\xff"]
+                      cbor_head(0, entry["offset"]), known[look],
+                      self._pack_fields(entry, ["checksum"]),
+                      self._pack_fields(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
         yield data + self.TRAILER.pack(len(data))
 
@@ -6070,30 +6005,30 @@ class ZTensor(ZFamily):
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
         stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
         facts["dtype"], facts["encoding"] = part.dtype or part.attrs["dtype"], encoding
-        ordered = (encoding == "raw" and part.itemsize != 1 if stored.why is None
-                   else part.attrs.get("data_endianness") is not None)
-        if ordered:
+        if (part.attrs.get("data_endianness") is not None if stored.why is not None
+                else encoding == "raw" and part.itemsize != 1):
             facts["data_endianness"] = plan["data_endianness"]
-        yield bytes(-at % 64)
-        facts["offset"] = start = at = round_up(at, 64)
-        order = ">" if ordered and plan["data_endianness"] == "big" else "<"
+        order = ">" if facts.get("data_endianness") == "big" else "<"
+        facts["offset"] = start = round_up(at, 64)
+        yield bytes(start - at)
         copied = plan["copy"] or (stored.encoding == encoding == "raw"
                                   and stored.strides is None and stored.order == order)
-        checked = kind and copied and part.format == self.NAME and part.offset is not None
-        text = str(part.attrs.get("checksum")) if checked else ""  # by check_stored()
-        digest = None if not kind or Digest.is_text(kind, text) else Digest(kind)
         blocks = part.stored_blocks() if copied else part.blocks()
-        if not copied and (encoding != "raw" or order == ">"):
-            blocks = (piece for block in blocks for piece in pieces(block, BLOCK))
-            blocks = (ENCODINGS[encoding].encode(blocks, part.nbytes, plan["level"])
-                      if encoding != "raw" else (swap(piece, part.check()) for piece in blocks))
+        if not copied and encoding != "raw":
+            blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, plan["level"])
+        elif not copied and order == ">":
+            blocks = (swap(piece, part.check()) for piece in part.parts())
+        checked = copied and part.format == self.NAME and part.offset is not None
+        text = str(part.attrs.get("checksum")) if checked else ""  # by check_stored()
+        digest = None if kind == "none" or Digest.is_text(kind, text) else Digest(kind)
+        at = start
         for block in blocks:
             at += len(block)
             if digest is not None:
                 digest.update(block)
             yield block
         facts["size"] = at - start
-        if kind:
+        if kind != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
 
@@ -6114,31 +6049,30 @@ class ZTensor1(ZObjects):
     MARKS = {"S": "manifest", "S+N": "manifest_size"}
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
-    PARTS, LAYOUT, KEY_RULE = "components", "format", "text"
+    PARTS, LAYOUT = "components", "format"
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
     FIELDS = {"offset": "offset", "nbytes": "length", "decoded_nbytes": "uncompressed_length"}
-    RULES = {"components": "data among them"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
     MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
     PART = Schema(
-        ("dtype", "text", True, "type of the elements"), ("offset", "unsigned", True, "where"),
+        ("dtype", "text", False, "type of the elements"), ("offset", "unsigned", True, "where"),
         ("length", "unsigned", True, "bytes stored"), ("encoding", "text", None, "raw or zstd"),
         ("uncompressed_length", "unsigned", None, "bytes decoded"),
         ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"))
     USER = Schema(other=("any", "of the user"), keys=Schema.TEXT)
-    OBJECT = Schema(
+    ENTRY = Schema(
         ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
-        ("components", Schema(other=("any", "a part", PART), keys=Schema.TEXT), True,
-         "parts by role"),
+        ("components", Schema(other=(PART, "a part"), keys=Schema.TEXT), True, "parts by role"),
         ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
-    OBJECTS = Schema(other=("any", "a tensor", OBJECT))
-    TOP = Schema(
+    OBJECTS = Schema(other=("any", "a tensor", ENTRY))
+    TREE = ("", Schema(
         ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
-        ("objects", OBJECTS, False, "by name"), ("tensors", OBJECTS, False, "1.0: the objects"),
-        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
+        ("objects", ZObjects.MAP, False, "by name", OBJECTS),
+        ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
+        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest"), 2, "manifest")
     USUAL = ((b"\xa3", "", Usual.SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
               rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
              (b"\x66offset", "start"), (b"\x66length", "size"),
@@ -6147,51 +6081,45 @@ class ZTensor1(ZObjects):
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
         cursor.record(self.MAGIC_RECORD)
-        if cursor.end < 17:
-            raise cursor.error(f"{cursor.end} bytes, at least 17 are needed", "manifest", offset=8)
         end = cursor.end
         if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
             end -= 8
             cursor.seek(end)
             cursor.record(self.MAGIC_END)
-        start = self.find_index(cursor, end)
-
-        def open_entry(name: str, facts: Any) -> Tensor:
-            return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
-        top = self.read_top(cursor, start, end - 8 - start, open_entry, start)
+        start, data = self.find_index(cursor, end)
+        top, open_entry = self.read_top(cursor, start, data, start, start)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
-        tensors = admit(cursor, cursor.open_entries(top[where], self.OBJECT, open_entry, where))
+        tensors = admit(cursor, cursor.open_entries(top[where], self.ENTRY, open_entry, where))
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
         return attrs, top.get("attributes") or Map(), tensors
 
-    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, end: int) -> Part:
-        role, old, why = where[1], cursor.where[:1] == ("tensors",), None
-        if old and type(found) is Map:  # 1.0: one dtype for all parts, but for indices
-            found["dtype"] = entry.get("dtype") if role in ("data", "values") else "uint64"
-            if type(found["dtype"]) is not str:
-                raise cursor.error("the entry lacks 'dtype', a text")
-        self.check_map(cursor, found, self.PART, *where)
-        code, encoding = found["dtype"], found.get("encoding")
-        encoding = "raw" if encoding is None else encoding
-        dtype = code if code == "bool" else self.SHORT.get(code)
-        if old:
-            dtype = code if code in ITEMSIZE else None
-            del found["dtype"]
-        for what, value, known in (("dtype", code, dtype), ("type", found.get("type"), None),
-                                   ("encoding", encoding, encoding in self.ENCODED)):
-            if value is not None and not known:
-                why = f"{what} {show(value)} is not known"
-        part = Part(role, dtype, found["offset"], found["length"],
-                    found.get("uncompressed_length"), encoding, "<", why, found.get("digest"))
+    def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
+        role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
+        if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
+            code = entry.get("dtype") if role in ("data", "values") else "uint64"
+            found.pop("dtype", None)
+            path = ()
+        if type(code) is not str:
+            raise cursor.error("the entry lacks 'dtype', a text", *path)
+        dtype, why = self.SHORT.get(code) if path and code != "bool" else code, None
+        if dtype not in ITEMSIZE:
+            why, dtype = f"dtype {show(code)} is not known", None
+        if found.get("type") is not None:
+            why = f"type {show(found['type'])} is not known"
+        if encoding not in (None,) + self.ENCODED:
+            why = f"encoding {show(encoding)} is not known"
+        part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
+                    "raw" if encoding is None else encoding, "<", why, found.get("digest"))
         self.check_place(cursor, where, part, end)
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         if entry["format"] != "dense":
             return
-        self.check_rules(cursor, (), entry, ("components", "data" not in parts))
+        if "data" not in parts:
+            raise cursor.error("a dense tensor has the part 'data'", "components")
         part, shape = parts["data"], entry["shape"]
         if part.why is None:
             need = count_elements(shape) * ITEMSIZE[part.dtype]
@@ -6206,16 +6134,32 @@ class ZTensor1(ZObjects):
         if refused:
             yield "ztensor 1.2.3 does not read it all: " + refused[0]
 
-    # <save>
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        raise ValueError("zTensor 1 is not written")
-    # </save>
-
 
 LATER.append(ZTensor1())
 
 
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
+
+LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def is_name(key: Any) -> bool:
+    """Return whether a map of zTensor 2 may have this key: text of 1 to 1024 bytes without NUL."""
+    return is_text(key) and 0 < len(key.encode()) <= 1024 and "\0" not in key
+
+
+def is_shard(key: Any) -> bool:
+    letters = LETTERS + LETTERS.upper() + "_-."
+    return is_name(key) and len(key) <= 64 and not key.strip(letters) and key[0] != "."
+
+
+def misfit_digest(value: Any) -> str:
+    """Return what a digest should be, if the value is not one."""
+    name, _, digits = value.partition(":") if type(value) is str else ("", "", "")
+    if name and digits and not digits.strip("0123456789abcdef"):
+        if name == "xxh3" or not name.strip(LETTERS):
+            return ""
+    return "ALGORITHM:DIGITS, both lower case"
 
 
 class ZTensor2(ZObjects):
@@ -6238,55 +6182,45 @@ class ZTensor2(ZObjects):
     MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
     OPTIONS = {"version": "0.1 or 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
-    PARTS, LAYOUT, KEY_RULE = "parts", "layout", "text of 1 to 1024 bytes without NUL"
+    PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
-    STRICT = 32
+    CBOR = dict(ZFamily.CBOR, strict=32)
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    FIELDS = {"offset": "blob", "nbytes": "blob", "decoded_nbytes": "decoded_length"}
+    FIELDS = {"offset": "blob"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
     SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
-    CHARS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
-    RULES = {
-        "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
-        "manifest_length": "what is between its offset and the footer", "version": "2",
-        "manifest_hash": "its XXH3-64; without a manifest 0",
-        "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
-        "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
-        "decoded_length": "encoding beside it", "size": "48 or more",
-        "digest": "ALGORITHM:DIGITS, both lower case", "shard": "one declared in shards",
-        "parts": "those of the layout, at least one",
-        "shape": "one of the layout, at most 64 dimensions and 2**64-1 elements"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
     FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
                     ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
                     ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    KEY = ((lambda key: is_text(key) and 0 < len(key.encode()) <= 1024 and "\0" not in key),
-           KEY_RULE)
+    KEY = is_name, "text of 1 to 1024 bytes without NUL"
     PART = Schema(
-        ("dtype", "text", True, "type of the elements"), ("blob", "range", True, "offset, bytes"),
-        ("type", "text", False, "over the dtype"), ("digest", "text", False, "of decoded bytes"),
+        ("dtype", tuple(ZObjects.SHORT), True, "type of the elements"),
+        ("blob", "range", True, "offset, bytes"), ("type", "text", False, "over the dtype"),
+        ("digest", misfit_digest, False, "of decoded bytes"),
         ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
         ("decoded_length", "unsigned", False, "bytes decoded"))
     USER = Schema(other=("any", "of the user"), keys=KEY)
-    OBJECT = Schema(
+    ENTRY = Schema(
         ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."),
         ("attributes", USER, False, "of the user"),
-        ("parts", Schema(other=("any", "a part", PART), keys=KEY), True, "parts by role"))
-    SHARD = Schema(("size", "unsigned", True, "bytes of the file"),
-                   ("digest", "text", True, "of the file"))
-    TOP = Schema(
+        ("parts", Schema(other=(PART, "a part"), keys=KEY), True, "parts by role"))
+    SHARD = Schema(("size", (lambda n: "" if all_u64([n]) and n > 47 else "an integer from 48 on"),
+                    True, "bytes of the file"), ("digest", misfit_digest, True, "of the file"))
+    TREE = ("", Schema(
         ("attributes", USER, False, "of the user"),
-        ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
-        ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
-        doc="the manifest")
+        ("shards", Schema(other=(SHARD, "a file"), keys=(is_shard, "the name of a shard")), False,
+         "files by name"),
+        ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
+        doc="the manifest"), 2, "manifest")
     USUAL = ((b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"),
              (b"", "size"), (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
              (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
@@ -6298,37 +6232,24 @@ class ZTensor2(ZObjects):
             raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", offset=0)
         cursor.record(self.MAGIC_RECORD)
         end, attrs = cursor.end - 40, Map([("version", "2")])
-        start, nbytes = self.read_footer(cursor, end)
-        if not nbytes:
+        start, data = self.read_footer(cursor, end)
+        if not data:
             attrs["data_shard"] = True
             return attrs, Map(), Map()
-        far: Any = []  # (shard, start, stop, path) of parts in shards
-        shards: Any = Map()
-
-        def open_entry(name: str, facts: Any) -> Tensor:
-            limits = end, shards, far
-            return self.read_entry(cursor, name, facts, limits).open(cursor.source, self.NAME)
-        top = self.read_top(cursor, start, nbytes, open_entry, end)
+        far: Any = []  # (shard, start, stop, name, role) of parts in shards
+        shards: Any = Map()  # entries that Usual reads are of this file
+        top, open_entry = self.read_top(cursor, start, data, end, (end, shards, far))
         if "shards" in top:
             attrs["shards"] = top["shards"]
-            self.check_shards(cursor, top["shards"])
             for name, facts in top["shards"].items():
                 shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
-        tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
+        tensors = admit(cursor, cursor.open_entries(top["objects"], self.ENTRY, open_entry,
                                                     "objects"))
         names = [(len(name), name) for name in map(encode_text, tensors)]
-        if names != sorted(names) or not all(map(self.is_key, tensors)):  # hidden in a Run
+        if names != sorted(names) or not all(map(is_name, tensors)):  # hidden in a Run
             raise cursor.error("names that are wrong, or not sorted")
-        self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
+        self.check_overlap(cursor, far + [("", start, start + len(data), "", "")], tensors)
         return attrs, top.get("attributes", Map()), tensors
-
-    def check_shards(self, cursor: Cursor, shards: Any) -> None:
-        for name, facts in shards.items():
-            if not self.is_key(name) or len(name) > 64 or name.strip(self.CHARS) or name[0] == ".":
-                raise cursor.error(f"a shard cannot be called {show(name)}", "shards", name)
-            self.check_map(cursor, facts, self.SHARD, "shards", name)
-            self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
-                             ("digest", not self.is_digest(facts["digest"])))
 
     def sibling(self, source: Any, name: str, nbytes: int) -> Any:
         """Return a shard as a source; None where the file itself has no path."""
@@ -6354,129 +6275,126 @@ class ZTensor2(ZObjects):
             yield status, f"{name}: {why}", None
     # </tools>
 
-    def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
-        """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
+    def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
+        """Return offset and bytes of the manifest; none in a data shard."""
         cursor.seek(end)
-        values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
-        found = dict(zip([row[0] for row in self.FOOTER.rows], values))
+        start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         if magic != self.MAGICS[0]:
             raise self.no_end(cursor, "magic_end")
-        self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
-        if not nbytes:
-            self.check_rules(cursor, (), found, ("manifest_offset", start),
-                             ("manifest_hash", digest))
-            return 0, 0
-        self.check_rules(cursor, (), found,
-                         ("manifest_offset", start & 4095 or not 4096 <= start <= end),
-                         ("manifest_length", start + nbytes > end))
+        if version != 2:
+            raise cursor.error(f"version is {version}, only 2 is read", "version",
+                               error=Unsupported)
+        low, high = (4096, end) if nbytes else (0, 0)
+        if start % 4096 or not low <= start <= high:
+            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
+            raise cursor.error(what, "manifest_offset")
+        cursor.limit("manifest_length", nbytes, 0, end - start if nbytes else 0, "up to the footer")
         cursor.limit("manifest_length", nbytes, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES",
                      Unsupported)
-        real = xxh3_64([cursor.source.read(start, nbytes)])
-        self.check_rules(cursor, (), found, ("manifest_hash", real != digest))
-        return start, nbytes
+        data = cursor.source.read(start, nbytes)
+        found = xxh3_64([data]) if nbytes else 0
+        if found != digest:
+            what = f"the manifest gives {found:016x}, the file says {digest:016x}"
+            raise cursor.error(what, "manifest_hash")
+        return start, data
 
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
-        for name, item in tensors.items():
-            if item.stored.source is not cursor.source:  # but a shard
-                continue
-            parts = item.stored.entry.parts.values() if item.stored.entry else ()
-            rows = [(part.role, part.offset, part.nbytes * (part.source is None)) for part in parts]
-            for role, start, nbytes in rows or [("data", item.start, item.stored.nbytes)]:
-                if nbytes:
-                    ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
+        ranges += [("", start, start + nbytes, name, role) for name, item in tensors.items()
+                   if item.stored.source is cursor.source  # not a shard
+                   for start, nbytes, role in item.ranges() if nbytes]
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            shard, start, stop, path = row
-            if shard == last[0] and start < last[2] and row[1:3] != last[1:3]:
-                path = path or last[3]
-                what = f"its bytes {start} to {stop} overlap others in part"
-                cursor.fault(what, "objects", *path + ("blob",), tensor=path[0], check="bounds")
+            if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
+                name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
+                role = role or ("values" if tensors[name].stored.entry else "data")
+                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                cursor.fault(what, "objects", name, self.PARTS, role, "blob", tensor=name,
+                             check="bounds")
                 return
 
-    def read_part(self, cursor: Cursor, where: Any, entry: Any, found: Any, limits: Any) -> Part:
-        self.check_map(cursor, found, self.PART, *where)
+    def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
         end, shards, far = limits
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
-        dtype, coded, why = self.SHORT.get(found["dtype"]), "encoding" in found, None
-        encoding = found.get("encoding", "raw")
+        encoding, why = found.get("encoding"), None
+        if (encoding is None) != ("decoded_length" not in found):
+            field = "decoded_length" if encoding is None else "encoding"
+            raise cursor.error("encoding and decoded_length come together", *where + (field,))
+        if self.TYPES.get(code, (found["dtype"],))[0] != found["dtype"]:
+            raise cursor.error(f"type {show(code)} over dtype {found['dtype']}", *where + ("type",))
+        if shard is not None:
+            if shard not in shards:
+                raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
+            end = shards[shard][0] - 40
         if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
             encoding = self.CODEC
-        elif coded:
-            why = f"encoding {show(encoding)} is not known"
-        part = Part(where[1], dtype, offset, nbytes, found.get("decoded_length"), encoding, "<",
-                    why, found.get("digest"))
-        self.check_rules(
-            cursor, where, found, ("dtype", dtype is None),
-            ("type", self.TYPES.get(code, (found["dtype"],))[0] != found["dtype"]),
-            ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
-            ("digest", not self.is_digest(found.get("digest", "a:0"))),
-            ("shard", shard is not None and shard not in shards))
-        limit = end if shard is None else shards[shard][0] - 40
-        self.check_place(cursor, where, part, limit)
-        wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
-        if wrong is not None:
-            raise cursor.error(wrong[1], *where + ("decoded_length",), check="sizes")
+        elif encoding is not None:
+            why, encoding = f"encoding {show(encoding)} is not known", "other"
+        part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
+                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"))
+        self.check_place(cursor, where, part, end)
         if code is not None:
             part.dtype = "bool" if code == "bool" else None
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None:
             if nbytes:
-                far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
+                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
             part.source = shards[shard][1]
             if part.source is None:
                 part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-                part.why = (f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of "
-                            "its own; load this one by its path")
+                part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
+                            "own; load this one by its path")
         return part
-
-    def is_key(self, key: Any) -> bool:
-        return bool(self.KEY[0](key))
-
-    def is_digest(self, text: str) -> bool:
-        name, _, digits = text.partition(":")
-        return bool(name and digits) and not (
-            name.strip(self.CHARS[:36]) or digits.strip(self.CHARS[:16]))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
-        rank, nnz, shapes = len(shape), 0, part_shapes(layout, entry["shape"] or (0,), 0)
-        misfit = (layout == "csr" and rank != 2) or (layout == "coo" and not rank)
-        self.check_rules(
-            cursor, (), entry,
-            ("parts", not parts or (shapes and sorted(parts) != sorted(shapes))),
-            ("shape", misfit or rank > 64 or count_elements(shape) >> 64))
-        for role in sorted(shapes) if layout in ("csr", "coo") else ():
-            code, part = facts[role]["dtype"], parts[role]
-            if role != "values":
-                alike = code == facts["indices" if layout == "csr" else "coords"]["dtype"]
-                self.check_rules(cursor, ("parts", role), facts[role],
-                                 ("dtype", code not in ("u32", "u64") or not alike),
-                                 ("type", "type" in facts[role]))
-            if role in ("indices", "coords"):
-                each = ITEMSIZE[part.dtype] * (rank if role == "coords" else 1)
-                nnz = part.decoded_nbytes // each
+        rank, nnz, roles = len(shape), 0, part_shapes(layout, shape or (0,), 0)
+        if not parts or (roles and sorted(parts) != sorted(roles)):
+            what = f"the parts are {show(list(parts))}, expected {show(list(roles)) or 'one'}"
+            raise cursor.error(what, "parts")
+        if (rank > 64 or count_elements(shape) >> 64 or (layout == "csr" and rank != 2)
+                or (layout == "coo" and not rank)):
+            what = f"shape {show(shape)}, expected at most 64 dimensions and 2**64-1 elements"
+            raise cursor.error(f"{what}; of csr 2, of coo 1 or more", "shape")
+        if layout in ("csr", "coo"):
+            index, each = (parts["indices"], 1) if layout == "csr" else (parts["coords"], rank)
+            for role in [role for role in sorted(roles) if role != "values"]:
+                dtype = parts[role].dtype
+                if dtype not in ("uint32", "uint64") or dtype != index.dtype:
+                    field = "type" if "type" in facts[role] else "dtype"
+                    what = f"{field} is {show(facts[role][field])}, expected u32 or u64, all alike"
+                    raise cursor.error(what, "parts", role, field)
+            nnz = index.decoded_nbytes // ITEMSIZE[index.dtype] // each
         shapes = part_shapes(layout, shape, nnz)
-        for role in sorted(shapes):
-            code, found = facts[role].get("type", facts[role]["dtype"]), parts[role].decoded_nbytes
-            bits = self.TYPES[code][1] if code in self.TYPES else 8 * ITEMSIZE.get(
-                self.SHORT.get(code), 0)
-            need = -(-count_elements(shapes[role]) * bits // 8)
-            if bits and found != need:
+        for role, part in parts.items():
+            _, bits = self.TYPES.get(facts[role].get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))
+            need = part.decoded_nbytes or 0
+            if bits and role in shapes:
+                need = -(-count_elements(shapes[role]) * bits // 8)
+            wrong = part.misfit(shapes.get(role), need)
+            if wrong is not None:
                 field = "decoded_length" if "encoding" in facts[role] else "blob"
-                what = f"{found} bytes, {code} {show(shapes[role])} needs {need}"
-                raise cursor.error(what, "parts", role, field, check="sizes")
+                raise cursor.error(wrong[1], "parts", role, field, check="sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
-        return [(min(stop - start, -start % step), 0, f"to a multiple of {step}")] * (
-            stop & 4095 == 0)
+        piece = min(stop - start, -start % step), 0, f"to a multiple of {step}"
+        return [] if stop % self.ALIGN else [piece]
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        text, decoded = digest
+        need = decoded or nbytes
+        slow = text.startswith("xxh3:") and fast_xxh3() is None
+        return need, need if slow else 0
 
     def why_slow(self) -> str:
         return "" if fast_xxh3() else "; XXH3 is slow without the module xxhash"
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
+        if tensor.attrs.get("type") == "f4_e2m1" and stored.encoding == "raw" and tensor.size & 1:
+            if stored.nbytes and tensor.raw[-1] >> 4:
+                return stored.nbytes - 1, "the unused half of the last byte is not 0"
         key = tensor.dtype, tensor.start, stored.nbytes
         if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor) and (
                 not stored.source.of_file or done.setdefault(key, tensor) is tensor):
@@ -6485,9 +6403,6 @@ class ZTensor2(ZObjects):
                 if rest:
                     return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
                 at += len(block)
-        half = tensor.attrs.get("type") == "f4_e2m1" and stored.nbytes and tensor.size & 1
-        if half and stored.encoding == "raw" and tensor.raw[-1] >> 4:
-            return stored.nbytes - 1, "the unused half of the last byte is not 0"
         return None
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -6499,29 +6414,23 @@ class ZTensor2(ZObjects):
                 if nbytes and start not in starts:
                     starts.add(start)
                     packed, at = packed and start == round_up(at, self.PLACE), start + nbytes
-        unlike = [part for part in parts
-                  if "encoding" in part or part.get("digest", "")[:5] != "xxh3:"]
-        for rule, found in (
-                ("rules 1 to 3: blobs by name, each at the next multiple of 65536", not packed),
-                ("rule 4: parts are raw and have an XXH3 digest", unlike),
-                ("rule 6: no shards", "shards" in attrs)):
-            if found:
-                yield "not canonical by " + rule
+        if not packed:
+            yield "not canonical by rules 1 to 3: blobs by name, each at the next multiple of 65536"
+        if [1 for part in parts if "encoding" in part or part.get("digest", "")[:5] != "xxh3:"]:
+            yield "not canonical by rule 4: parts are raw and have an XXH3 digest"
+        if "shards" in attrs:
+            yield "not canonical by rule 6: no shards"
 
-    # <save>
-    def own_attrs(self, tensor: Tensor) -> Facts:
-        if tensor.format is None:
-            return Format.own_attrs(self, tensor)
-        kind: Any = find_format(tensor.format)
-        found = kind.content_of(tensor) if kind.NAME in self.CARRIES else None
-        return Map([("attributes", found)]) if found else Map()
+    def attributes_of(self, tensor: Tensor) -> Any:
+        found = self.own_attrs(tensor)
+        return found.get("attributes") if tensor.format is None else found
 
     def misfit_metadata(self, metadata: Any, options: Facts, level: int = 2) -> Any:
         misfits = []
         for key, value in metadata.items():
             try:
-                if not self.is_key(key):
-                    raise ValueError("the key is not " + self.KEY_RULE)
+                if not is_name(key):
+                    raise ValueError("the key is not " + self.KEY[1])
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
                 cbor_read(data, token=StrictCbor(data, 32, None))
             except (ValueError, TypeError) as error:
@@ -6531,18 +6440,21 @@ class ZTensor2(ZObjects):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            if not self.is_key(name) and is_text(name):
-                problems.append((name, "the name is not " + self.KEY_RULE))
+            wrong = []
+            if not is_name(name) and is_text(name):
+                wrong.append("the name is not " + self.KEY[1])
             if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
-                problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            found = self.own_attrs(item).get("attributes")
-            if found and not hasattr(found, "items"):
-                problems.append((name, "attributes is not a map"))
-            elif found:
-                problems += [(name, f"attribute {show(key)}: {why}")
-                             for key, why in self.misfit_metadata(found, options, 4)]
+                wrong.append(f"shape {show(item.shape)}: over 2**64-1 elements")
+            found = self.attributes_of(item) or Map()
+            if not hasattr(found, "items"):
+                wrong.append("attributes is not a map")
+            else:
+                wrong += [f"attribute {show(key)}: {why}"
+                          for key, why in self.misfit_metadata(found, {}, 4)]
             odd = self.odd_bytes(item, {}) if item.stored.why is None else None
-            problems += [] if odd is None else [(name, f"{odd[1]} (byte {odd[0]})")]
+            if odd is not None:
+                wrong.append(f"{odd[1]} (byte {odd[0]})")
+            problems += [(name, why) for why in wrong]
         self.refuse(problems)
         return self._pieces(items, metadata)
 
@@ -6562,16 +6474,18 @@ class ZTensor2(ZObjects):
                     yield zeros[:start - at]
                     yield from item.blocks()
                     at = start + item.nbytes
-            key, found = (item.dtype, item.shape), self.own_attrs(item).get("attributes")
-            around = None if found else kinds.get(key)
-            if around is None:
-                around = self._entry_around(item, found)
-                if not found:
-                    keep(kinds, key, around)
-            head, middle, tail = around
+            found = self.attributes_of(item)
+            key = item.dtype, item.shape, name if found else b""  # they are of one tensor
+            if key not in kinds:
+                keep(kinds, key, self._entry_around(item, found))
+            head, middle, tail = kinds[key]
             entries.append(b"".join([cbor_head(3, len(name)), name, head, cbor_head(0, start),
                                      middle, text.encode(), tail]))
-        data, start = self._manifest(entries, metadata), round_up(at, self.PLACE)
+        data = cbor_head(5, 2 if metadata else 1) + b"\x67objects" + cbor_head(5, len(entries))
+        data += b"".join(sorted(entries))
+        if metadata:
+            data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
+        start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
@@ -6584,43 +6498,25 @@ class ZTensor2(ZObjects):
         return self.hash_blocks("xxh3", item.blocks())
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
-        """Return the bytes of an object's map around the offset and around the digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
-        part: Facts = {"dtype": codes.get(item.dtype, "u8"), "blob": [0, item.nbytes],
-                       "digest": "xxh3:0123456789abcdef"}
-        if item.dtype == "bool":
-            part["type"] = "bool"
-        entry: Facts = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+        """Return the bytes of an object's map in front of, between and behind start and digest."""
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()], bool="u8")
+        over = b"\x64type\x64bool" if item.dtype == "bool" else b""
+        head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
+        head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
+        code = cbor_dumps(codes[str(item.dtype)])
+        middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + code + b"\x66digest\x75"
+        tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
         if attributes:
-            entry["attributes"] = attributes
-        data = cbor_dumps(entry, sort="bytes", depth=2)
-        blob = data.index(b"\x64blob\x82\x00") + 6  # in "parts", the first key of the map
-        digest = data.index(b"xxh3:0123", blob)
-        return data[:blob], data[blob + 1:digest], data[digest + 21:]
-
-    @staticmethod
-    def _manifest(entries: "List[bytes]", metadata: Any) -> bytes:
-        """Return the manifest; the order of the entries is that of their encoded names."""
-        top = {"objects": {}, "attributes": metadata} if metadata else {"objects": {}}
-        data = cbor_dumps(top, sort="bytes")  # a1 or a2 | 67 "objects" | a0 | attributes
-        return data[:9] + cbor_head(5, len(entries)) + b"".join(sorted(entries)) + data[10:]
-    # </save>
+            tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes", depth=3)
+        return head, middle, tail
 
 
-# <save>
 def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
-    if a.is_plain() and b.is_plain() and (a.stored.source, a.start) == (b.stored.source, b.start):
+    if (a.stored, a.start) == (b.stored, b.start):
         return True
-    parts, x, y, left = (a.parts(), b.parts()), b"", b"", a.nbytes
-    while left:
-        x, y = x or bytes(next(parts[0])), y or bytes(next(parts[1]))
-        n = min(len(x), len(y))
-        if x[:n] != y[:n]:
-            return False
-        x, y, left = x[n:], y[n:], left - n
-    return True
-# </save>
+    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
 class SeekableZstd:
@@ -6635,16 +6531,14 @@ class SeekableZstd:
     @staticmethod
     def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes; FormatError where the table does not agree with them."""
-        end, sizes, total = offset + nbytes, [], 0
+        end = offset + nbytes
         count, flags, magic = (0, 1, b"") if nbytes < 17 else unpack_from(
             "<IB4s", bytes(source.view(end - 9, 9)))
         step = 12 if flags & 128 else 8
         start = end - 17 - count * step
         table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
-        for at in range(8, len(table), step):
-            frame, size = unpack_from("<II", table, at)
-            total += frame
-            sizes.append(size)
+        rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
+        total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
         if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
                 or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
                 or sizes[:-1] != sizes[:1] * (count - 1) or sizes[-1:] > sizes[:1]
