@@ -2539,7 +2539,7 @@ class FlatBuilder:
         """Return (struct format, bytes, slots, (index, distance) of offsets, vtable, rows)."""
         slots = sorted([slot for slot, given in enumerate(stored) if given],
                        key=lambda slot: (flat_size(rows[slot][1]), slot))
-        start, text, offsets = at, "", []  # `at`: bytes behind it, modulo 8
+        start, text = at, ""  # `at`: bytes behind it, modulo 8
         places: "Dict[int, int]" = {}  # of the slots
         for slot in reversed(slots):
             type, nbytes = rows[slot][1], flat_size(rows[slot][1])
@@ -2550,9 +2550,8 @@ class FlatBuilder:
             text = f"{code}{places[slot] - nbytes - at}x{text}"  # and zeros behind the field
             at, self._align_max = places[slot], max(nbytes, self._align_max)
         text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
-        for i, slot in enumerate(slots):
-            if not is_inline(rows[slot][1]):
-                offsets.append((i, at - places[slot]))
+        offsets = [(i, at - places[slot]) for i, slot in enumerate(slots)
+                   if not is_inline(rows[slot][1])]
         vtable = [at - start] + [at - places.get(i, at) for i in range(max(places, default=-1) + 1)]
         count = len(vtable) + 1
         return text, at - start, slots, offsets, pack(f"<{count}H", 2 * count, *vtable), rows
@@ -6743,7 +6742,7 @@ class Primitiv(Format):
                 cursor.where = group, i
                 key = msgpack_text(cursor.value("str", "key", "name of the number"))
                 if key in metadata:
-                    what = "in both maps" if key in seen else "twice"
+                    what = "is in both maps" if key in seen else "twice"
                     raise cursor.error(f"config {show(key)} {what}", "key",
                                        error=Unsupported if key in seen else FormatError)
                 if group == "uint_configs":
@@ -6834,15 +6833,13 @@ class Primitiv(Format):
         return self._chunks(head, groups, kind)
 
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
-        if dims is None:
-            raise ValueError("kind='shape' needs the option dims")
         try:
             numbers = list(as_shape(dims)) + [as_index(batch)]
         except TypeError:
             numbers = [0]
         if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
-            raise ValueError(f"dims {show(dims)}, batch {show(batch)}: at most 8 dimensions and a "
-                             "batch, each 1 to 2**32-1")
+            raise ValueError(f"dims {show(dims)}, batch {show(batch)}: kind='shape' needs up to 8 "
+                             "dims and a batch, each 1 to 2**32-1")
         return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
 
     def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
@@ -7337,10 +7334,8 @@ class TensorBuffers(Format):
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
             raise self.no_end(cursor, "end_magic", "magic")
+        cursor.limit("metadata_size", nbytes, 0, cursor.end - 12, "the bytes before it")
         start = cursor.end - 8 - nbytes
-        if start < 4:
-            raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
-                nbytes, cursor.end - 12), "metadata_size")
         flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
         root = flat.root(self.ROOT)
         count = len(root["tensors"])
