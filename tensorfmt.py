@@ -8741,8 +8741,12 @@ class CborTokens:
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    def __init__(self, fields: Chunks, page: Any) -> None:
-        self._fields, self._page = fields, page
+    html, tensor, start = True, None, 0  # as options of `explain`
+
+    def __init__(self, fields: Chunks, source: Any, format: Any, options: Facts,
+                 wire: bool) -> None:
+        self._fields, self.source, self.format = fields, source, format
+        self.options, self.wire = options, wire
 
     def __iter__(self) -> "Iterator[Field]":
         return self._fields
@@ -8751,8 +8755,7 @@ class Fields:
         return next(self._fields)
 
     def _repr_html_(self) -> str:
-        text: str = self._page()
-        return text
+        return frame_page(self)
 
 
 def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
@@ -8777,7 +8780,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = Fals
         yield from fields
         if error is not None:
             raise error
-    return Fields(each(), lambda: frame_page(source, format, options, wire))
+    return Fields(each(), source, format, options, wire)
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
@@ -8790,12 +8793,11 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     except FormatError as caught:
         error = caught
         error.path = source.path
-    cut = error is not None and error.check == "bounds" and error.tensor is None
-    if faults is None and cut:  # what is whole?
-        fields, parsed, other, trace = dissect(kind, source, options, [], wire)
+    if faults is None and error is not None and error.check == "bounds" and not error.tensor:
+        fields, parsed, other, again = dissect(kind, source, options, [], wire)
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, source.nbytes), parsed, error, trace
+            return _fields_to(error, fields, source.nbytes), parsed, error, again
     for field in trace.fields:
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
@@ -8851,10 +8853,10 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
         fields = sort_fields(fields + found)
     found[0].kind = "fault"
     out, at = [], 0
-    for field in fields + [Field(nbytes, 0, "", None, "", "end")]:
+    for field in fields + [Field(nbytes, 0, "", None, "")]:
         if field.offset > at:
-            out.append(Field(at, field.offset - at, "not reached", None, "was not read",
-                             "unreached"))
+            lost = field.offset - at
+            out.append(Field(at, lost, "not reached", None, "was not read", "unreached"))
         at = field.offset + field.nbytes
         out.append(field)
     return out[:-1]
@@ -9036,18 +9038,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    texts = {
-        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
-        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
-    reached = True
-    for check in kind.CHECKS:
-        found = [fault for fault in faults if fault.check == check]
-        for fault in found:
-            report.fail(fault)
-        if not found and check in texts:
-            report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
-        reached = reached and error not in found
+    _verify_structure(report, kind, faults, error, structure, count)
     # <later>
     if error is None:
         _verify_shards(report, kind, source, attrs, deep, watch)
@@ -9060,7 +9051,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         del fields, trace.fields  # they can be large
         _verify_layout(report, kind, attrs, tensors)
         few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-        complete = _verify_data(report, kind, source, tensors, deep) and few
+        complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
         for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
             report.add("note", "upstream", text, None, trace.odd.get(text))
         if not few:
@@ -9071,6 +9062,22 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if watch is not None:
         source.end()
     return report
+
+
+def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, structure: int,
+                      count: str) -> None:
+    texts = {
+        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
+        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
+        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
+    reached = True
+    for check in kind.CHECKS:
+        found = [fault for fault in faults if fault.check == check]
+        for fault in found:
+            report.fail(fault)
+        if not found and check in texts:
+            report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
+        reached = reached and error not in found
 
 
 # <later>
@@ -9151,16 +9158,6 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
     report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
 
 
-def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
-                 deep: bool) -> bool:
-    """Look at the bytes of all tensors; return whether the work was not too much."""
-    again, data = named_again(tensors), DataCheck(report, kind, source, deep)
-    for i, item in enumerate(tensors):
-        data.look_at(item, i in again)
-    data.sum_up()
-    return data.complete
-
-
 class DataCheck:
     """Checks stored checksums, decodes what is coded: each range once.
 
@@ -9185,24 +9182,42 @@ class DataCheck:
             self.complete = False
             raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
-    def look_at(self, item: Tensor, again: bool) -> None:
-        """Check one tensor; `again`: others name the same bytes."""
-        path = self.source.path
+    def look_at(self, tensors: "List[Tensor]") -> bool:
+        """Check all tensors; return whether the work was not too much."""
+        again = named_again(tensors)
+        for i, item in enumerate(tensors):
+            self.check_sums(item, i in again)
+            self.check_values(item, i in again)
+        for (check, why), (item, count) in self.left.items():
+            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
+            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+        agreed, stored = self.statuses.count("ok"), len(self.statuses)
+        text = f"{agreed} of {stored} agree" if stored else "none stored"
+        self.report.add("ok" if agreed else "-", "checksums", text)
+        if self.decoded:
+            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
+            self.report.add("ok", "contents", text)
+        return self.complete
+
+    def check_sums(self, item: Tensor, again: bool) -> None:
         for label, offset, nbytes, text in self.kind.checksums(item):
             status, text = self.check_range(offset, nbytes, text, again)
             text = (plain(label[:-2]) + ": " if label else "") + text
             self.statuses.append(status)
             if status == "FAIL":
-                self.report.fail(FormatError(text, offset, "data", item.name, path, "checksums"))
+                self.report.fail(FormatError(text, offset, "data", item.name, self.source.path,
+                                             "checksums"))
             elif status == "-":
                 self.skip("checksums", text, item)
+
+    def check_values(self, item: Tensor, again: bool) -> None:
         try:
             if item.stored.why is not None:
                 self.skip("contents", item.stored.why, item)
             self.decode(item, again)
             odd = self.kind.odd_bytes(item, self.done)
             if odd is not None:
-                raise FormatError(odd[1], item.start + odd[0], "data", item.name, path)
+                raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
         except Unsupported as error:
             self.skip("contents", error.what, item)
         except FormatError as error:
@@ -9243,21 +9258,10 @@ class DataCheck:
                 if hasattr(self.source, "tick"):
                     self.source.tick(len(block))
         self.decoded += len(fresh)
-        bools = "bool", item.start, item.stored.nbytes
+        bools = "bools", item.start, item.stored.nbytes  # odd_bytes() looks at each
         if again and item.dtype == "bool" and bools not in self.done:
             self.spend(item.size)
             self.done[bools] = True
-
-    def sum_up(self) -> None:
-        for (check, why), (item, count) in self.left.items():
-            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
-            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
-        agreed, stored = self.statuses.count("ok"), len(self.statuses)
-        self.report.add("ok" if agreed else "-", "checksums",
-                        f"{agreed} of {stored} agree" if stored else "none stored")
-        if self.decoded:
-            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
-            self.report.add("ok", "contents", text)
 
 
 FEATURES["verify"] = verify_source
@@ -10420,26 +10424,6 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
   rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
 </script></body></html>
 """
-PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
-<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><i>%s</i>%s</span>%s
-</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"></b>%s</td><td>%s
-</td><td class="say">%s</td></tr>"""
-PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
-data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
-PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
-PAGE_BANNER = """</p><section class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
-The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</section><p>"""
-PAGE_LAYOUT = """<section><b>How %s is built</b><p>%s</p><table class="draw">%s</table>%s
-</section>"""
-PAGE_TENSORS = """<section><b>%s</b><section class="scroll"><table id="list"><tr><th>name</th>
-<th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th><th title="of the first %d"
->values</th><th>from, to</th></tr>%s</table></section></section>"""
-PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
-<td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
-PAGE_BARS = """<i class="bars" style="clip-path:path('M0 20%sV20z')"></i>"""
-
-PAGE_FRAME = """<iframe srcdoc="%s" sandbox="allow-scripts" style="width:100%%;height:48em;border:0"
-></iframe>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
@@ -10450,17 +10434,16 @@ def write_page(args: Any, found: Explained) -> None:
     print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
 
 
-def frame_page(source: Any, format: "Optional[str]", options: Facts, wire: bool) -> str:
-    """Return the page of a source for a notebook: in a frame, apart from what is around it."""
+def frame_page(args: Fields) -> str:
+    """Return the page for a notebook: in a frame, apart from what is around it."""
     from html import escape
-    from types import SimpleNamespace
-    opened = open_source(source, True)
+    source = open_source(args.source, True)
     try:
-        found = Explained(SimpleNamespace(options=options, wire=wire, html=True, tensor=None,
-                                          start=0, format=format), opened)
-        return PAGE_FRAME % escape(make_page(found, os.path.basename(opened.path or "the data"))[0])
+        page, _ = make_page(Explained(args, source), os.path.basename(source.path or "the data"))
     finally:
-        opened.close()
+        source.close()
+    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
+            'style="width:100%;height:48em;border:0"></iframe>')
 
 
 def make_page(found: Explained, title: str) -> "Tuple[str, str]":
@@ -10491,15 +10474,18 @@ def page_name(text: str) -> str:
 
 def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
-    error, sums, total = found.error, found.sums, found.source.nbytes
-    text = "".join([
-        PAGE_KIND % (kind, kind, FIELD_KINDS[kind][0], f"{nbytes:,}", 100 * nbytes / total)
-        for kind, nbytes in sums.items() if nbytes])
-    if error is not None:
-        at, lost = total if error.offset is None else error.offset, sums["unreached"]
-        text += PAGE_BANNER % (to_html(error.what, MAX_LINE), at, at, to_html(error.field or ""),
-                               f"{total - sums['fault'] - lost:,}", f"{lost:,}")
-    return text
+    error, sums, total, text = found.error, found.sums, found.source.nbytes, ""
+    for kind in [kind for kind, nbytes in sums.items() if nbytes]:
+        text += (f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
+                 f"{sums[kind]:,} bytes ({100 * sums[kind] / total:.1f} %)</span>")
+    if error is None:
+        return text
+    at, lost = total if error.offset is None else error.offset, sums["unreached"]
+    return text + (
+        '</p><section class="banner fault" role="alert"><b>This file is broken: '
+        f'{to_html(error.what, MAX_LINE)}.</b><br>The fault is at <a href="#0x{at:x}">0x{at:x}, '
+        f'{to_html(error.field or "")}</a>: {total - sums["fault"] - lost:,} bytes were read, '
+        f"{lost:,} were not.</section><p>")
 
 
 def page_layout(found: Explained) -> str:
@@ -10521,8 +10507,9 @@ def page_layout(found: Explained) -> str:
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
     first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
-    return PAGE_LAYOUT % (to_html(found.kind.TITLE), first, table,
-                          "".join([f"<p>{text}</p>" for text in rest]))
+    texts = "".join([f"<p>{text}</p>" for text in rest])
+    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b><p>{first}</p>"
+            f'<table class="draw">{table}</table>{texts}</section>')
 
 
 def page_tensors(found: Explained) -> str:
@@ -10530,7 +10517,9 @@ def page_tensors(found: Explained) -> str:
     items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
     if not items:
         return ""
-    rows = ""
+    rows = f"""<section><b>{count_of(len(items), "tensor")}</b><section class="scroll">
+<table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>
+<th class="n">at</th><th title="of the first {PAGE_VALUES}">values</th><th>from, to</th></tr>"""
     for name, item in list(items.items())[:PAGE_ROWS]:
         bars = ends = ""
         left -= 0 if item.is_plain() else item.stored.nbytes
@@ -10539,10 +10528,11 @@ def page_tensors(found: Explained) -> str:
                 bars, ends = histogram(item)
             except ValueError:  # damaged, empty, of an unknown type
                 pass
-        rows += PAGE_TENSOR % (
-            item.start, page_name(plain(clip_path(name))), to_html(item.dtype),
-            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, bars, ends)
-    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows)
+        rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
+                 f"{page_name(plain(clip_path(name)))}</a></td><td>{to_html(item.dtype)}</td>"
+                 f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
+                 f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
+    return rows + "</table></section></section>"
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -10554,8 +10544,10 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
         return "", f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
-    bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    return PAGE_BARS % "".join(bars), f"{low:.3g}, {high:.3g}"
+    steps = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
+    path = f"M0 20{''.join(steps)}V20z"
+    bars = f'<i class="bars" style="clip-path:path(&#39;{path}&#39;)"></i>'
+    return bars, f"{low:.3g}, {high:.3g}"
 
 
 def page_strip(rows: "List[Row]") -> str:
@@ -10579,8 +10571,9 @@ def page_strip(rows: "List[Row]") -> str:
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        strip += PAGE_PART % (kind, start, start, end, name, kind, count_of(len(part), "field"),
-                              wide, end - start, label)
+        strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
+                  f'data-e="{end}" data-s="{name}, {kind}, {count_of(len(part), "field")}" '
+                  f'style="--w:{wide:.4g};--s:{end - start}">{label}</a>\n')
     return strip
 
 
@@ -10600,12 +10593,14 @@ def page_rows(picked: "List[Row]") -> str:
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
         places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
-        shift, tail = at % 16, f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
-        text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
-        out.append(PAGE_ROW % (
-            field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
-            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail, text,
-            page_name(row.name), to_html(row.value), doc))
+        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
+        text = " " * (at % 16) + "\n".join([to_html(line) for line in text.split("\n")])
+        lead, depth, blanks = 3 * field.lead, field.depth, "   " * (at % 16)
+        out.append(f"""<tr class="{field.kind}"{more} data-b="{at}" data-e="{at + field.nbytes}"
+style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" tabindex="-1">{
+places}</a></td><td class="hex">{blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}
+</td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
+page_name(row.name)}</td><td>{to_html(row.value)}</td><td class="say">{doc}</td></tr>""")
         before = at
     return "".join(out)
 
@@ -10624,8 +10619,6 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
-FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
-DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
@@ -10705,8 +10698,6 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
     text = decide(text, known)
-    if "full" in drop:
-        text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
@@ -10738,8 +10729,6 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     head, contents, rest = text[start:stop].partition("\nContents")
     if not contents:
         return text
-    title = ("Read, write and explain" if "explain" in kept else
-             "Read and write" if "save" in kept else "Read")
     titles = ", ".join([kind.TITLE for kind in kinds])
     example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
     example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
@@ -10748,7 +10737,7 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
         rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
     for name in [name for name in __all__ if name not in kept]:
         rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
-    head = f'"""{title} tensor files: a copy of tensorfmt.\n\n{titles}.\n\n{example}\n'
+    head = f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n{example}\n'
     return text[:start] + head + contents + rest + text[stop:]
 
 
@@ -10787,28 +10776,6 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             shifts[i] += chosen[0].col_offset - one.col_offset
         gone.update([i for i in range(start, stop) if i not in kept])
     return "\n".join([line[shifts[i]:] for i, line in enumerate(lines) if i not in gone])
-
-
-def drop_docs(text: str) -> str:
-    """Return the text without what each field and option means."""
-    import ast
-    lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
-    docs: Any = []
-    for one in ast.walk(ast.parse(text)):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in places:
-            rows: Any = [(one.func.id, row) for row in one.args]
-            rows += [(word.arg, word.value) for word in one.keywords]
-            docs += [row.elts[places[kind]] for kind, row in rows
-                     if kind in places and isinstance(row, ast.Tuple)]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
-            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in DOC_MAPS:
-            docs += getattr(one.value, "values", [])
-    docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
-    for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
-        line = lines[doc.lineno - 1]
-        lines[doc.lineno - 1] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
-    return "\n".join(lines)
 
 
 def drop_unnamed(text: str, needed: Any) -> str:
