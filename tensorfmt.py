@@ -4701,18 +4701,17 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
         path = (fields[number],) if fields[number] else ()
-        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
-            cut = cut or reader.where + path
-            tensors[name] = item
-            if reader.run:
-                break
-            continue
-        if what:
+        whole = check != "bounds" or item.start < low or not isinstance(reader, Cursor)
+        if what and whole:
             reader.fault(what, *path, tensor=name, check=check)
             continue
-        if FAST and reader.trace is None:
-            fitting.add(stored)
         tensors[name] = item
+        if not whole:
+            cut = cut or reader.where + path
+            if reader.run:
+                break
+        elif FAST and reader.trace is None:
+            fitting.add(stored)
     reader.where, reader.tensor = (), None
     if cut is not None:
         keep_whole(reader, tensors, *cut)

@@ -7890,7 +7890,8 @@ class TerminalTest(FolderCase):
         self.assertTiles(fields, 600)
         self.assertEqual([(field.name, field.kind, field.offset) for field in fields
                           if field.kind in ("fault", "unreached")],
-                         [("metadata_size", "fault", 6), ("not reached", "unreached", max([end for end in ends if end <= 600]))])
+                         [("metadata_size", "fault", 6),
+                          ("not reached", "unreached", max([end for end in ends if end <= 600]))])
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
 
     def test_a_file_cut_short_shows_what_is_whole(self):
