@@ -4671,18 +4671,17 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
         path = (fields[number],) if fields[number] else ()
-        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
-            cut = cut or reader.where + path
-            tensors[name] = item
-            if reader.run:
-                break
-            continue
-        if what:
+        whole = check != "bounds" or item.start < low or not isinstance(reader, Cursor)
+        if what and whole:
             reader.fault(what, *path, tensor=name, check=check)
             continue
-        if FAST and reader.trace is None:
-            fitting.add(stored)
         tensors[name] = item
+        if not whole:
+            cut = cut or reader.where + path
+            if reader.run:
+                break
+        elif FAST and reader.trace is None:
+            fitting.add(stored)
     reader.where, reader.tensor = (), None
     if cut is not None:
         keep_whole(reader, tensors, *cut)
@@ -5117,6 +5116,9 @@ class Mag(Format):
             if fields not in known:
                 keep(known, fields, self._alike(cursor, spec, fields))
             stored, dtype, number, nbytes, shape, wrong = known[fields]
+            if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
+                raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
+                                   "are not read", "data_offset", error=Unsupported)
             if wrong:
                 cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
                 continue
