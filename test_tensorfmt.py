@@ -6821,13 +6821,18 @@ class ReadmeTest(TestCase):
         os.chdir(folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
-        ran = {"python": 0, "console": 0}
+        ran, printed = {"python": 0, "console": 0, "text": 0}, ""
         for number, (language, _, text) in enumerate([block.partition("\n") for block in fenced]):
             with self.subTest(block=number, begins=text[:60]):
                 imports = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+                if language == "text" and printed:  # of the block before it
+                    self.assertEqual(printed, text)
+                    ran[language] += 1
+                printed = ""
                 if language == "python" and None not in [find_spec(name) for name in imports]:
-                    with redirect_stdout(io.StringIO()):
+                    with redirect_stdout(io.StringIO()) as out:
                         exec(compile(text, "README.md block %d" % number, "exec"), names)
+                    printed = out.getvalue().rstrip("\n")
                     ran[language] += 1
                 for part in ("\n" + text).split("\n$ ")[1:] if language == "console" else ():
                     line, _, wanted = part.partition("\n")
@@ -6836,6 +6841,24 @@ class ReadmeTest(TestCase):
                         self.assertEqual((out + err).rstrip("\n"), wanted.rstrip("\n"), "$ " + line)
                         ran[language] += 1
         self.assertTrue(min(ran.values()) > 0, ran)
+        if os.path.isdir(os.path.join(HERE, ".ci")):
+            self.check_readers(names)
+
+    def check_readers(self, names):
+        """Assert that the readers of "Read it yourself" are the tiny reader's, and read."""
+        text = text_of(os.path.join(HERE, "README.md")).partition("## Read it yourself")[2]
+        tiny = text_of(os.path.join(HERE, ".ci", "tiny.py"))
+        for row in WRITES:
+            suffix = tensorfmt.BY_NAME[row.name].SUFFIXES[0]
+            with self.subTest(format=row.name):
+                (name, found), = names["read_" + row.name](read_file("w" + suffix)).items()
+                self.assertEqual((name, list(found[1]), bytes(found[3])),
+                                 ("w", [2], struct.pack("<2f", 1, -2)))
+        for block in text.partition("\n## ")[0].split("```python\n")[1:]:
+            for part in block.partition("\n```")[0].replace("\n\ndef ", "\n\n\ndef ").split(
+                    "\n\n\n"):
+                self.assertTrue("import" in part or part in tiny, part)
+                self.assertTrue(part.count("\n") < 36, part)
 
 
 # -- [16] parsers --------------------------------------------------------------------------------
