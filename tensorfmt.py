@@ -10104,13 +10104,9 @@ def demo_one(kind: "Format", path: str, whole: bool) -> None:
             raise FormatError(f"{path} does not come back as it was saved")
 
 
-def file_path(text: str) -> str:
-    return os.path.expanduser(text)
-
-
-TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range, "FILE": file_path,
-              "FROM": file_path, "TO": file_path, "A": file_path, "B": file_path,
-              "FOLDER": file_path, "OUT": file_path, "OUT.py": file_path}
+TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
+TYPES.update([(word, lambda text: os.path.expanduser(text)) for word in (
+    "FILE", "FROM", "TO", "A", "B", "FOLDER", "OUT", "OUT.py")])
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10205,13 +10201,10 @@ def make_parser(name: str) -> Any:
         elif takes != word:
             settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
         parser.add_argument(key, help=text, **settings)
-    for key, kind in load_options() if name in READING else ():
-        parser.add_argument("--" + key, help=f"of {kind.NAME}: {kind.READ_OPTIONS[key]}")
+    for kind in FORMATS if name in READING else ():
+        for key, text in kind.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {kind.NAME}: {text}")
     return parser
-
-
-def load_options() -> "List[Tuple[str, Format]]":
-    return [(key, kind) for kind in FORMATS for key in kind.READ_OPTIONS]
 
 
 def main(argv: "Optional[List[str]]" = None) -> int:
@@ -10278,7 +10271,7 @@ def run(argv: "List[str]") -> int:
             print(f"tensorfmt {__version__}, frozen")
         return 0
     args = make_parser(name).parse_args(rest)
-    args.options = {key: getattr(args, key) for key, _ in load_options()
+    args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
                     if getattr(args, key, None) is not None}
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
