@@ -9531,12 +9531,13 @@ def dtype_of(item: Tensor) -> str:
     return plain(str(item.dtype or (coded + ["?"])[0]))
 
 
-def write_list(objects: Any) -> None:
-    """Write a JSON list, each object on a line of its own."""
-    sys.stdout.write("[")
-    for i, value in enumerate(objects):
-        sys.stdout.write((",\n " if i else "\n ") + to_json(value))
-    sys.stdout.write("]")
+def write_list(objects: Any, between: str = "\n ") -> None:
+    """Write a JSON list as its objects come."""
+    sign = "["
+    for value in objects:
+        sys.stdout.write(sign + between + to_json(value))
+        sign = ","
+    sys.stdout.write("]" if sign == "," else "[]")
 
 
 def to_json(value: Any) -> str:
@@ -9649,9 +9650,9 @@ def show_explain(args: Any) -> None:
             write_page(args, found)
         elif args.json:
             names = "offset bytes name value doc kind depth tensor target".split()
-            write_list(dict(zip(names, list(row.field) + [
+            write_list((dict(zip(names, list(row.field) + [
                 row.field.kind, row.field.depth, row.field.tensor, row.field.target]))
-                for row in found.rows)
+                for row in found.rows), between="")
             print()
         else:
             print_rows(args, found)
