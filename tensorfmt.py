@@ -9649,10 +9649,8 @@ def show_explain(args: Any) -> None:
         if args.html:
             write_page(args, found)
         elif args.json:
-            names = "offset bytes name value doc kind depth tensor target".split()
-            write_list((dict(zip(names, list(row.field) + [
-                row.field.kind, row.field.depth, row.field.tensor, row.field.target]))
-                for row in found.rows), between="")
+            write_list(({key: getattr(row.field, key) for key in Field.__slots__}
+                        for row in found.rows), between="")
             print()
         else:
             print_rows(args, found)
@@ -9739,12 +9737,8 @@ def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
 
     Where the longest have no room, one text of twenty may be longer than its column.
     """
-    lengths: Any = [[len(text)] for text in head[2:]]
-    for row in rows:
-        for column, text in zip(lengths, row.texts()):
-            column.append(len(text))
-    for column in lengths:
-        column.sort()
+    columns = zip(head[2:], *[row.texts() for row in rows])
+    lengths = [sorted([len(text) for text in column]) for column in columns]
     names, values, meanings = [column[-1] for column in lengths]
     if names + values + meanings > width:
         usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]

@@ -6579,7 +6579,7 @@ class CommandTest(TestCase):
         self.assertEqual([row["name"] for row in fields],
                          [field.name for field in tensorfmt.explain("seed_basic.mag")])
         self.assertEqual(set(fields[0]), set(
-            "offset bytes name value doc kind depth tensor target".split()))
+            "offset nbytes name value doc kind depth tensor lead target".split()))
         self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
                          tensorfmt.NAMES)
         self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
