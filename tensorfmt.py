@@ -58,6 +58,7 @@ Contents (the banners of the rooms below; search for a number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
+    [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
@@ -102,14 +103,26 @@ except ImportError:  # a board without files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
-                        Tuple, Type, ValuesView)
+                        Protocol, Sequence, Tuple, Type, Union, ValuesView)
+
+    from _typeshed import ReadableBuffer
+
+    class Readable(Protocol):
+        def read(self, __nbytes: int) -> Any: ...
+        def seek(self, __offset: int, __whence: int = ...) -> Any: ...
+        def tell(self) -> int: ...
+
+    class Writable(Protocol):
+        def write(self, __data: Any) -> Any: ...
+    Source = Union[str, os.PathLike[str], ReadableBuffer, Readable]
+    Target = Union[str, os.PathLike[str], Writable]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks in order
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
-    Any = Shape = Facts = Items = Chunks = TensorMap = object
+    Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
@@ -710,6 +723,8 @@ class Path(Stream):
 
     _map: Any = None  # None: not made yet; False: it cannot be
     shared: Any = None  # of shared_path()
+    shards: Any = ()  # closed with it
+    _stamp: Any = None
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
@@ -771,17 +786,52 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
+        for shard in self.shards:
+            shard.close()
 
     # <full>
     def __reduce__(self) -> Any:
         return shared_path, (self.where, self.wanted, self._stamp)
 
     def __del__(self) -> None:
+        self.shards = ()  # their tensors may live
         try:
             self.close()
         except BaseException:  # Ctrl-C: Python would print it, and the file closes itself
             pass
     # </full>
+
+
+# <later>
+class Shard(Path):
+    """A file in the folder of another one, opened when its bytes are asked for."""
+
+    def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
+        path = os.path.join(os.path.dirname(first.path), name)
+        super().__init__(path, first.wanted, (nbytes, magic))
+        self.first, self.name, self.nbytes = first.path, name, nbytes
+        first.shards += (self,)
+
+    def open(self) -> Any:
+        """Return the file; when it is opened, check the size and the magic that are declared."""
+        if self._file is None:
+            what, (nbytes, magic) = "", self._stamp
+            if not os.path.isfile(self.path):
+                what = "is missing"
+            elif nbytes is not None:
+                with open(self.path, "rb") as file:
+                    begins, found = file.read(len(magic)), file.seek(0, 2)
+                if (begins, found) != (magic, nbytes):
+                    what = f"has {found} bytes and begins with {quote(begins)}, expected {nbytes}"
+            if what:
+                raise FormatError(f"the shard {quote(self.name)} {what}", path=self.first)
+            self._stamp = None
+        return super().open()
+
+    def __reduce__(self) -> Any:
+        self.open()
+        return super().__reduce__()
+# </later>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
@@ -918,6 +968,8 @@ class Reader:
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
+    missing: Any = None  # of load(partial=True): names of tensors that are not whole
+    run = False  # tensors one behind the other, without an index
     # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
     # </mag>
@@ -943,7 +995,7 @@ class Reader:
             self.trace.add(offset, nbytes, self.prefix + field, value, doc, len(self.where) // 2,
                            owner=owner)
 
-    def remark(self, what: str, offset: int) -> None:
+    def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
         # <tools>
         if self.trace is not None:
@@ -2005,6 +2057,8 @@ def msgpack_loads(data: Any) -> Any:
 
 class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
+
+    run = True
 
     def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return the value or length of the next head, which must be of this kind."""
@@ -4328,11 +4382,13 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
+    IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
     READER: Any = Cursor  # what read() takes
+    FILE: Any = File  # what load() returns
     ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -4340,6 +4396,7 @@ class Format:
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
+    IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
     def __repr__(self) -> str:
@@ -4375,6 +4432,12 @@ class Format:
         raise NotImplementedError
     # </ztensor tools>
 
+    def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
+        """Return the error of a file whose end is not that of its format."""
+        what = f"the end is missing: it does not end as a {self.TITLE} file does"
+        made: FormatError = cursor.error(what, field, check=check)
+        return made
+
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
 
@@ -4404,6 +4467,14 @@ class Format:
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
+
+    # <later>
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        """Yield (status, text, tensor) of the files that this one names."""
+        return iter(())
+    # </tools>
+    # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -4649,6 +4720,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
+    cut: Any = None  # path of the first one that is not whole
     # <fast>
     fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
     # </fast>
@@ -4668,8 +4740,14 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             reader.trace.owners[reader.prefix] = name
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
+        path = (fields[number],) if fields[number] else ()
+        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
+            cut = cut or reader.where + path
+            tensors[name] = item
+            if reader.run:
+                break
+            continue
         if what:
-            path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
             continue
         # <fast>
@@ -4677,7 +4755,26 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         # </fast>
         tensors[name] = item
     reader.where, reader.tensor = (), None
+    if cut is not None:
+        keep_whole(reader, tensors, *cut)
     return tensors
+
+
+def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
+    """Keep the tensors that lie whole in the file; the others are a fault, or `missing`."""
+    ends = dict([(item.name, item.start + item.stored.nbytes) for item in tensors.values()])
+    cut = [name for name, end in ends.items() if end > reader.end]
+    if not cut:
+        return
+    wants = "the tensors up to here want" if reader.run else "the index wants"
+    what = (f"cut short: {count_of(reader.end, 'byte')}, {wants} {max(ends.values())}; "
+            f"{len(ends) - len(cut)} of {len(ends)} tensors are whole")
+    for name in cut:
+        del tensors[name]
+    if reader.missing is None:
+        reader.fault(what, *path, check="bounds")
+    else:
+        reader.missing += cut
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
@@ -4699,6 +4796,14 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
 
 class Entries(list):  # type: ignore[type-arg]
     """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
+
+    def pop(self, name: Any, default: Any = None) -> Any:  # type: ignore[override]
+        """Remove the first entry of this name and return it."""
+        for i, (key, entry) in enumerate(self):
+            if key == name:
+                del self[i]
+                return entry
+        return default
 
     def items(self) -> "List[Tuple[Any, Any]]":
         return self
@@ -5027,6 +5132,7 @@ class Mag(Format):
 
     NAME = FAMILY = TITLE = "mag"
     VERSION = "1"
+    IN_FRONT = True
     HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
@@ -5055,25 +5161,15 @@ class Mag(Format):
     USUAL = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
-    SNAPSHOTS = {100: "magnetron storage 100 (unreleased)",
-                 200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
-                 300: "magnetron snapshot 300 (magnetron 0.2.x)"}
+    SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
+                 300: "300 (magnetron 0.2.x)"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
-        version = header[1]
-        if version == 0:
-            raise cursor.error("version 0 does not exist", "version")
-        if version != 1:
-            name = f"version {version}"
-            # <full>
-            name = self.SNAPSHOTS.get(version, name)
-            if version == 100 and cursor.head(12)[8:] == b"SRP!":
-                name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            # </full>
-            what = name + " is not read, only version 1"
-            raise cursor.error(what, "version", error=Unsupported)
+        if header[1] != 1:
+            what = f"version {self.SNAPSHOTS.get(header[1], header[1])} is not read, only version 1"
+            raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
@@ -5163,8 +5259,11 @@ class Mag(Format):
             cursor.where = "metadata", i
             key = decode_text(raw)
             # <tools>
-            if cursor.trace is not None:
-                self._remark_metadata(cursor, kind, raw)
+            odd_key = 0 in raw or not 0 < len(raw) < 1 << 16
+            if (odd_key or not kind) and cursor.trace is not None and not cursor.trace.odd:
+                why = "a key that is empty, too long or has a NUL" if kind else "type 0 (u64)"
+                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why,
+                              cursor.error("", "type").offset)
             # </tools>
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
@@ -5179,15 +5278,6 @@ class Mag(Format):
         cursor.where = ()
         return metadata
 
-    def _remark_metadata(self, cursor: Cursor, kind: int, raw: bytes) -> None:
-        """Note why magnetron 0.1.2 does not open the file; it stops at the first reason."""
-        rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
-                 (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
-        found = [why for broken, why in rules if broken]
-        if found and not cursor.trace.odd:
-            at = cursor.trace.find(["", "metadata", cursor.prefix[:-1], cursor.prefix + "type"])
-            cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {found[0]}", at)
-
     def _tensors(self, cursor: Cursor, spec: bool, records: Any) -> Chunks:
         end = cursor.end
         known: Any = {}  # tensors of one dtype and shape have all but key and place in common
@@ -5200,9 +5290,6 @@ class Mag(Format):
             if fields not in known:
                 keep(known, fields, self._alike(cursor, spec, fields))
             stored, dtype, number, nbytes, shape, wrong = known[fields]
-            if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
-                raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
-                                   "are not read", "data_offset", error=Unsupported)
             if wrong:
                 cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
                 continue
@@ -5321,7 +5408,7 @@ class Mag100(Format):
     end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
     """
 
-    NAME, FAMILY, TITLE = "mag100", "mag", "mag 100/200"
+    NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
     DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
                    "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
     PAD_END = "structure"
@@ -5461,7 +5548,7 @@ class Mag300(Format):
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
+    MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
     USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
@@ -5485,13 +5572,17 @@ class Mag300(Format):
         cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
         cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
-        cursor.limit("blob_offset", start, meta + span, end, "behind the JSON, in the file")
+        cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
         if start & 4095:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
-        cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         root = self._read_index(cursor, meta, span, start, ">" if aux else "<")
         tensors = root.pop("tensors")
+        if start + size > end:
+            keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
+            if not (cursor.missing or cursor.faults):
+                cursor.limit("blob_offset", start, 0, end, "in the file")
+                cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         self._check_places(cursor, tensors, start, size)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -5522,7 +5613,7 @@ class Mag300(Format):
 
     def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
         """Note a fault of each tensor that is not at the next multiple of 4096."""
-        at, whole = 0, not cursor.faults  # else there are gaps between those that are left
+        at, whole = 0, not (cursor.faults or cursor.missing)  # else there are gaps between them
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
@@ -5533,7 +5624,7 @@ class Mag300(Format):
                              check="bounds")
                 del tensors[item.name]
             at = max(at, offset + nbytes)
-        if size - at >= 4096 and not cursor.faults:
+        if size - at >= 4096 and not (cursor.faults or cursor.missing):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
@@ -5663,7 +5754,8 @@ class ZFamily(Format):
         end -= 8
         cursor.seek(end)
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
-        cursor.limit(field, nbytes, 1, end - 8, "bytes that can be index")
+        if not 1 <= nbytes <= end - 8:
+            raise self.no_end(cursor, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         return end - nbytes
 
@@ -5676,7 +5768,7 @@ class ZFamily(Format):
                      stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
         for part in stored.entry.parts.values() if stored.entry else (whole,):
             decoded = self.CODEC and part.encoding != "raw"
-            if part.digest is not None and not (decoded and (
+            if part.digest is not None and part.source is None and not (decoded and (
                     part.why or part.encoding not in ENCODINGS)):
                 label = "" if part.role == "data" else part.role + ": "
                 need = part.decoded_nbytes if decoded else None
@@ -6285,7 +6377,7 @@ class ZTensor2(ZObjects):
     end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
     Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
-    Parts that lie in shards are listed; shards are not opened. The canonical form is written: raw
+    The shard NAME of a file model.zt is model-NAME.zt beside it. The canonical form is written: raw
     and dense, equal contents once.
     """
 
@@ -6314,7 +6406,6 @@ class ZTensor2(ZObjects):
         "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
         "manifest_length": "what is between its offset and the footer", "version": "2",
         "manifest_hash": "its XXH3-64; without a manifest 0",
-        "magic_end": "the magic: the file is cut, or bytes lie behind it",
         "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
         "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
         "decoded_length": "encoding beside it", "size": "48 or more",
@@ -6368,7 +6459,8 @@ class ZTensor2(ZObjects):
         if "shards" in top:
             attrs["shards"] = top["shards"]
             self.check_shards(cursor, top["shards"])
-            shards.update(top["shards"])
+            for name, facts in top["shards"].items():
+                shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
                                                     "objects"))
         self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
@@ -6382,12 +6474,37 @@ class ZTensor2(ZObjects):
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
                              ("digest", not self.is_digest(facts["digest"])))
 
+    def sibling(self, source: Any, name: str, nbytes: int) -> Any:
+        """Return a shard as a source; None where the file itself has no path."""
+        if not isinstance(source, Path):
+            return None
+        stem = os.path.basename(source.path)
+        stem = stem[:-3] if stem[-3:] == ".zt" else stem
+        return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        for name, facts in attrs.get("shards", {}).items():
+            shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
+            try:
+                if shard is None or self.hash_cost(facts["size"], digest)[1] > (
+                        INFINITY if deep else MAX_SLOW_HASH):
+                    status, why = "-", "not opened" if shard is None else "too large to hash"
+                else:
+                    shard.open()
+                    status, why = self.check_range(shard, 0, facts["size"], digest)
+            except FormatError as error:
+                status, why = "FAIL", error.what
+            yield status, f"{name}: {why}", None
+    # </tools>
+
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
         """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
         cursor.seek(end)
         values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         found = dict(zip([row[0] for row in self.FOOTER.rows], values))
-        self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
+        if magic != self.MAGICS[0]:
+            raise self.no_end(cursor, "magic_end")
         self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
             self.check_rules(cursor, (), found, ("manifest_offset", start),
@@ -6405,8 +6522,10 @@ class ZTensor2(ZObjects):
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
         for name, item in tensors.items():
+            if item.stored.source is not cursor.source:  # but a shard
+                continue
             parts = item.stored.entry.parts.values() if item.stored.entry else ()
-            rows = [(part.role, part.offset, part.nbytes) for part in parts]
+            rows = [(part.role, part.offset, part.nbytes * (part.source is None)) for part in parts]
             for role, start, nbytes in rows or [("data", item.start, item.stored.nbytes)]:
                 if nbytes:
                     ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
@@ -6437,7 +6556,7 @@ class ZTensor2(ZObjects):
             ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
             ("digest", not self.is_digest(found.get("digest", "a:0"))),
             ("shard", shard is not None and shard not in shards))
-        limit = end if shard is None else shards[shard]["size"] - 40
+        limit = end if shard is None else shards[shard][0] - 40
         self.check_place(cursor, where, part, limit)
         wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
         if wrong is not None:
@@ -6448,8 +6567,11 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if nbytes:
                 far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
-            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-            part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+            part.source = shards[shard][1]
+            if part.source is None:
+                part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+                part.why = (f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of "
+                            "its own; load this one by its path")
         return part
 
     def is_key(self, key: Any) -> bool:
@@ -6709,6 +6831,7 @@ class Primitiv(Format):
     SUFFIXES = (".primitiv", ".model", ".optimizer")
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
+    IN_FRONT = True
     READER = MsgpackReader
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
@@ -6770,7 +6893,7 @@ class Primitiv(Format):
                 if not n:
                     raise cursor.error("key has no components", "key")
                 name = self._join([cursor.text("key", "part of the name", j) for j in range(n)])
-            yield from self._next(cursor, name, known)
+            yield self._tensor(cursor, name, known)
             if kind != "tensor":
                 yield from self._statistics(cursor, name, known, names)
             i += 1
@@ -6791,7 +6914,7 @@ class Primitiv(Format):
                 nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
             names.spend(nbytes, "names of statistics", cursor, "key")
-            yield from self._next(cursor, name, known)
+            yield self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> "List[Tensor]":
         """Return the next parameters, of shapes that were seen: in half of the time.
@@ -6824,13 +6947,8 @@ class Primitiv(Format):
         cursor.pos = cursor.base + start
         return list(found)
 
-    def _next(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
-        """Yield the tensor that begins here; go on behind its data."""
-        yield self._tensor(cursor, name, known)
-        if cursor.pos > cursor.end:  # verify noted it
-            raise cursor.faults.pop()
-
     def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
+        """Return the tensor that begins here; go on behind its data."""
         cursor.tensor, start = name, cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
@@ -7085,7 +7203,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
-    DATA_ORDER = True
+    DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
@@ -7157,6 +7275,7 @@ class Burnpack(Format):
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS
+        keep_whole(cursor, tensors, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -7208,22 +7327,21 @@ class Burnpack(Format):
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
                     and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
-                raise cursor.error(
-                    "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
-                    'layout="packed" or "aligned" settles it', "metadata_size", check="bounds")
-        base = packed if layout == "packed" else aligned
-        if size < base + end:
-            raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
-                               "metadata_size", check="bounds")
-        return layout or "aligned", base
+                if end == size - packed:
+                    raise cursor.error(
+                        "ambiguous: a packed file of burn 0.19, or an aligned one cut by its "
+                        'padding; layout="packed" or "aligned" settles it', "metadata_size",
+                        check="bounds")
+                layout = "aligned"
+        return layout or "aligned", packed if layout == "packed" else aligned
 
     @staticmethod
     def _is_packed(tensors: Any, nbytes: int) -> bool:
-        """Return whether the data of tensors follow each other and take all of nbytes bytes."""
+        """Return whether the data of tensors follow each other and need nbytes bytes or more."""
         ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
         stops = [0] + [stop for _, stop in ranges]
         end = max(stops)
-        return not end or end == nbytes and [start for start, _ in ranges] == stops[:-1]
+        return not end or end >= nbytes and [start for start, _ in ranges] == stops[:-1]
 
     # <tools>
     @staticmethod
@@ -7451,8 +7569,7 @@ class TensorBuffers(Format):
         cursor.seek(cursor.end - 8)
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
-            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quote(magic), "end_magic", check="magic")
+            raise self.no_end(cursor, "end_magic", "magic")
         start = cursor.end - 8 - nbytes
         if start < 4:
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
@@ -7648,12 +7765,14 @@ class Safetensors(Format):
     HOLDS = "metadata: text to text"
     SUFFIXES = (".safetensors",)
     MARKED = BOARDS = False
+    IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
@@ -7690,29 +7809,16 @@ class Safetensors(Format):
                 odd = "not all 20" if data[end - 8:].strip(b" ") else None
                 cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
         cursor.check_schema(self.TOP, top)
-        metadata = self.take_metadata(cursor, top)
-        attrs: Facts = Map()
+        metadata, attrs = top.pop("__metadata__", MISSING), Map()
+        if metadata is None:
+            cursor.remark("__metadata__ is null, read as absent", 8)
         if metadata == {}:
             attrs["empty_metadata"] = True
         tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
                         fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
-            self._check_places(cursor, base, list(tensors.values()))
-        return attrs, metadata or Map(), tensors
-
-    @staticmethod
-    def take_metadata(cursor: Cursor, top: Any) -> Any:
-        """Take the metadata out of the header; return it, or None."""
-        found = [pair for pair in top.items() if pair[0] == "__metadata__"]
-        if not found:
-            return None
-        if FAST and type(top) is Entries:
-            top.remove(found[0])
-        else:
-            del top["__metadata__"]
-        if found[0][1] is None:
-            cursor.remark("__metadata__ is null, read as absent", 8)
-        return found[0][1]
+            self._check_places(cursor, base, tensors)
+        return attrs, metadata if type(metadata) is Map else Map(), tensors
 
     def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
         """Return the Tensor of an entry; None if verify notes a fault."""
@@ -7722,11 +7828,10 @@ class Safetensors(Format):
         if wrong is not None:
             cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
             return None
-        if cursor.trace is not None and len(entry) > 3:
-            key = [key for key in entry if key not in self.ENTRY.rows][0]
-            around = cursor.prefix[:-1]
-            at = cursor.trace.find(["header", around, join_path(around, key)])
-            cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
+        for key in entry if cursor.trace is not None else ():
+            if key not in self.ENTRY.rows:
+                cursor.remark(f"every reader ignores the key {show(key)} of an entry",
+                              cursor.error("", key).offset)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
         stored = Storage(cursor.source, end - start, why=why)
@@ -7746,17 +7851,17 @@ class Safetensors(Format):
             return "data_offsets", f"{nbytes} bytes stored, {text}"
         return None
 
-    def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
+    def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
-        at = base
+        at, items = base, list(tensors.values())
         for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
-                                      for i, item in enumerate(tensors)]):
-            if start != at or stop > cursor.end:
-                name = tensors[i].name
-                what = f"its data end at {stop}, the file at {cursor.end}"
-                if start != at:
-                    what = f"its data begin at {start}, those before end at {at}"
+                                      for i, item in enumerate(items)]):
+            name = items[i].name
+            if start != at:
+                what = f"its data begin at {start}, those before end at {at}"
                 raise cursor.error(what, name, "data_offsets", tensor=name, check="bounds")
+            if stop > cursor.end and name in tensors:
+                keep_whole(cursor, tensors, name, "data_offsets")
             at = stop
         if at < cursor.end:
             what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
@@ -7815,6 +7920,141 @@ class Safetensors(Format):
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
     # </save>
+
+
+# -- [7f2] shards --------------------------------------------------------------------------------
+
+
+class ShardedFile(File):
+    """One File over the shards of an index; each is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts, tensors: Any,
+                 options: Any = None) -> None:
+        super().__init__(find_format(kind.FAMILY), source, attrs, metadata, attrs.pop("weight_map"),
+                         options)
+        self._files: "Dict[str, File]" = Map()  # that are open
+
+    def shard(self, name: str) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if name in self._files:
+            return self._files[name]
+        if not isinstance(self._source, Path):
+            raise Unsupported("shards lie beside their index: load it by its path")
+        source, where = Shard(self._source, name), self._tensors
+        source.open()
+        file = read_file(kind_of(source, self.format), source, self._options)
+        for item in file:
+            if where.get(item, name) != name:
+                what = f"it is in {quote(name)}, but the index says {quote(where[item])}"
+                raise FormatError(what, None, "weight_map", item, self.path)
+        return self._files.setdefault(name, file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        shard: Any = self._tensors[name]
+        try:
+            file = self.shard(shard)
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
+        if name not in file:
+            what = f"the shard {quote(shard)} does not have it"
+            raise FormatError(what, None, "weight_map", name, self.path)
+        return file[name]
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all shards, which it opens."""
+        found: Facts = Map()
+        for shard in self.attrs["shards"]:
+            for key, value in self.shard(shard).metadata.items():
+                if found.setdefault(key, value) != value:
+                    what = f"metadata {show(key)} of {quote(shard)} is not that of another shard"
+                    raise FormatError(what, path=self.path)
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json).
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size" ...}?
+
+    Shards are plain names of files in its folder; nothing else is opened.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    FILE: Any = ShardedFile
+    CHECKS = ("index", "shards")
+    MARKED = False
+    TOP = Schema(
+        ("metadata", "map", None, "of the writer"),
+        ("weight_map", Schema(other=(lambda name: Shards.misfit_name(name), "the file of it")),
+         True, "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        return head.lstrip()[:1] == b"{" and (b'"metadata"' in head or b'"weight_map"' in head)
+
+    @staticmethod
+    def misfit_name(name: Any) -> str:
+        """Return what the name of a shard should be, or ""."""
+        fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+        return "" if fine else "a plain file name"
+
+    def read(self, cursor: Cursor) -> Any:
+        data = cursor.source.read(0, cursor.end)
+        top, end = cursor.read_json(data, 0, "index", self.TOP, 1)
+        if cursor.trace is not None and end < cursor.end:
+            cursor.trace.add(end, cursor.end - end, "padding", None, "blanks", kind="padding")
+        cursor.check_schema(self.TOP, top)
+        attrs = Map([("shards", sorted(set(top["weight_map"].values()))),
+                     ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
+        return attrs, Map(), Map()
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        if not isinstance(source, Path):
+            yield "-", "not looked for: they lie beside the index, which has no path", None
+            return
+        file = ShardedFile(self, source, attrs, {}, {})
+        for shard in attrs["shards"]:
+            title = quote(shard)
+            try:
+                found = file.shard(shard)
+            except FormatError as error:
+                named = title in error.what
+                yield "FAIL", error.what if named else f"{title}: {error.what}", error.tensor
+                continue
+            for name, where in file._tensors.items():
+                if str(where) == shard and name not in found:
+                    yield "FAIL", f"the shard {title} does not have it", name
+            for name in found:
+                if name not in file:
+                    yield "note", f"it is in {title}, but not in the index", name
+            report = verify(found)
+            for wrong in report.errors:
+                yield "FAIL", f"{title}: {wrong.what}", wrong.tensor
+            if report:
+                yield "ok", f"{title}: {count_of(len(found), 'tensor')}", None
+    # </tools>
+
+
+if not BOARD:
+    LATER.append(Shards())
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
@@ -8170,6 +8410,11 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+OTHER_WAYS = (  # suffix, how such a file is written
+    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
+    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".pth", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 # </tools>
 
 
@@ -8184,9 +8429,9 @@ def find_format(name: str) -> "Format":
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    if len(kinds) == 1:
-        return kind
     written, given = [one for one in kinds if one.VERSION], options.get("version")
+    if not written:
+        return kind
     if given is not None:
         for one in written:
             if one.VERSION == str(given):
@@ -8233,7 +8478,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
 
 
-def detect(source: Any) -> "Optional[str]":
+def detect(source: Source) -> "Optional[str]":
     """Return the name of the format that the leading bytes tell, or None.
 
     >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
@@ -8251,10 +8496,7 @@ def detect(source: Any) -> "Optional[str]":
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
     """Raise TypeError for an option that is not known."""
     for key in [key for key in options if key not in known]:
-        texts = ", ".join(known) or "none"
-        # <full>
         texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        # </full>
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
@@ -8283,13 +8525,12 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
     Entry by entry, as explain() reads it: of several errors, both have the same one.
     """
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
     trace: Any = None
     for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
-            return File(kind, source, parsed[0], parsed[1], parsed[2], options)
+            return kind.FILE(kind, source, parsed[0], parsed[1], parsed[2], options)
         except FormatError as caught:
             error = caught
             known = error.offset is not None and error.field is not None
@@ -8307,7 +8548,16 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     """Return (attrs, metadata, tensors), or raise an error that was deferred."""
+    options = dict(options)
+    if options.pop("partial", False):
+        if not kind.IN_FRONT:
+            what = f"partial=True: {kind.TITLE} has no index in front of its data"
+            raise Unsupported(what, path=reader.path)
+        reader.missing = []
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
+    if reader.missing:
+        parsed[0]["missing"] = reader.missing
     # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
@@ -8315,21 +8565,25 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     return parsed
 
 
-def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, **options: Any) -> File:
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, partial: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
     for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
-    verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
-    FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
+    verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
+    its index is in front: tensors that are not whole are left out, and named in attrs["missing"].
+    Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
+    bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
+    if partial:
+        options["partial"] = True
     try:
         kind = kind_of(opened, format)
         file = read_file(kind, opened, options)
@@ -8356,6 +8610,12 @@ def in_order(tensors: Any) -> Items:
         return items
     keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
+
+
+def file_attrs(file: File) -> Facts:
+    """Return the attrs that are facts of the format, not of this copy of it."""
+    return Map([(key, value) for key, value in file.attrs.items()
+                if key not in ("missing", "shards", "index")])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8460,7 +8720,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
-        attrs = tensors.attrs if isinstance(tensors, File) and tensors.kind is kind else {}
+        attrs = file_attrs(tensors) if isinstance(tensors, File) and tensors.kind is kind else {}
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
@@ -8487,11 +8747,16 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
+    # <tools>
+    for suffix, way in OTHER_WAYS:
+        if path.lower().endswith(suffix):
+            raise ValueError(f"{suffix} is not written here; {way}")
+    # </tools>
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
 
-def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
+def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
          metadata: Any = None, attrs: Any = None, **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
@@ -8592,17 +8857,20 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                     "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
             raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
-    try:  # make the rename durable where folders can be synced (not on Windows)
-        opened: Any = None
+    sync_folder(folder)
+    return total
+
+
+def sync_folder(folder: str) -> None:
+    """Make a rename durable where folders can be synced (not on Windows)."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
         try:
-            opened = os.open(folder, os.O_RDONLY)
             os.fsync(opened)
         finally:
-            if opened is not None:
-                os.close(opened)
+            os.close(opened)
     except (OSError, AttributeError):
         pass
-    return total
 
 
 # -- [9a] explain --------------------------------------------------------------------------------
@@ -8721,7 +8989,7 @@ class CborTokens:
             self(stop - 1, stop, depth + 1, "break", None, None)
 
 
-def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
+def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
             **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
@@ -8749,7 +9017,6 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any, FieldTrace]":
     """Parse with a trace; return (fields, parsed or None, error or None, the trace)."""
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
@@ -8763,7 +9030,7 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    for item in parsed[2].values():
+    for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = "data " + clip_path(item.name)
         fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
                          *_data_text(item, role), "data", 0, item.name)
@@ -8966,7 +9233,7 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
+def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
            **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
@@ -8993,7 +9260,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
+    attrs, tensors = (None, []) if parsed is None else (
+        parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
     report.version = attrs.get("version") if attrs else None
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
@@ -9011,6 +9279,10 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
+    # <later>
+    if error is None:
+        _verify_shards(report, kind, source, attrs, deep, watch)
+    # </later>
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
@@ -9030,6 +9302,20 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if watch is not None:
         source.end()
     return report
+
+
+# <later>
+def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
+                   watch: Any) -> None:
+    """Add what is found of other files that this one names."""
+    def verify_shard(shard: File) -> Report:
+        return verify_source(shard._source, shard.kind, {}, deep, watch)
+    for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
+        if status == "FAIL":
+            report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+        else:
+            report.add(status, "shards", text, name)
+# </later>
 
 
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
@@ -9062,7 +9348,7 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
 
 def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd:
+    if odd and not report.errors:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
     # A tensor that was left out for an error leaves its bytes without a name.
@@ -9198,6 +9484,7 @@ class Summary:
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
@@ -9209,25 +9496,77 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        if self.left_behind:
-            keys = ", ".join([plain(key) for key in self.left_behind[:100]])
-            lines.append("not needed there: " + clip(keys, MAX_LINE // 2))
+        for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
+            if names:
+                texts = ", ".join([plain(name) for name in names[:100]])
+                lines.append(f"{title}: " + clip(texts, MAX_LINE // 2))
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
-def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
+class Several:
+    """The sources of one File over several."""
+
+    path: Any = None
+
+    def __init__(self, sources: "List[Any]") -> None:
+        self.sources, self.nbytes = sources, sum([source.nbytes for source in sources])
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+def load_several(sources: Any, **options: Any) -> File:
+    """Open a source, or several as one File; ValueError for a name that two of them have."""
+    if not isinstance(sources, (list, tuple)):
+        return load(sources, **options)
+    files: "List[File]" = []
+    try:
+        for source in sources:
+            files.append(load(source, **options))
+        return join_files(files)
+    except:
+        for file in files:
+            file.close()
+        raise
+
+
+def join_files(files: "List[File]") -> File:
+    """Return one File over several of one format; what differs between them is a ValueError."""
+    owners: Any = ({}, {}, {})  # of names, keys of metadata, attrs
+    joined: Any = (Map(), Map(), Map())
+    for i, file in enumerate(files):
+        path = plain(file.path or f"source {i + 1}")
+        if file.kind is not files[0].kind:
+            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {files[0].kind.TITLE}")
+        for what, found, made, owner in zip(("tensor", "metadata", "attribute"), (
+                file, file.metadata, file_attrs(file)), joined, owners):
+            for key, value in found.items():
+                if key not in made:
+                    made[key], owner[key] = value, path
+                elif what == "tensor" or made[key] != value and (
+                        what == "metadata" or file.kind.is_content(key)):
+                    raise ValueError(f"{what} {quote(key)} is in {owner[key]} and in {path}")
+    if not files:
+        raise ValueError("convert needs a source")
+    source = Several([file._source for file in files])
+    return File(files[0].kind, source, joined[2], joined[1], joined[0])
+
+
+def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
+            drop: bool = False, metadata: Any = None, partial: bool = False,
             **options: Any) -> Summary:
-    """Write the tensors of a source (or a File) in another format; return what was done.
+    """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `options` and
-    memory: as in save().
+    metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
+    load(). `options` and memory: as in save().
 
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
@@ -9240,7 +9579,7 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
-    with load(source) as file:
+    with load_several(source, partial=partial) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
                        metadata=metadata, **options)
 
@@ -9260,9 +9599,15 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     metadata = Map(file.metadata.items())
-    attrs = file.attrs if kind is origin else Map()
+    attrs = file_attrs(file) if kind is origin else Map()
+    summary.missing = file.attrs.get("missing", [])
     facts = Map(list(attrs.items()) + list(options.items()))
+    behind = set(file.attrs).intersection(("shards", "index"))
     for key, why in kind.misfit_metadata(metadata, facts):
+        if key in origin.IDLE_KEYS:
+            behind.add(f"metadata {key}")
+            del metadata[key]
+            continue
         text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
         if text is not None and not kind.misfit_metadata({key: text}, facts):
             if numbers:
@@ -9274,13 +9619,14 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
         del metadata[key]
     if kind is not origin:  # content must not get lost; what is mechanics may
         found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-                 for key, value in file.attrs.items()]
+                 for key, value in file_attrs(file).items()]
         found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
                   for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
                   if key not in own
                   and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
         summary.dropped += [where + show(key) for where, key, content in found if content]
-        summary.left_behind = sorted(set([key for _, key, content in found if not content]))
+        behind.update([key for _, key, content in found if not content])
+    summary.left_behind = sorted(behind)
     if summary.dropped and not drop:
         lines = join_lines(summary.dropped)
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
@@ -9560,7 +9906,9 @@ def json_ready(value: Any) -> Any:
 
 
 def show_get(args: Any) -> None:
-    with load(open_input(args.file), **args.options) as file:
+    with load(open_input(args.file), partial=args.partial, **args.options) as file:
+        if args.name in file.attrs.get("missing", ()):
+            raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is not whole")
         if args.name not in file:
             raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
@@ -9951,13 +10299,16 @@ def show_convert(args: Any) -> None:
     target: Any = raw_output() if piped else args.target
     name = "standard output" if piped else plain(args.target)
     report = sys.stderr if piped else sys.stdout
-    with load(open_input(args.source), **args.options) as file:
+    sources: Any = [open_input(path) for path in args.sources]
+    from_names = ", ".join([plain(path) for path in args.sources])
+    with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
+                      **args.options) as file:
         try:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        report.write(f"{plain(args.source)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
+        report.write(f"{from_names} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
@@ -10124,10 +10475,11 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--deep": ("", "XXH3 of large files, too (slow)"),
     "a": ("A", ""),
     "b": ("B", "`-` is standard input"),
-    "source": ("FROM", "`-` is standard input"),
+    "sources": ("FROM ...", "`-` is standard input; several become one"),
     "target": ("TO", "`-` is standard output"),
     "--format": ("|".join([kind.NAME for kind in FORMATS if kind.WRITES]), "else that of TO"),
     "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
+    "--partial": ("", "the tensors that are whole in a file that was cut short"),
     "--dense": ("", "write sparse tensors with their zeros"),
     "--drop": ("", "leave out what has no place"),
     "--metadata": ("text|", "numbers in metadata as text where only that fits"),
@@ -10145,7 +10497,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
            ("model.bpk", "--sort bytes --limit 5 model.bpk", "--json a.zt b.bpk"), show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
-            "file name --all --rows --raw --stats",
+            "file name --all --rows --raw --stats --partial",
             ("model.bpk w", "model.bpk w --rows 0:2", "model.bpk w --raw > w.bin"), show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
                 "file --tensor --from --limit --width --color --wire --json --html",
@@ -10153,7 +10505,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                ("model.zt", "--quiet *.zt"), show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "source target --format --cast --only --dense --drop --metadata --set",
+                "sources target --format --cast --only --dense --drop --metadata --partial --set",
                 ("model.bpk model.zt", "model.zt model.tbs --cast float32 --drop",
                  "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
                  f"- - --format {NAMES[0]} < model.zt > out"), show_convert),

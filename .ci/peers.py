@@ -273,6 +273,29 @@ class PeerTest(PeerCase):
             numpy.savez(arrays, **{n: numpy.asarray(t) for n, t in turned.items()})
         self.assertEqual(numpy.load(io.BytesIO(arrays.getvalue()))["w"].tolist(), square.tolist())
 
+    def test_shards_of_safetensors(self):
+        """A model in two files, as transformers saves it, is one File."""
+        import json
+        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
+        model = {f"layers.{i}.w": numpy.full((3, 5), i, "<f2") for i in range(7)}
+        folder, places = folder_for(self), {}
+        for i in (1, 2):
+            part = dict(list(model.items())[:4] if i == 1 else list(model.items())[4:])
+            name = f"model-{i:05}-of-00002.safetensors"
+            library.save_file(part, f"{folder}/{name}", metadata={"format": "pt"})
+            places.update(dict.fromkeys(part, name))
+        path = f"{folder}/model.safetensors.index.json"
+        with open(path, "w") as stream:
+            json.dump({"metadata": {"total_size": 210}, "weight_map": places}, stream)
+        self.assertTrue(tensorfmt.verify(path))
+        whole = f"{folder}/whole.safetensors"
+        tensorfmt.convert(path, whole)
+        found = library.load_file(whole)
+        self.assertEqual(sorted(found), sorted(model))
+        for name, item in load(path).items():
+            self.assertEqual(item.tobytes(), model[name].tobytes())
+            self.assertTrue((found[name] == model[name]).all())
+
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
 

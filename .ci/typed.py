@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What users get as types: checked by mypy --strict and pyright (.ci/run types), and run there."""
+import array
+import io
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import tensorfmt
@@ -38,6 +40,21 @@ with load(data) as file:
     values: List[Any] = w.tolist()
     number: float = w[0, 1]
     wrong: int = w.raw  # type: ignore[assignment]  # raw is not Any
+for other in bytearray(data), memoryview(data), io.BytesIO(data), array.array("B", data):
+    assert_type(load(other), File)
+target = io.BytesIO()
+tensorfmt.save(target, made, format="ztensor")
+tensorfmt.convert(data, target, format="ztensor")
+tensorfmt.convert(load(data), target, format="ztensor")
+tensorfmt.convert([data], target, format="ztensor")
+try:
+    load(3)  # type: ignore[arg-type]
+except TypeError:
+    pass
+try:
+    tensorfmt.save(b"path", made)  # type: ignore[arg-type]
+except TypeError:
+    pass
 try:
     load(b"no tensors")
 except FormatError as error:
