@@ -10416,16 +10416,16 @@ def show_demo(args: Any) -> None:
         os.chdir(args.folder or temporary)
         try:
             for kind in kinds:
-                demo_one(kind, "demo" + kind.SUFFIXES[0], bool(args.folder))
+                demo_one(kind, "demo" + kind.SUFFIXES[0])
         finally:
             os.chdir(here)
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
-          "the files were temporary; `demo FOLDER` keeps them, and shows more")
+          "the files were temporary; `demo FOLDER` keeps them")
 
 
-def demo_one(kind: "Format", path: str, whole: bool) -> None:
-    """Write a file, show what the commands say of it (or the gist), read it back."""
+def demo_one(kind: "Format", path: str) -> None:
+    """Write a file, show the gist of what the commands say of it, read it back."""
     from contextlib import redirect_stdout
     from io import StringIO
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
@@ -10433,18 +10433,14 @@ def demo_one(kind: "Format", path: str, whole: bool) -> None:
     if "int32" in kind.DTYPES:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
-    title = f"== {kind.TITLE}: save({quote(path)}, {{...}})"
-    print(title + "\n" if whole else title)
-    width = terminal_width(None)
+    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
     for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
-                          (f"explain --limit 16 --width {width}", slice(4))):
-        out = StringIO()
-        with redirect_stdout(sys.stdout if whole else out):
+                          (f"explain --width {terminal_width(None)}", slice(4))):
+        with redirect_stdout(StringIO()) as out:
             if main(command.split() + [path]):
                 raise FormatError(f"{command} {path} failed")
         print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
-    if not whole:
-        print()
+    print()
     with load(path) as file:
         if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
             raise FormatError(f"{path} does not come back as it was saved")

@@ -7883,7 +7883,6 @@ class TerminalTest(FolderCase):
         for width in (80, 200):
             lines = in_terminal(width, "demo").split("\n")
             self.assertTrue(len(lines) <= 54 and max([len(line) for line in lines]) <= width)
-        self.assertIn("0x10", self.command("demo", "whole"))
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_no_bytes_for_a_terminal(self):
