@@ -1619,6 +1619,16 @@ class GoldenTest(FolderCase):
             self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
 
     @full
+    def test_streams_of_text_are_refused(self):
+        for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
+            self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
+
+    @full
+    def test_dir_has_the_public_names(self):
+        if PYTHON >= (3, 7):
+            self.assertEqual(set(dir(tensorfmt)), set(tensorfmt.__all__) | {"__version__"})
+
+    @full
     def test_mappings_are_known_as_such(self):
         from collections.abc import Mapping
         self.assertIsInstance(load(golden("seed_basic.mag")), Mapping)
@@ -2081,14 +2091,12 @@ class RoundTripTest(TestCase):
 
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
-        def fail(*args):
-            raise ImportError
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for turned in (item.transpose(), item[::-1].transpose()):
-                with Changed(tensorfmt, "_turn_block", fail):
+                with Changed(tensorfmt, "FAST", False):
                     wanted = turned.tobytes()
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
@@ -2263,14 +2271,13 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
-    @full
-    def test_slices_as_boards_find_them(self):
+    def test_every_slice(self):
         ends = [None] + list(range(-4, 5))
-        for keys in [(a, b, step) for a in ends for b in ends for step in (None, 1, 3, -1, -2)]:
-            key = type("Key", (), dict(zip(("start", "stop", "step"), keys)))
-            for n in (0, 1, 3):
-                self.assertEqual(list(range(*tensorfmt.slice_indices(key, n))),
-                                 list(range(n))[slice(*keys)], (keys, n))
+        for n in (0, 1, 3):
+            item = tensor(list(range(n)), "int8")
+            for key in [KEYS[a:b:step] for a in ends for b in ends
+                        for step in (None, 1, 3, -1, -2)]:
+                self.assertEqual(item[key].tolist(), list(range(n))[key], (key, n))
 
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
@@ -2357,6 +2364,7 @@ class TensorTest(TestCase):
         for given, wanted in (
                 ("bf16", "bfloat16"), ("F32", "float32"), ("f64", "float64"), ("i64", "int64"),
                 ("U16", "uint16"), ("BOOL", "bool"), (bool, "bool"), (dtype(), "float16"),
+                (float, "float64"), (int, "int64"),
                 (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"),
                 (Shown(), "bfloat16"), ("torch.float32", "float32"), ("Float32", "float32")):
             for got in (tensor([1], given), tensor([1]).astype(given)):
@@ -2364,7 +2372,7 @@ class TensorTest(TestCase):
         data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
         item = converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"]
         self.assertEqual(item.dtype, "bfloat16")
-        for wrong in ("i8", "u8", "f8", float, int, "float", "", None, ["f32"], object()):
+        for wrong in ("i8", "u8", "f8", complex, str, "float", "", None, ["f32"], object()):
             self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
         for name in ("zt", ".zt", "ztensor"):
             self.assertEqual(load(dumps({}, format=name), format=name).format, "ztensor")
@@ -2379,11 +2387,16 @@ class TensorTest(TestCase):
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
         masked = type("Masked", (), {"mask": 0, "filled": 0})()
         for value, text in ((masked, "masked"), (1j, "complex"),
-                            (type("Array", (), {"dtype": "complex64"})(), "complex64 is not")):
+                            (type("Array", (), {"dtype": "complex128"})(), "complex128 is not"),
+                ({"b": 1, 2: 3}, 'flatten it: {"NAME.b": ..., "NAME.2": ...}'),
+                ("text", "tensor(text.encode())")):
             self.assertIn(text, str(error_of(TypeError, tensor, value)))
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
+        self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
+            self.assertIn('dumps(tensors, format="NAME")', str(error_of(TypeError, call)))
         for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
                       type("Module", (), {"state_dict": 0})()):
             error = error_of(TypeError, dumps, value, format="zt")
@@ -2479,10 +2492,50 @@ class TensorTest(TestCase):
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
-        self.assertEqual(file._ipython_key_completions_(), ["<b>", "w"])
+        self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
-        self.assertIn("<tr><td>int64<td>[1]<td>8<td>w", html)
-        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
+        row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
+        self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
+        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
+
+    @full
+    def test_types_whose_bytes_alone_are_read(self):
+        for code, shape, nbytes, call in (
+                ("F8_E4M3", (2, 3), 6, "float8_e4m3fn).reshape([2, 3])"),
+                ("F4", (2, 4), 4, "float4_e2m1fn_x2).reshape([2, 2])"),
+                ("C64", (), 8, "complex64).reshape([])"), ("F6_E2M3", (4,), 3, "")):
+            stored = tensorfmt.Storage(tensorfmt.Memory(make_bytes(nbytes)), nbytes, why="odd")
+            item = tensorfmt.Tensor("w", None, shape, stored, 0, ("st_dtype", code), "safetensors")
+            data = dumps({"w": item}, format="safetensors")
+            again = load(data)["w"]
+            for one in (item, again, again.contiguous(), tensor(again)):
+                self.assertEqual((one.tobytes(), bytes(one.raw)), (make_bytes(nbytes),) * 2)
+                self.assertEqual(dumps({"w": one}, format="safetensors"), data)
+                what = error_of(Unsupported, one.tolist).what
+                self.assertEqual(what.partition("bytearray(t.raw), dtype=torch.")[2], call)
+            self.refuses(["only its bytes can be read"], dumps, {"w": again}, format="mag")
+
+    @full
+    def test_one_element_as_a_number(self):
+        self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
+        self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),
+                         "2.35|" + repr(tensor(1)))
+        for call in (float, int, "{:d}".format):
+            self.assertIn("this one has 2", str(error_of(ValueError, call, tensor([1, 2]))))
+
+    @full
+    def test_long_rows_are_wrapped(self):
+        numbers = [i / 8 for i in range(100)]
+        text = repr(tensor([numbers[:30], numbers[30:60]], "float32")).split("\n")
+        self.assertEqual(text[1:3], [
+            "[[  0.0, 0.125,  0.25, 0.375,   0.5, 0.625,  0.75, 0.875,   1.0, 1.125,",
+            "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,"])
+        self.assertEqual((len(text), text[-1][-8:]), (7, "7.375]]>"))
+        for item in (tensor(numbers), tensor([numbers] * 3, "float16"), tensor([1] * 200, "int8"),
+                     tensor([[x] for x in numbers]), tensor([[[-1e300] * 9]] * 2)):
+            lines = repr(item).split("\n")
+            self.assertLess(max([len(line) for line in lines]), 80, lines)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -3068,12 +3121,12 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"sort": "yes"}, ("sort",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
     ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("[128]",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("[-129]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("128",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("-129",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
     ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("[1844674407370955161",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("1844674407370955161",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
     ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
     ("safetensors", {"__metadata__": F32}, {}, ("'__metadata__'", "metadata")),
@@ -3575,7 +3628,7 @@ class Mag300Test(TestCase):
                          ("big", bytes(reversed(big["w"].raw[:4]))))
         unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
-        error_of(Unsupported, unknown["b"].tobytes)
+        error_of(Unsupported, unknown["b"].tolist)
         self.assertEqual(dumps(unknown, format="mag"), mag300(
             (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
@@ -3786,7 +3839,8 @@ class ZTensor2Test(TestCase):
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
         self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        error_of(Unsupported, file["w"].tobytes)
+        self.assertEqual(file["w"].tobytes(), bytes(file["w"].raw))
+        error_of(Unsupported, file["w"].tolist)
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
         self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
         self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
@@ -3820,9 +3874,9 @@ class ShardTest(FolderCase):
         path = self.write_model()
         with load(path) as file:
             self.assertEqual((list(file), len(file), "a" in file), (["c", "a", "b", "d"], 4, True))
-            self.assertEqual(file._files, {})  # nothing is opened
+            self.assertEqual(file.parts, {})  # nothing is opened
             self.assertEqual(file["c"].tolist(), [99, 1])
-            self.assertEqual((list(file._files), file.get("e")), (["m-2-of-2.safetensors"], None))
+            self.assertEqual((list(file.parts), file.get("e")), (["m-2-of-2.safetensors"], None))
             self.assertEqual((file.format, file.metadata), ("safetensors", {"format": "pt"}))
             self.assertEqual([item.name for item in file.values()], list(file))
             self.assertEqual(pickle.loads(pickle.dumps(file))["a"].tolist(), [97, 1])
@@ -3849,17 +3903,20 @@ class ShardTest(FolderCase):
     def test_what_is_wrong_with_an_index(self):
         one, two = "m-1-of-2.safetensors", "m-2-of-2.safetensors"
         for changes, name, word in (
-                ({"a": "gone.safetensors"}, "a", "the shard 'gone.safetensors' is missing"),
-                ({"e": one}, "e", f"the shard {one!r} does not have it"),
-                ({"a": two}, "b", f"it is in {one!r}, but the index says {two!r}")):
+                ({"a": "gone.safetensors"}, "a", "the shard is missing"),
+                ({"e": one}, "e", f"its place is {one!r}, but {one!r} lacks it"),
+                ({"a": two}, "b", f"its place is {two!r}, but {one!r} has it")):
             path = self.write_model(**changes)
             file = load(path)
             error = error_of(FormatError, lambda: file[name])  # noqa: B023
             self.assertIn(word, error.what)
-            self.assertEqual((error.path, error.tensor), (path, "a" if name == "b" else name))
+            self.assertEqual((os.path.basename(error.path), error.tensor), (
+                changes.get("a") if name == "a" else os.path.basename(path),
+                "a" if name == "b" else name))
             self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
             self.assertIn(word, str(error_of(FormatError, load, path, verify=True)))
-            self.assertEqual(file["d"].tolist(), [100, 1])
+            if name != "b":
+                self.assertEqual(file["d"].tolist(), [100, 1])
             error_of(FormatError, tensorfmt.convert, path, io.BytesIO(), format="ztensor")
         for name in ("../m.safetensors", "/etc/passwd", "a\\b", "", "..", "C:x", "a\0", 3):
             error = error_of(FormatError, load, self.write_model(a=name))
@@ -4042,13 +4099,16 @@ class ConvertTest(TestCase):
         self.assertEqual(tensorfmt.convert(sources, target, format="burnpack").copied, ["a", "b"])
         self.assertEqual((sorted(load(target)), load(target).metadata),
                          (["a", "b"], {"k": "v", "l": "w"}))
+        summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
+                                    partial=True)
+        self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
         other = dumps(two, format="burnpack", metadata={"k": "x"})
         scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
                    for i, items in enumerate((one, two))]
         for wrong, word in ((sources[:1] * 2, "tensor 'a' is in source 1 and in source 2"),
-                            ([sources[0], other], "metadata 'k' is in source 1 and in source 2"),
-                            (scalars, "attribute 'scalars' is in source 1 and in source 2"),
-                            ([sources[0], dumps(two, format="ztensor")], "source 2 is zTensor 0.1"),
+                            ([sources[0], other], "metadata 'k' of source 2 is not that of"),
+                            (scalars, "source 2 has not the format, or not the attributes"),
+                            ([sources[0], dumps(two, format="ztensor")], "source 2 has not the"),
                             ([], "needs a source")):
             self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
                                              format="ztensor", drop=True)))
@@ -5107,6 +5167,13 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
+UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
+    "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
+    "the data end", "bytes left", "left over", "not a ", "another ", "at least", "too short",
+    "the shortest", "after the end", "the first is 0", "a NUL byte in the JSON",
+    "the header begins", "has no item")
+
+
 def check_refused(data, wanted):
     """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
@@ -5120,6 +5187,7 @@ def check_refused(data, wanted):
     test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
                      [(error.field, error.offset)] if tensorfmt.detect(data) else [])
     test.assertTiles(fields, len(data) if fields else 0)
+    return [field.doc for field in fields if field.kind == "fault"]
 
 
 class BadFileTest(TestCase):
@@ -5139,6 +5207,25 @@ class BadFileTest(TestCase):
             if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
                     check_refused(data, error)
+
+    @full
+    def test_refusals_name_a_field_that_was_traced(self):
+        refused = 0
+        for name, data in later_files() + [row[:2] for row in bad_files()] + [
+                (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
+            with self.subTest(file=name, begins=data[:40]):
+                try:
+                    load(data)
+                    continue
+                except FormatError as caught:
+                    wanted = caught
+                for error in [wanted] + tensorfmt.verify(data).errors:
+                    self.assertTrue(error.field and error.offset is not None, str(error))
+                    refused += 1
+                docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
+                if wanted.what in docs:  # no field was traced there: it could not be read
+                    self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
+        self.assertGreater(refused, 800)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -5207,6 +5294,7 @@ class BadFileTest(TestCase):
             return
         run, left = whole.format == "primitiv", [name for name in whole if name not in found]
         self.assertEqual(file.attrs["missing"], left[:1] if run else left)
+        self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         error = error_of(FormatError, load, cut)
         wants, count = f"the index wants {last}", len(whole)
         if run:
@@ -5235,9 +5323,14 @@ class BadFileTest(TestCase):
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
                 item = list(load(made).values())[0]
-                for call in (item.tobytes, item.tolist, lambda item=item: item[0],
-                             lambda item=item: item.data, lambda item=item: list(item.flat),
-                             item.contiguous, lambda item=item: item.astype("float64")):
+                calls = (item.tobytes, item.contiguous, item.tolist, lambda item=item: item[0],
+                         lambda item=item: item.data, lambda item=item: list(item.flat),
+                         lambda item=item: item.astype("float64"))
+                if item.holds_bytes():  # nothing but the dtype is unknown
+                    self.assertEqual(item.tobytes(), bytes(item.raw))
+                    error_of(Unsupported, item.contiguous().tolist)
+                    calls = calls[2:]
+                for call in calls:
                     error = error_of(kind, call)
                     self.assertEqual(error.tensor, item.name)
                     self.assertIn(word, str(error))
@@ -5407,7 +5500,7 @@ class ShortcutTest(TestCase):
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if not row_of(kind).index:  # it skips from tensor to tensor
                         requests = 41 if values == 50000 else 2 + len(data) / 65536.0
-                        nbytes = max(nbytes, 41 * 5000, len(data))
+                        nbytes = max(nbytes, 41 * 5000, 1.001 * len(data))
                     self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
@@ -5952,7 +6045,7 @@ class VerifyTest(TestCase):
             for number, enough in ((cost, True), (cost - 1, False)):
                 with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
                     text = str(tensorfmt.verify(data))
-                    self.assertEqual("not decoded: more" not in text, enough, (text, number))
+                    self.assertEqual("more work than" not in text, enough, (text, number))
                     self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
@@ -5984,7 +6077,7 @@ class VerifyTest(TestCase):
         for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
                 text = str(tensorfmt.verify(rows_of(n)))
-                self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
+                self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
 
     @full
     @accepts
@@ -6456,7 +6549,7 @@ class CopyTest(TestCase):
     def lost_attributes(self, tree, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
         defined, stored, used = attributes_of(tree)
-        others = set("make with_values floats to_numpy to_dlpack".split())  # of features
+        others = set("make with_values floats".split())  # of features
         others.add("cast")  # also of a memoryview
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
@@ -6794,7 +6887,7 @@ class CommandTest(TestCase):
         write_file("cut.bpk", read_file("whole.bpk")[:-8])
         self.assertEqual(run("get", "cut.bpk", "a")[0], 1)
         self.assertEqual(self.prints("get", "cut.bpk", "a", "--partial"), "[1.0]\n")
-        self.assertIn("tensor 'c' is not whole", run("get", "cut.bpk", "c", "--partial")[2])
+        self.assertIn("'c' does not lie whole in the file", run("get", "cut.bpk", "c", "--partial")[2])
         self.assertIn("missing: c\n", self.prints("convert", "cut.bpk", "new.zt", "--partial"))
         self.assertEqual(list(load("new.zt")), ["a", "b"])
         tensorfmt.save("more.bpk", {"d": [4.0]})
@@ -7213,8 +7306,9 @@ class UsualJsonTest(TestCase):
                 self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
                 for row in found:
                     self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # two kinds and the odd one
-                self.assertEqual(calls_of(tensorfmt.Safetensors, "_open", load, data), 3)
+                data = safetensors(text, bytes(15))  # the first, one of the others, the odd one
+                called = calls_of(tensorfmt.Safetensors, "_open", load, data)
+                self.assertEqual(called, 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
             found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
@@ -7222,7 +7316,7 @@ class UsualJsonTest(TestCase):
             self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
 
     def test_nothing_passes_that_plain_json_refuses(self):
-        usual, hole = ",".join(self.header()), tensorfmt.HOLE
+        usual, hole = ",".join(self.header()), tensorfmt.Usual.HOLE
         self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
         for old, new in (
                 ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
@@ -7244,7 +7338,8 @@ class UsualJsonTest(TestCase):
         self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
     def test_names_that_look_like_a_hole(self):
-        for name in (tensorfmt.HOLE, tensorfmt.HOLE + "0", "x\\u0038", tensorfmt.HOLE + "\\u0030"):
+        hole = tensorfmt.Usual.HOLE
+        for name in (hole, hole + "0", "x\\u0038", hole + "\\u0030"):
             found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
             self.assertEqual(len(found[1]), 10)
 
@@ -7257,10 +7352,10 @@ class UsualJsonTest(TestCase):
             self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
                              [(name, item.tobytes()) for name, item in items])
             self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 2)
             odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
             data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 4)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
@@ -7508,7 +7603,14 @@ class ArraysAndDigestsTest(PeerCase):
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
-        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c8"))))
+        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
+        for array, words in ((numpy.array(["a"]), "metadata="), (numpy.array([b"a"]), "metadata="),
+                             (numpy.array([1, None]), '.astype("float64")'),
+                             (numpy.ones(2, "M8[s]"), '.astype("int64")')):
+            self.assertIn(words, str(self.error(TypeError, array)))
+        item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
+        self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
+        self.assertEqual(item.tobytes(), struct.pack("<4f", 3, 0, 1, 2))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -7688,11 +7790,11 @@ class TrustTest(FolderCase):
                          cast="int32")
             self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
                                             format="ztensor"))), 2)
-        budget = tensorfmt.Budget("MAX_COPIES", 10, FormatError)
+        budget = tensorfmt.Budget("MAX_COPIES", 10)
         self.assertEqual([budget.covers(n) for n in (6, 5, 4, 1, 0)],
                          [True, False, True, False, True])
         self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
-                      error_of(FormatError, budget.spend, 1, "tea").what)
+                      str(error_of(ValueError, budget.spend, 1, "tea")))
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -7729,14 +7831,17 @@ class TrustTest(FolderCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def interrupted(self, call, number):
-        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far."""
-        left = [number]
+        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.
+
+        At one line where opcodes are not traced (Python 3.12.1); it must reach the caller.
+        """
+        left, reached = [number], False
 
         def trace(frame, event, arg):
             if frame.f_globals is not tensorfmt.__dict__:
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode":
+            if event in ("line", "opcode"):
                 left[0] -= 1
                 if not left[0]:
                     raise KeyboardInterrupt
@@ -7746,10 +7851,11 @@ class TrustTest(FolderCase):
         try:
             call()
         except KeyboardInterrupt:
-            pass
+            reached = True
         finally:
             sys.settrace(usual)
-        return left[0] <= 0
+        self.assertEqual(reached, left[0] <= 0, number)
+        return reached
 
     def test_interrupts_leave_nothing_behind(self):
         if PYPY or PYTHON < (3, 7) or not os.path.exists("/proc/self/fd"):
@@ -7780,23 +7886,15 @@ class TrustTest(FolderCase):
                 sys.unraisablehook = hook
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-        self.assertGreater(number, 500)
-        self.assertLess(len(printed), 5)  # only at the first opcode of __del__
+        self.assertGreater(number, 100)
+        self.assertEqual(printed, [])
 
     def test_a_missing_name_among_chosen_ones(self):
         wanted = "model.layers.0.self_attn.q_proj.weight"
         names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
         file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        calls = []
-
-        class Counted(__import__("difflib").SequenceMatcher):
-            def ratio(self):
-                calls.append(len(self.a) * len(self.b))
-                return super().ratio()
-        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
-            text = file.say_missing(wanted)
-        self.assertIn("; nearest is '", text)
-        self.assertLessEqual(sum(calls), 1 << 21)
+        text = file.say_missing(wanted)
+        self.assertIn("; nearest is 'model.layers.0.self_attn.q_proj.weight0' (", text)
 
 
 def in_terminal(columns, *args, **env):
@@ -7972,16 +8070,51 @@ class TerminalTest(FolderCase):
 
     def test_what_was_not_reached(self):
         data = dumps(self.net, format="burnpack")
-        size = 10 + struct.unpack("<I", data[6:10])[0]
+        ends = [item.offset + item.nbytes for item in load(data).values()]
         fields = []
         with self.assertRaises(FormatError):
             for field in tensorfmt.explain(data[:600]):
                 fields.append(field)
         self.assertTiles(fields, 600)
         self.assertEqual([(field.name, field.kind, field.offset) for field in fields
-                          if field.kind not in ("structure", "data")],
-                         [("metadata_size", "fault", 6), ("not reached", "unreached", size)])
+                          if field.kind in ("fault", "unreached")],
+                         [("metadata_size", "fault", 6), ("not reached", "unreached",
+                                                            max([end for end in ends if end <= 600]))])
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
+
+    def test_a_file_cut_short_shows_what_is_whole(self):
+        for kind in ("mag", "primitiv"):
+            data = dumps(self.net, format=kind)
+            whole = list(tensorfmt.explain(data))
+            at = [field.offset for field in whole if field.kind == "data"][-1]
+            fields = []
+            with self.assertRaises(FormatError):
+                for field in tensorfmt.explain(data[:at + 1]):
+                    fields.append(field)
+            self.assertTiles(fields, at + 1)
+            self.assertEqual(len([field for field in fields if field.kind == "fault"]), 1)
+            names = [field.name for field in whole if field.kind == "data"]
+            found = [field.name for field in fields if field.kind == "data"]
+            self.assertEqual(found[:len(names) - 1], names[:-1])
+
+    def test_a_notebook_shows_the_page(self):
+        from html import unescape
+        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
+            write_file("net.any", data)
+            for source in (data, "net.any"):
+                found = tensorfmt.explain(source)
+                frame = found._repr_html_()
+                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
+                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
+                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
+                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
+                first = next(found)  # the fields are still there
+                offset, nbytes, name, value, doc = first
+                self.assertEqual((offset, first.nbytes), (0, nbytes))
+
+
+PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
+             "table tr td th script br").split()
 
 
 @full
@@ -7998,7 +8131,21 @@ class PageTest(TestCase):
         self.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
         for word in ('src="', "http", "url(", "@import", "<link"):
             self.assertNotIn(word, text)
+        self.check_tags(text)
         return text
+
+    def check_tags(self, text):
+        """No tag that a text of the file could need to do harm, no script in an attribute."""
+        from html.parser import HTMLParser
+        parser, found, odd = HTMLParser(), set(), []
+
+        def start(tag, attrs):
+            found.add(tag)
+            odd.extend([key for key, _ in attrs if key.startswith("on")])
+        parser.handle_starttag = start
+        parser.feed(text)
+        self.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
+        self.assertTrue({"input", "section", "td", "script"}.issubset(found))
 
     def test_texts_of_the_file_are_escaped(self):
         evil = "<img src=x onerror=alert(1)></script>{{rows}}%s\"'&"
@@ -8009,10 +8156,10 @@ class PageTest(TestCase):
             text = self.page(dumps(items, format=kind))
             self.assertNotIn("<img", text)
             self.assertEqual(text.count("</script>"), 1)
-            self.assertEqual(text.count("<tbody>"), 1)
-        entry = {"w": {"dtype": "<b>1", "shape": [0], "data_offsets": [0, 0]}}
+            self.assertEqual(text.count('id="fields"'), 1)
+        entry = {"w": {"dtype": "<b>q", "shape": [0], "data_offsets": [0, 0]}}
         text = self.page(safetensors(entry, b""))
-        self.assertTrue("<b>1" not in text and "&lt;b&gt;1" in text)
+        self.assertTrue("<b>q" not in text and "&lt;b&gt;q" in text)
 
     def test_every_golden_and_what_is_left_of_it(self):
         for _, title, data, wanted in FILES:
@@ -8097,12 +8244,7 @@ class CopiesTellTest(TestCase):
                 doc = copy.__doc__
                 words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
                 lacking = [name for name in tensorfmt.__all__ if name not in copy.__all__]
-                if "dumps" in copy.__all__:  # what the example does, works
-                    example = doc[doc.index("    save("):doc.index("    with")].strip()
-                    example = example.replace("save(", "save(folder + ")
-                    exec(example, dict(copy.__dict__, folder=self.folder + os.sep))
-                else:
-                    lacking.append("save(")
+                self.assertTrue("    with load(" in doc and "save(" not in doc)
                 for name in [name for name in lacking if name not in ("save", "tensor")]:
                     self.assertNotIn(name, words - {"convert", "verify", "explain"})
                 self.assertEqual("explain" in doc, "explain" in copy.__all__)
@@ -8130,10 +8272,10 @@ class CopiesTellTest(TestCase):
                 continue
             item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
             for call in (item.__array__, item.__dlpack__):
-                if "arrays" not in copy.FEATURES:
+                if not getattr(copy, "ARRAYS", False):
                     self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
             small = "only" in flags or "no-tools" in flags
-            self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
+            self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
 
 
 @full

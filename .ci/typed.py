@@ -35,6 +35,8 @@ with load(data) as file:
     assert_type(w.nbytes, int)
     assert_type(w.tobytes(), bytes)
     assert_type(w.astype("float64"), Tensor)
+    assert_type(tensor([1], int, (1, 1)).astype(float), Tensor)
+    print(float(tensor([1])), int(tensor(2.5)), f"{tensor(2.5):.2f}")
     raw: memoryview = w.raw
     shown: memoryview = w.data
     values: List[Any] = w.tolist()
