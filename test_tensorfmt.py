@@ -6887,7 +6887,8 @@ class CommandTest(TestCase):
         write_file("cut.bpk", read_file("whole.bpk")[:-8])
         self.assertEqual(run("get", "cut.bpk", "a")[0], 1)
         self.assertEqual(self.prints("get", "cut.bpk", "a", "--partial"), "[1.0]\n")
-        self.assertIn("'c' does not lie whole in the file", run("get", "cut.bpk", "c", "--partial")[2])
+        self.assertIn("'c' does not lie whole in the file",
+                      run("get", "cut.bpk", "c", "--partial")[2])
         self.assertIn("missing: c\n", self.prints("convert", "cut.bpk", "new.zt", "--partial"))
         self.assertEqual(list(load("new.zt")), ["a", "b"])
         tensorfmt.save("more.bpk", {"d": [4.0]})
@@ -8078,8 +8079,8 @@ class TerminalTest(FolderCase):
         self.assertTiles(fields, 600)
         self.assertEqual([(field.name, field.kind, field.offset) for field in fields
                           if field.kind in ("fault", "unreached")],
-                         [("metadata_size", "fault", 6), ("not reached", "unreached",
-                                                            max([end for end in ends if end <= 600]))])
+                         [("metadata_size", "fault", 6),
+                          ("not reached", "unreached", max([end for end in ends if end <= 600]))])
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
 
     def test_a_file_cut_short_shows_what_is_whole(self):
