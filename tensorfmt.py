@@ -8965,11 +8965,13 @@ class Report:
     """What verify() found: true when nothing failed, str() of it is for a person.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
-    or "-" (not possible). `.errors`: the FormatErrors behind the FAILs. `.format`, `.path`.
+    or "-" (not possible). `.errors`: the FormatErrors behind the FAILs. `.format`, `.version`,
+    `.path`.
     """
 
-    def __init__(self, path: "Optional[str]", format: "Optional[str]") -> None:
-        self.path, self.format = path, format
+    def __init__(self, path: "Optional[str]", kind: "Optional[Format]") -> None:
+        self.path, self.format = path, kind.FAMILY if kind else None
+        self.title, self.version = kind.TITLE if kind else "", None
         self.rows, self.errors = [], []
 
     def __bool__(self) -> bool:
@@ -8998,9 +9000,9 @@ class Report:
             head = "" if name is None else f"tensor {quote(name)}: "
             place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
             lines.append(f"{status:5} {check:12} {head}{clip(text, MAX_LINE // 2)}{place}")
-        last = f"valid {self.format}"
+        last = f"valid {self.title}"
         if self.errors:
-            title = " " + self.format if self.format else ""
+            title = " " + self.title if self.title else ""
             last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             if self.errors[0].offset is not None:
                 last += f", the first at 0x{self.errors[0].offset:x}"
@@ -9031,11 +9033,12 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
 
 def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
                   watch: Any = None) -> Report:
-    report, faults = Report(source.path, kind.TITLE), []
+    report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, tensors = (None, []) if parsed is None else (
         parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
+    report.version = attrs.get("version") if attrs else None
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
@@ -9290,7 +9293,7 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        for title, names in ("missing", self.missing), ("left behind", self.left_behind):
+        for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
             if names:
                 texts = ", ".join([plain(name) for name in names[:100]])
                 lines.append(f"{title}: " + clip(texts, MAX_LINE // 2))
@@ -9338,7 +9341,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
 
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
-    left behind: data_endianness, encoding, layout, version
+    not needed there: data_endianness, encoding, layout, version
     wrote 264 bytes
     """
     # <full>
@@ -9491,23 +9494,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 # -- [10a] command line --------------------------------------------------------------------------
 
-MAX_STDIN = 1 << 30  # bytes of standard input that `ls -` and `verify -` keep in memory
-USAGE = """tensorfmt %s: read, write and explain tensor files (one file, standard library only)
-
-usage: %s COMMAND ...
-
-  ls FILE ...            list the tensors of each file
-  get FILE NAME          print one tensor's values; --raw writes its bytes to stdout
-  explain FILE           name every byte of the file, in order (--html OUT for a page to look at)
-  verify FILE ...        check structure, bounds, sizes and checksums
-  convert FROM TO        write FROM's tensors in the format named by TO's suffix
-  diff A B               compare two files tensor by tensor, whatever their formats
-  formats                list the formats and what each can hold
-  demo [FOLDER]          write, list, verify and explain one small file of each format
-  vendor OUT.py          write a copy of this file with only what is asked for
-
-formats: %s        COMMAND -h lists its options
-"""
+MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
 
 
 def called_as() -> str:
@@ -9516,25 +9503,29 @@ def called_as() -> str:
     module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "__main__")
     if module != "__main__":
         return f"python3 -m {module}"
-    return plain("python3 " * name.endswith((".py", ".pyz")) + name)
+    return plain(("python3 " if name.endswith((".py", ".pyz")) else "") + name)
 
 
-def each_file(args: Any, paths: Any) -> int:
-    """Call for each file, also after a bad one; return the exit code. JSON is one document."""
-    code, several, args.gap = 0, args.json and len(paths) > 1, ""
-    for i, args.file in enumerate(paths):
-        sys.stdout.write((",\n" if i else "[") * several)
+def each_file(args: Any) -> int:
+    """Call for each file, also after a bad one; return the exit code. JSON is one list."""
+    code, args.gap = 0, ""
+    for i, path in enumerate(args.files):
+        args.file = path
+        if args.json:
+            sys.stdout.write(",\n" if i else "[")
         try:
             code |= int(args.call(args) or 0)
             args.gap = "\n"
         except BrokenPipeError:
             raise
-        except (FormatError, OSError) as error:
-            code, message = 1, describe(error, args.file)
-            sys.stdout.write(to_json({"file": args.file, "error": message}) * args.json)
+        except (ValueError, OSError) as error:
+            code, message = 1, describe(error, path)
+            if args.json:
+                sys.stdout.write(to_json({"file": args.file, "error": message}))
             sys.stdout.flush()
             put(sys.stderr, f"error: {message}\n")
-    sys.stdout.write("]\n" if several else "\n" * args.json)
+    if args.json:
+        sys.stdout.write("]\n")
     return code
 
 
@@ -9546,119 +9537,168 @@ def describe(error: BaseException, path: str = "") -> str:
     return (path + ": " if path else "") + (error.strerror or str(error))
 
 
-def show_ls(args: Any) -> None:
-    with load(path_or_stdin(args.file), **args.options) as file:
-        if args.json:
-            write_json(file, args.file)
-        else:
-            print_listing(file, args.gap + plain(file.path or args.file), args)
-
-
-def path_or_stdin(path: str) -> Any:
+def open_input(path: str) -> Any:
     """Return the path; instead of "-" a stream of what standard input gives."""
     from io import BytesIO
-    data = sys.stdin.buffer.read(MAX_STDIN + 1) if path == "-" and sys.stdin else b""
+    if path != "-":
+        return path
+    data = sys.stdin.buffer.read(MAX_STDIN + 1) if sys.stdin else b""
     if len(data) > MAX_STDIN:
         raise ValueError(f"standard input: over MAX_STDIN = {MAX_STDIN} bytes; put it into a file")
     stream = BytesIO(data)
     stream.name = "standard input"
-    return stream if path == "-" else path
+    return stream
 
 
-def print_listing(file: File, path: str, args: Any) -> None:
-    attrs, items, paint = file.attrs, list(file.items()), painter(args)
-    codings = sorted(set([item.stored.encoding for _, item in items]))
-    facts = [f"{path}: {file.kind.TITLE}", count_of(file.nbytes, "byte"),
-             count_of(len(items), "tensor")]
-    for key, value in attrs.items():
+def raw_output() -> Any:
+    """Return standard output as a stream of bytes."""
+    if sys.stdout.isatty():
+        raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
+    sys.stdout.flush()
+    return sys.stdout.buffer
+
+
+def nearest(name: str, names: Any) -> str:
+    """Return a question about the name that is most like a wrong one; "" if none is."""
+    near = max(names, key=lambda other: likeness(name, other), default="")
+    return f"; did you mean {quote(near)}?" if likeness(name, near) >= 0.5 else ""
+
+
+def rounded(number: int, unit: str) -> str:
+    """Return a large number as people say it: 514.8 M, 1.03 GB; "" of others."""
+    for prefix, size in ("M", 10**6), ("G", 10**9), ("T", 10**12):
+        if size <= number < 1000 * size:
+            digits = 2 if number < 10 * size else 1
+            return f"{number / size:.{digits}f} {prefix}{unit}"
+    return ""
+
+
+def in_letters(text: str) -> str:
+    """Return a name in its own letters if standard output is a terminal that has them."""
+    short = clip(text, MAX_TEXT)
+    try:
+        short.encode(sys.stdout.encoding or "ascii")
+    except UnicodeError:
+        return plain(text)
+    fine = sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+    return short if fine else plain(text)
+
+
+def show_ls(args: Any) -> None:
+    with load(open_input(args.file), **args.options) as file:
+        items = _select(list(file.items()), args.only)
+        if args.sort:
+            keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
+                         "offset": lambda pair: pair[1].start}
+            items.sort(key=keys[args.sort])
+        if args.json:
+            head = to_json({
+                "file": args.file, "format": file.format, "version": file.attrs.get("version"),
+                "bytes": file.nbytes, "attrs": file.attrs, "metadata": file.metadata})
+            sys.stdout.write(head[:-1] + ', "tensors": ')
+            write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
+                        "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
+                       for name, item in items)
+            sys.stdout.write("}")
+            return
+        paint = painter(args)
+        print(args.gap + facts_of(file, file.path or args.file))
+        for title in "metadata", "scalar":
+            pairs = file.metadata if title == "metadata" else file.attrs.get("scalars") or {}
+            for key, value in list(pairs.items())[:20]:
+                print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
+            if len(pairs) > 20:
+                print(f"{len(pairs) - 20} more {title} entries")
+        if file.attrs.get("operations"):
+            print(count_of(len(file.attrs["operations"]), "operation"))
+        if items:
+            print_listing(items, args.limit, paint)
+
+
+def facts_of(file: File, path: str) -> str:
+    """Return what a file is, in one line."""
+    size = rounded(file.nbytes, "B")
+    facts = [f"{in_letters(path)}: {file.kind.TITLE}",
+             count_of(file.nbytes, "byte") + (f" ({size})" if size else ""),
+             count_of(len(file), "tensor")]
+    for key, value in file.attrs.items():
         if key not in ("version", "scalars", "operations"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
+    codings = set([item.stored.encoding for item in file.values()])
     if len(codings) == 1:
-        facts.append("all " + plain(codings[0]))
-    print(clip(", ".join(facts), MAX_LINE))
-    for title, pairs in (("metadata", file.metadata), ("scalar", attrs.get("scalars") or {})):
-        for key, value in list(pairs.items())[:20]:
-            print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
-        if len(pairs) > 20:
-            print(f"{len(pairs) - 20} more {title} entries")
-    if attrs.get("operations"):
-        print(count_of(len(attrs["operations"]), "operation"))
-    if not items:
-        return
-    if args.sort:
-        keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
-                     "offset": lambda pair: pair[1].start}
-        items.sort(key=keys[args.sort])
-    wide = [8, 8]
-    for row in listing_rows(items, args):  # they are made twice: all at once are much memory
-        wide = [min(20, max(wide[i], len(row[2 + i]))) for i in (0, 1)]
+        facts.append("all " + plain(codings.pop()))
+    return clip(", ".join(facts), MAX_LINE)
+
+
+def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
+    """Print a row for each tensor, and their sums."""
+    codings = set([plain(item.stored.encoding) for _, item in items])
+    dtypes = set([dtype_of(item) for _, item in items])
+    wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
+
+    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "") -> None:
+        coding = f"  {coding:{wide_coding}}" if len(codings) > 1 else ""
+        print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide}}{coding}  {shape:16}  {name}".rstrip())
     print()
-    nbytes, size = sum(i.stored.nbytes for _, i in items), sum(i.size for _, i in items)
-    total = nbytes, "", count_of(len(items), "tensor"), "", count_of(size, "element"), ""
-    for rows in (listing_rows(items, args), [total]):
-        for nbytes, offset, dtype, coding, shape, name in rows:
-            coding = f"  {coding:{wide[1]}}" if len(codings) > 1 else ""
-            name = paint(name, "data" if name and nbytes != "bytes" else "")
-            print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide[0]}}{coding}  {shape:16}  "
-                  f"{name}".rstrip())
-
-
-def listing_rows(items: "List[Tuple[str, Tensor]]", args: Any) -> Chunks:
-    """Yield the rows of ls: (bytes, offset, dtype, encoding, shape, name)."""
-    yield "bytes", "offset", "dtype", "encoding", "shape", "name"
-    for name, item in items[:args.limit]:
-        coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-        dtype = plain(str(item.dtype or (coded + ["?"])[0]))  # perhaps one that we do not decode
-        yield (item.stored.nbytes, item.offset, dtype, plain(item.stored.encoding),
-               show(item.shape), plain(name))
+    row("bytes", "offset", "dtype", "encoding", "shape", "name")
+    for name, item in items[:limit]:
+        row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
+            show(item.shape), paint(in_letters(name), "data"))
         if item.scheme is not None:
-            yield "", "", "", "", "  " + show(item.scheme, 200), ""
-    if args.limit is not None and len(items) > args.limit:
-        yield "", "", "", "", f"{len(items) - args.limit} more", ""
+            row("", "", "", "", "  " + show(item.scheme, 200))
+    if limit is not None and len(items) > limit:
+        row("", "", "", "", f"{len(items) - limit} more")
+    nbytes = sum([item.stored.nbytes for _, item in items])
+    size = sum([item.size for _, item in items])
+    elements = ", ".join([count_of(size, "element"), rounded(size, "")]).rstrip(", ")
+    row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
 
 
-def write_json(file: File, path: str) -> None:
-    head = to_json({"file": path, "format": file.format, "bytes": file.nbytes,
-                    "attrs": file.attrs, "metadata": file.metadata})
-    sys.stdout.write(head[:-1] + ', "tensors": [')
-    for i, (name, item) in enumerate(file.items()):
-        sys.stdout.write((",\n " if i else "\n ") + to_json({
-            "name": name, "dtype": item.dtype, "shape": item.shape, "offset": item.offset,
-            "bytes": item.stored.nbytes, "attrs": item.attrs}))
-    sys.stdout.write("]}")
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person, perhaps one that is not known here."""
+    coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
+    return plain(str(item.dtype or (coded + ["?"])[0]))
+
+
+def write_list(objects: Any, between: str = "\n ") -> None:
+    """Write a JSON list as its objects come."""
+    sign = "["
+    for value in objects:
+        sys.stdout.write(sign + between + to_json(value))
+        sign = ","
+    sys.stdout.write("]" if sign == "," else "[]")
 
 
 def to_json(value: Any) -> str:
     from json import dumps
-    return dumps(json_ready(value), default=lambda raw: {"bytes_hex": bytes(raw).hex()})
+    return dumps(json_ready(value))
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it, what JSON lacks as text; bytes stay."""
+    """Return a value as JSON has it, what JSON lacks as text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else show(key): json_ready(item)
                 for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"bytes_hex": bytes(value).hex()}
     if isinstance(value, int) and abs(value) >> 128:
         return show(value)
-    kinds = str, int, float, bytes, bytearray, memoryview
-    return value if value is None or isinstance(value, kinds) else repr(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
 def show_get(args: Any) -> None:
-    with load(args.file, **args.options) as file:
+    with load(open_input(args.file), partial=args.partial, **args.options) as file:
         if args.name not in file:
             raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
-        if args.rows is not None and not item.ndim:
-            raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} is a scalar: no rows")
-        item = item if args.rows is None else item[args.rows]
-        if args.raw and sys.stdout.isatty():
-            raise TypeError("--raw writes bytes, not for a terminal: `| xxd` or `> FILE`")
+        if args.rows is not None:
+            item = pick_rows(item, args.rows, f"{plain(args.file)}: tensor {quote(args.name)}")
         if args.raw:
-            write_all(sys.stdout.buffer, Progress(item.nbytes).watch(item.blocks()))
+            blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
+            write_all(raw_output(), Progress(item.nbytes).watch(blocks))
         elif args.stats:
             print_stats(item)
         elif args.all or item.size <= MAX_SHOWN:
@@ -9666,6 +9706,17 @@ def show_get(args: Any) -> None:
         else:
             print(item.preview())
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
+
+
+def pick_rows(item: Tensor, rows: slice, what: str) -> Tensor:
+    """Return some rows of a tensor; ValueError for those that it does not have."""
+    if not item.ndim:
+        raise ValueError(f"{what} is a scalar: no rows")
+    count = item.shape[0]
+    for at in rows.start, rows.stop:
+        if at is not None and not -count <= at <= count:
+            raise ValueError(f"{what} has {count_of(count, 'row')}: --rows is out of range")
+    return item[rows]
 
 
 def row_range(text: str) -> slice:
@@ -9719,23 +9770,25 @@ def print_values(item: Tensor) -> None:
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(path_of(args.file), True)
+    source = open_source(open_input(args.file), True)
+    args.start = getattr(args, "from") or 0
     try:
         found = Explained(args, source)
-        error = found.error
-        if error is None and args.tensor is not None and not found.rows:
-            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}")
+        if found.error is None and args.tensor is not None and not found.rows:
+            hint = nearest(args.tensor, found.owners)
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
             write_page(args, found)
         elif args.json:
-            for row in found.rows:
-                print(to_json(list(row.field)))
+            write_list(({key: getattr(row.field, key) for key in Field.__slots__}
+                        for row in found.rows), between="")
+            print()
         else:
             print_rows(args, found)
     finally:
         source.close()
-    if error is not None:
-        raise error
+    if found.error is not None:
+        raise found.error
 
 
 class Explained:
@@ -9750,6 +9803,7 @@ class Explained:
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
         self.rows: "List[Row]" = []
+        self.owners = Map([(field.tensor, True) for field in fields if field.tensor is not None])
         names: Any = {}  # of the fields around this one, by depth
         reach = 0
         for field in fields:
@@ -9767,13 +9821,10 @@ class Explained:
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    from shutil import get_terminal_size
     rows, paint = found.rows, painter(args)
     shown = rows[:args.limit]
     shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
-    width = 100
-    if args.width or sys.stdout.isatty() or os.environ.get("COLUMNS"):
-        width = max(args.width or get_terminal_size().columns, 60)
+    width = terminal_width(args.width)
     count = 8 if width >= 100 else 5  # bytes
     head = ("offset", "bytes", "token" if args.wire else "field", "value", "meaning")
     place = max([6] + [len(f"0x{row.field.offset:x}") for row in shown[-1:]])
@@ -9795,11 +9846,18 @@ def print_rows(args: Any, found: Explained) -> None:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
+def terminal_width(asked: "Optional[int]") -> int:
+    from shutil import get_terminal_size
+    if asked or sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return max(asked or get_terminal_size().columns, 60)
+    return 100
+
+
 def painter(args: Any) -> Any:
     """Return a function (text, kind of a field) that colours text, if --color says so."""
     env = os.environ
     wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
-    if args.color == "never" or (args.color == "auto" and not wanted):
+    if args.color == "never" or (args.color != "always" and not wanted):
         return lambda text, kind: text
     return lambda text, kind: (
         f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
@@ -9810,12 +9868,8 @@ def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
 
     Where the longest have no room, one text of twenty may be longer than its column.
     """
-    lengths: Any = [[len(text)] for text in head[2:]]
-    for row in rows:
-        for column, text in zip(lengths, row.texts()):
-            column.append(len(text))
-    for column in lengths:
-        column.sort()
+    columns = zip(head[2:], *[row.texts() for row in rows])
+    lengths = [sorted([len(text) for text in column]) for column in columns]
     names, values, meanings = [column[-1] for column in lengths]
     if names + values + meanings > width:
         usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
@@ -9919,7 +9973,7 @@ class Row:
 
 def show_diff(args: Any) -> bool:
     found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
-    with load(args.a) as a, load(args.b) as b:
+    with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
         for file in (a, b):
             check_work(Format(), list(file.items()))
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
@@ -9939,7 +9993,7 @@ def show_diff(args: Any) -> bool:
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
         return bool(found)
     for sign, kind, name, changes in found:
-        print(f"{sign} {plain(name):10} {', '.join(changes)}" if kind == "tensor" else
+        print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if kind == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
         print(f"{count_of(len(found), 'difference')}, {total}")
@@ -10008,10 +10062,12 @@ def groups_of(item: Tensor) -> Chunks:
 
 
 def show_verify(args: Any) -> bool:
-    report = verify(path_or_stdin(args.file), deep=args.deep, watch=Progress, **args.options)
+    report = verify(open_input(args.file), deep=args.deep, watch=Progress, **args.options)
     if args.json:
-        sys.stdout.write(to_json({"file": args.file, "format": report.format,
-                                  "valid": bool(report), "rows": report.rows}))
+        keys = "status", "check", "tensor", "text", "offset"
+        sys.stdout.write(to_json({
+            "file": args.file, "format": report.format, "version": report.version,
+            "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
     elif not args.quiet or not report:
         print(report.errors[0] if args.quiet else report)
     return not report
@@ -10022,24 +10078,30 @@ def show_convert(args: Any) -> None:
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     options = dict([parse_setting(text) for text in args.set or ()])
-    with load(args.source, **args.options) as file:
+    piped = args.target in ("-", "/dev/stdout")
+    target: Any = raw_output() if piped else args.target
+    name = "standard output" if piped else plain(args.target)
+    report = sys.stderr if piped else sys.stdout
+    sources: Any = [open_input(path) for path in args.sources]
+    from_names = ", ".join([plain(path) for path in args.sources])
+    with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
+                      **args.options) as file:
         try:
-            kind = written_kind(target_format(args.format, args.target, None), [file.kind], options)
+            kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        name, target = plain(args.source), plain(args.target)
-        print(f"{name} ({file.kind.TITLE}) -> {target} ({kind.TITLE})")
+        report.write(f"{from_names} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
-            summary = _convert(file, args.target, kind, cast, args.only, args.dense, args.drop,
+            summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
             helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
-            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out" * helps
-            raise ValueError(f"{error}{hint}\nnothing written")
+            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
+            raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
-        print("  " + line)
-    print(f"wrote {target}, {count_of(summary.nbytes, 'byte')}")
+        report.write(f"  {line}\n")
+    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -10098,18 +10160,34 @@ class Progress:
 
 
 def show_formats(args: Any) -> None:
+    kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
-        print(to_json([{"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                        "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-                        "load": kind.READ_OPTIONS} for kind in FORMATS]))
-    for kind in () if args.json else FORMATS:
-        names = list(kind.DTYPES)
-        lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
-        lines.append(("besides", kind.HOLDS))
-        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
-            lines += [(title, f"{key}: {text}") for key, text in options.items()]
-        print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})")
-        print("\n".join(["  %-12s %s" % line for line in lines]))
+        write_list({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+                    "load": kind.READ_OPTIONS} for kind in kinds)
+        print()
+    elif args.format is None:
+        for kind in kinds:
+            print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
+        print(f"\n`formats {NAMES[0]}` shows its layout, dtypes, options and limits")
+    else:
+        for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
+            print_format(kind)
+
+
+def print_format(kind: "Format") -> None:
+    """Print all that is known of a format: its docstring, which draws its layout, and its rows."""
+    from textwrap import dedent
+    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
+    print("\n".join([first, dedent(rest).rstrip(), ""]))
+    names = list(kind.DTYPES)
+    lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+    lines += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
+    lines += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
+              if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
+    for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
+        lines += [(title, f"{key}: {text}") for key, text in options.items()]
+    print("\n".join(["  %-12s %s" % line for line in lines if line[1]] + [""]))
 
 
 def show_demo(args: Any) -> None:
@@ -10130,92 +10208,128 @@ def show_demo(args: Any) -> None:
 
 
 def demo_one(kind: "Format", path: str) -> None:
+    """Write a file, show the gist of what the commands say of it, read it back."""
+    from contextlib import redirect_stdout
+    from io import StringIO
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
               "layer.bias": tensor([0.5, -0.5], "float32")}
     if "int32" in kind.DTYPES:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
-    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})\n")
-    for command in ("ls", "verify", "explain --limit 16"):
-        if main(command.split() + [path]):
-            raise FormatError(f"{command} {path} failed")
-        print()
+    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
+    for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
+                          (f"explain --width {terminal_width(None)}", slice(4))):
+        with redirect_stdout(StringIO()) as out:
+            if main(command.split() + [path]):
+                raise FormatError(f"{command} {path} failed")
+        print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
+    print()
     with load(path) as file:
         if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
             raise FormatError(f"{path} does not come back as it was saved")
 
 
-def make_parser(wanted: str) -> Any:
+TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
+TYPES.update([(word, lambda text: os.path.expanduser(text)) for word in (
+    "FILE", "FROM", "TO", "A", "B", "FOLDER", "OUT", "OUT.py")])
+ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
+    "file": ("FILE", "`-` is standard input"),
+    "files": ("FILE ...", "`-` is standard input"),
+    "name": ("NAME", "of a tensor"),
+    "--all": ("", f"every value, also of more than {MAX_SHOWN}"),
+    "--rows": ("START:STOP", "of the first dimension"),
+    "--raw": ("", "row-major little-endian bytes to stdout"),
+    "--stats": ("", "min, max, mean, NaN and infinities"),
+    "--json": ("", "for programs"),
+    "--limit": ("N", "print that many rows at most"),
+    "--color": ("auto|always|never", "kinds of bytes in colours"),
+    "--sort": ("bytes|name|offset", "order of the rows"),
+    "--only": ("NAME ...", "name or shell pattern, again for others"),
+    "--width": ("N", "columns of the terminal"),
+    "--tensor": ("NAME", "only the rows of this tensor"),
+    "--from": ("OFFSET", "only the rows from this byte on (0x1f40, 8000)"),
+    "--wire": ("", "CBOR token by token"),
+    "--html": ("OUT", "write a page to look at instead"),
+    "--quiet": ("", "only what is bad or differs"),
+    "--deep": ("", "XXH3 of large files, too (slow)"),
+    "a": ("A", ""),
+    "b": ("B", "`-` is standard input"),
+    "sources": ("FROM ...", "`-` is standard input; several become one"),
+    "target": ("TO", "`-` is standard output"),
+    "--format": ("|".join([kind.NAME for kind in FORMATS if kind.WRITES]), "else that of TO"),
+    "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
+    "--partial": ("", "the tensors that are whole in a file that was cut short"),
+    "--dense": ("", "write sparse tensors with their zeros"),
+    "--drop": ("", "leave out what has no place"),
+    "--metadata": ("text|", "numbers in metadata as text where only that fits"),
+    "--set": ("KEY=VALUE ...", "option of the format"),
+    "format": ("[NAME]", "of one format, with its layout"),
+    "folder": ("[FOLDER]", "keeps the files"),
+    "out": ("OUT.py", ""),
+    "--formats": ("NAME,...", "only these"),
+    "--load-only": ("", "nothing that writes, no tools"),
+    "--no-tools": ("", "no explain, verify, convert, no command line"),
+    "--with": ("NAME,...", "zstd, sparse, quantized, fast, remote, arrays: also these"),
+    "--board": ("", "for MicroPython: the least that works")}
+READING = "ls get explain verify convert".split()  # take the options of load
+COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
+    "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
+           ("model.bpk", "--sort bytes --limit 5 model.bpk", "--json a.zt b.bpk"), show_ls),
+    "get": ("print one tensor's values; --raw writes its bytes to stdout",
+            "file name --all --rows --raw --stats --partial",
+            ("model.bpk w", "model.bpk w --rows 0:2", "model.bpk w --raw > w.bin"), show_get),
+    "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
+                "file --tensor --from --limit --width --color --wire --json --html",
+                ("model.zt", "model.zt --tensor w", "model.zt --html model.html"), show_explain),
+    "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
+               ("model.zt", "--quiet *.zt"), show_verify),
+    "convert": ("write FROM's tensors in the format named by TO's suffix",
+                "sources target --format --cast --only --dense --drop --metadata --partial --set",
+                ("model.bpk model.zt", "model.zt model.tbs --cast float32 --drop",
+                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
+                 f"- - --format {NAMES[0]} < model.zt > out"), show_convert),
+    "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
+             ("old.zt new.bpk",), show_diff),
+    "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
+                ("", NAMES[0], "--json"), show_formats),
+    "demo": ("write, list, verify and explain one small file of each format", "folder",
+             ("", "files"), show_demo),
+    "vendor": ("write a copy of this file with only what is asked for",
+               "out --formats --load-only --no-tools --with --board",
+               (f"small.py --formats {NAMES[0]} --load-only",), lambda args: show_vendor(args))}
+
+
+def make_parser(name: str) -> Any:
     """Return the parser of one command: those of all would take 2 ms more."""
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
             raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
-    does = [line[25:] for line in USAGE.split("\n") if line.split()[:1] == [wanted]]
-    parser = Parser(f"{called_as()} {wanted}", description=" ".join(does),
+    if name not in COMMANDS:
+        raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
+                        + nearest(name, COMMANDS))
+    does, arguments, examples, call = COMMANDS[name]
+    parser = Parser(f"{called_as()} {name}", description=does,
                     formatter_class=RawDescriptionHelpFormatter)
-
-    def option(name: str, help: Any = None, **settings: Any) -> Any:
-        if name[0] == "-" and not settings:  # a flag
+    parser.epilog = "\n  ".join(["examples:"] + [f"{parser.prog} {text}" for text in examples])
+    parser.set_defaults(call=call)
+    for key in arguments.split():
+        takes, text = ARGUMENTS[key]
+        word = takes.replace(" ...", "").strip("[]")
+        settings: Facts = {"metavar": word, "type": TYPES.get(word, str)}
+        if not takes:
             settings = {"action": "store_true"}
-        if name[0] != "-" or name == "--html":
-            settings.setdefault("type", os.path.expanduser)
-        return name, dict(settings, help=help)
-
-    def command(call: Any, examples: str, *arguments: Any) -> None:
-        if call.__name__ == "show_" + wanted:
-            parser.set_defaults(call=call)
-            lines = [f"{parser.prog} {example}" for example in examples.split(" | ")]
-            parser.epilog = "\n  ".join(["examples:"] + lines)
-            for name, settings in arguments:
-                parser.add_argument(name, **settings)
-    file, files, json = option("file"), option("file", nargs="+"), option("--json")
-    limit = option("--limit", "print that many rows at most", type=natural)
-    color = option("--color", "kinds of bytes in colours", choices=["auto", "always", "never"],
-                   default="auto")
-    command(show_ls, "model.bpk | --sort bytes --limit 5 model.bpk | --json a.zt b.bpk",
-            files, limit, json, color, option("--sort", choices=["bytes", "name", "offset"]))
-    command(show_get, "model.bpk w | model.bpk w --rows 0:2 | model.bpk w --raw > w.bin",
-            file, option("name", type=str),
-            option("--all", f"every value, also of more than {MAX_SHOWN}"),
-            option("--rows", "START:STOP of the first dimension", type=row_range),
-            option("--raw", "row-major little-endian bytes to stdout"),
-            option("--stats", "min, max, mean, NaN and infinities"))
-    command(show_explain, "model.zt | model.zt --tensor w | model.zt --html model.html",
-            file, limit, color, option("--width", "columns of the terminal", type=natural),
-            option("--tensor", "only the rows of this tensor", type=str),
-            option("--from", "only the rows from this byte on (0x1f40, 8000)", dest="start",
-                   metavar="OFFSET", type=natural, default=0),
-            option("--wire", "CBOR token by token"), option("--json", "one JSON array a row"),
-            option("--html", "write a page to look at instead", metavar="OUT"))
-    command(show_verify, "model.zt | --quiet *.zt",
-            files, json, option("--quiet", "one line for each bad file, only"),
-            option("--deep", "XXH3 of large files, too (slow)"))
-    command(show_diff, "old.zt new.bpk", option("a"), option("b"), json, option("--quiet"))
-    command(show_convert, "model.bpk model.zt | model.zt model.tbs --cast float32 --drop | "
-            "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
-            option("source"), option("target"), option("--format", choices=NAMES),
-            option("--cast", "dtype for what the target cannot hold, or of each dtype",
-                   metavar="DTYPE | OLD=NEW,..."),
-            option("--only", "name or shell pattern", action="append", metavar="NAME"),
-            option("--dense", "write sparse tensors with their zeros"),
-            option("--drop", "leave out what has no place"),
-            option("--metadata", "text: numbers as text where only that fits", choices=["text"]),
-            option("--set", "option of the format", action="append", metavar="KEY=VALUE"))
-    command(show_formats, " | --json", json)
-    command(show_demo, " | files", option("folder", nargs="?"))
-    command(show_vendor, f"small.py --formats {NAMES[0]} --load-only",
-            option("out", metavar="OUT.py"), option("--formats", "only these", metavar="NAME,..."),
-            option("--load-only", "nothing that writes, no tools"),
-            option("--no-tools", "no explain, verify, convert, no command line"),
-            option("--with", f"{', '.join(OPTIONAL)}: also these", metavar="NAME,..."),
-            option("--board", "for MicroPython: the least that works"))
-    if parser.get_default("call") is None:
-        raise TypeError(f"no command {quote(wanted)}; `{called_as()} help` lists them")
-    for kind in FORMATS:
-        for key, doc in kind.READ_OPTIONS.items():
-            parser.add_argument("--" + key, help=f"of {kind.NAME}: {doc}")
+        elif "|" in takes:
+            settings = {"choices": takes.strip("|").split("|")}
+        elif takes[0] == "[":
+            settings["nargs"] = "?"
+        elif takes != word:
+            settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
+        parser.add_argument(key, help=text, **settings)
+    for kind in FORMATS if name in READING else ():
+        for key, text in kind.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {kind.NAME}: {text}")
     return parser
 
 
@@ -10264,20 +10378,40 @@ def own_source() -> "Tuple[bytes, str]":
 
 
 def run(argv: "List[str]") -> int:
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE % (__version__, called_as(), " ".join(NAMES)))
+    name, rest = argv[0] if argv else "help", argv[1:]
+    if name == "help" and rest:
+        name, rest = rest[0], ["-h"]
+    if name in ("-h", "--help", "help"):
+        print(f"tensorfmt {__version__}: read, write and explain tensor files (one file, standard "
+              f"library only)\n\nusage: {called_as()} COMMAND ...\n")
+        for name, (does, arguments, _, _) in COMMANDS.items():
+            takes = [ARGUMENTS[key][0] for key in arguments.split() if key[0] != "-"]
+            print(f"  {' '.join([name] + takes):22} {does}")
+        print(f"\nformats: {' '.join(NAMES)}\n"
+              "COMMAND -h lists its options; FILE `-` is standard input")
         return 0
-    if argv[0] == "--version":
+    if name in ("-V", "--version"):
         try:
             print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
         except OSError:
             print(f"tensorfmt {__version__}, frozen")
         return 0
-    args = make_parser(argv[0]).parse_args(argv[1:])
+    args = make_parser(name).parse_args(rest)
     args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
-                    if getattr(args, key) is not None}
-    files = getattr(args, "file", None)
-    return each_file(args, files) if isinstance(files, list) else int(args.call(args) or 0)
+                    if getattr(args, key, None) is not None}
+    return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
+
+
+def add_options(call: Any, title: str) -> None:
+    """Add to a docstring what options each format has."""
+    rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+            for key, text in getattr(kind, title).items()]
+    if getattr(call, "__doc__", None):  # not with -OO
+        call.__doc__ = "\n".join([call.__doc__.rstrip() + "\n\n    Options:"] + rows)
+
+
+add_options(load, "READ_OPTIONS")
+add_options(save, "OPTIONS")
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
@@ -10429,7 +10563,7 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 
 
 def write_page(args: Any, found: Explained) -> None:
-    if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
+    if args.file != "-" and os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
     page, summary = make_page(found, os.path.basename(args.file))
     nbytes = write_out(args.html, iter([page.encode()]))

@@ -6808,6 +6808,122 @@ class CommandTest(TestCase):
         wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
         self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
 
+    def test_rows_that_are_not_there(self):
+        for rows in ("3", "0:4", "-4:", "1:9:2", "7:", "-4"):
+            self.assertEqual(run("get", "seed_basic.mag", "x", "--rows=" + rows), (
+                1, "", "error: seed_basic.mag: tensor 'x' has 3 rows: --rows is out of range\n"))
+        for rows in ("0:3", "3:", "-3:", "2", "-1", ":"):
+            self.prints("get", "seed_basic.mag", "x", "--rows=" + rows)
+
+    def test_raw_bytes_of_any_dtype(self):
+        entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": [at, at + nbytes]})
+                        for name, n, at, nbytes in (("F8_E4M3", 2, 0, 2), ("F4", 4, 2, 2),
+                                                    ("C64", 1, 4, 8))])
+        entries["w"] = {"data_offsets": [12, 20]}
+        write_file("odd.safetensors", safetensors(entries, bytes(range(20))))
+        for name, wanted in (("F8_E4M3", (0, 2)), ("F4", (2, 4)), ("C64", (4, 12))):
+            self.assertEqual(self.prints("get", "odd.safetensors", name, "--raw").encode(),
+                             bytes(range(*wanted)))
+            self.assertEqual(run("get", "odd.safetensors", name)[0], 1)
+
+    def test_formats_and_options_in_words(self):
+        for kind in tensorfmt.FORMATS:
+            out = self.prints("formats", kind.NAME)
+            for name in kind.SUFFIXES:
+                self.assertEqual(self.prints("formats", name), out)
+            kinds = [kind] + [one for one in tensorfmt.LATER if one.FAMILY == kind.NAME]
+            for one in kinds:
+                for key in dir(one):
+                    if key[:4] == "MAX_" and getattr(one, key) < 1 << 31:
+                        self.assertIn("%s = %d" % (key, getattr(one, key)), out)
+                for name in list(one.DTYPES) + list(one.OPTIONS) + list(one.READ_OPTIONS):
+                    self.assertIn(name, out)
+                for line in (type(one).__doc__ or "").split("\n"):
+                    self.assertIn(line[4:] if line[:4] == "    " else line, out)
+            for call, options in (("save", kind.OPTIONS), ("load", kind.READ_OPTIONS)):
+                for key, text in options.items() if sys.flags.optimize < 2 else ():
+                    self.assertIn("    %s: %s: %s" % (kind.NAME, key, text),
+                                  getattr(tensorfmt, call).__doc__)
+        code, out, err = run("python3", "-OO", "-c", "import sys; sys.path.insert(0, %r)\nimport "
+                             "tensorfmt\nprint(tensorfmt.save.__doc__)\nsys.exit(tensorfmt.main("
+                             "['formats', 'mag']))" % HERE)
+        self.assertEqual((code, err, out[:5]), (0, "", "None\n"))
+        self.assertIn(tensorfmt.NO_DOCSTRING, out)
+        self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
+        self.assertIn(", ".join(tensorfmt.OPTIONAL), tensorfmt.ARGUMENTS["--with"][1])
+
+    def test_json_is_one_document_with_keys(self):
+        from json import loads
+        keys = {"ls": "file format version bytes attrs metadata tensors",
+                "verify": "file format version valid rows"}
+        rows = {"ls": "name dtype shape offset bytes attrs",
+                "verify": "status check tensor text offset"}
+        titles = [row[1] for row in FILES] + ["broken.zt", "absent.zt"]
+        for command, wanted in keys.items():
+            for title, one in zip(titles, loads(run(command, "--json", *titles)[1])):
+                self.assertEqual(one["file"], title)
+                if title == "absent.zt" or "error" in one:
+                    self.assertEqual(set(one), {"file", "error"})
+                    continue
+                self.assertEqual(set(one), set(wanted.split()), title)
+                self.assertEqual(one["format"], load(title).format if title != "broken.zt" else
+                                 "ztensor")
+                self.assertTrue(title == "broken.zt" or one["version"] == load(title).attrs.get(
+                    "version"))
+                for row in one["tensors" if command == "ls" else "rows"]:
+                    self.assertEqual(set(row), set(rows[command].split()))
+            self.assertEqual(type(loads(run(command, "--json", titles[0])[1])), list)
+        fields = loads(self.prints("explain", "--json", "seed_basic.mag"))
+        self.assertEqual([row["name"] for row in fields],
+                         [field.name for field in tensorfmt.explain("seed_basic.mag")])
+        self.assertEqual(set(fields[0]), set(
+            "offset nbytes name value doc kind depth tensor lead target".split()))
+        self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
+                         tensorfmt.NAMES)
+        self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
+                                           "seed_basic.mag")), [])
+
+    def test_what_is_left_of_a_file_and_several_sources(self):
+        tensorfmt.save("whole.bpk", {"a": [1.0], "b": [2.0], "c": [3.0]})
+        write_file("cut.bpk", read_file("whole.bpk")[:-8])
+        self.assertEqual(run("get", "cut.bpk", "a")[0], 1)
+        self.assertEqual(self.prints("get", "cut.bpk", "a", "--partial"), "[1.0]\n")
+        self.assertIn("'c' does not lie whole in the file",
+                      run("get", "cut.bpk", "c", "--partial")[2])
+        self.assertIn("missing: c\n", self.prints("convert", "cut.bpk", "new.zt", "--partial"))
+        self.assertEqual(list(load("new.zt")), ["a", "b"])
+        tensorfmt.save("more.bpk", {"d": [4.0]})
+        self.assertIn("whole.bpk, more.bpk (Burnpack) -> new.zt (zTensor 0.1)\n  4 tensors copied",
+                      self.prints("convert", "whole.bpk", "more.bpk", "new.zt"))
+        self.assertEqual(sorted(load("new.zt")), ["a", "b", "c", "d"])
+        self.assertIn("tensor 'a' is in", run("convert", "whole.bpk", "cut.bpk", "new.zt",
+                                              "--partial")[2])
+
+    def test_what_a_person_asks_ls(self):
+        for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
+                               (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
+            self.assertEqual(tensorfmt.rounded(number, ""), wanted)
+        tensorfmt.save("large.bpk", {"layer.0.w": tensor(bytes(1 << 20), "uint8"),
+                                     "layer.1.w": tensor(bytes(1 << 20), "uint8"), "b": [1.0]})
+        out = self.prints("ls", "large.bpk")
+        self.assertIn("large.bpk: Burnpack, 2097", out)
+        self.assertIn(" bytes (2.10 MB), 3 tensors, ", out)
+        self.assertIn("\n   2097160     2.10 MB  3 tensors  2097153 elements, 2.10 M\n", out)
+        self.assertEqual(self.prints("ls", "large.bpk", "--only", "*.1.*", "--only", "b").split(
+            "name\n")[1], "         8     2097408  float64   [1]               b\n"
+            "   1048576     1048832  uint8     [1048576]         layer.1.w\n"
+            "   1048584     1.05 MB  2 tensors  1048577 elements, 1.05 M\n")
+        self.assertIn("no tensor is called 'c'", run("ls", "large.bpk", "--only", "c")[2])
+
+    def test_what_was_meant(self):
+        for wrong, right in (("lss", "ls"), ("verfy", "verify"), ("explian", "explain")):
+            self.assertIn("; did you mean '%s'?" % right, run(wrong)[2])
+        self.assertNotIn("mean", run("frobnicate")[2])
+        tensorfmt.save("names.bpk", {"layer.0.weight": F32, "layer.1.bias": F32})
+        self.assertEqual(run("explain", "--tensor", "layer.1.bais", "names.bpk")[::2], (
+            1, "error: names.bpk: no tensor 'layer.1.bais'; did you mean 'layer.1.bias'?\n"))
+        self.assertEqual(run("-V"), run("--version"))
+
     def test_misuse(self):
         for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
                      "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
@@ -6825,11 +6941,14 @@ class CommandTest(TestCase):
         script = os.path.join(HERE, "tensorfmt.py")
         source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
         usual = self.prints("ls", "seed_basic.mag"), self.prints("verify", "seed_basic.mag")
-        for command, wanted in zip(("ls", "verify"), usual):
+        for line in ("ls -", "verify -", "get - x", "explain -", "diff - seed_basic.mag",
+                     "diff seed_basic.mag -", "convert - new.zt --drop"):
+            wanted = self.prints(*line.replace("-", "seed_basic.mag", 1).replace(
+                "seed_basic.mag-", "--").split())
             with Changed(sys, "stdin", source):
                 source.seek(0)
-                self.assertEqual(self.prints(command, "-"),
-                                 wanted.replace("seed_basic.mag", "standard input"))
+                self.assertEqual(self.prints(*line.split()), wanted.replace("seed_basic.mag", (
+                    "-" if "convert" in line else "standard input"), 1), line)
         size = len(golden("seed_basic.mag"))
         for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
             with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
@@ -6856,6 +6975,22 @@ class CommandTest(TestCase):
         self.assertEqual(self.prints("get", "home.zt", "~"), "[1.0]\n")
         for command in ("ls", "verify", "explain"):
             self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
+
+    def test_standard_output(self):
+        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
+        wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
+        for target in ("-", "/dev/stdout")[:1 + os.path.exists("/dev/stdout")]:
+            line = "convert - %s --format burnpack --drop < seed_basic.mag > out.bpk" % target
+            code, out, err = run(script + line)
+            self.assertEqual((code, out), (0, ""))
+            self.assertEqual(err.replace("standard output", "new.bpk"),
+                             wanted.replace("seed_basic.mag", "-"))
+            self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
+        self.assertEqual(run("convert", "seed_basic.mag", "-")[0], 2)  # of which format?
+        code, out, err = run(script + "convert seed_basic.mag - --format burnpack | " + script +
+                             "ls -")
+        self.assertIn("metadata 'n'", err)
+        self.assertEqual(out, "")
 
     def test_progress(self):
         import time
@@ -6894,12 +7029,13 @@ class CommandTest(TestCase):
         self.assertEqual(err.getvalue(), tensorfmt.WIPE)
 
     def test_every_help_has_examples_that_are_right(self):
-        for command in tensorfmt.USAGE.split("\n  ")[1:]:
-            lines = run(command.split()[0], "-h")[1]
+        for command in tensorfmt.COMMANDS:
+            lines = run(command, "-h")[1]
+            self.assertEqual(run("help", command)[1], lines)
             lines = lines.partition("examples:")[2].split("\n  ")[1:]
             self.assertTrue(lines, command)
             for line in lines:
-                words = line.split(" > ")[0].split()
+                words = line.replace(" < ", " > ").split(" > ")[0].split()
                 self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
                 with Changed(sys, "argv", ["tensorfmt.py"]):
                     tensorfmt.make_parser(words[2]).parse_args(words[3:])
@@ -6907,9 +7043,9 @@ class CommandTest(TestCase):
     @accepts
     def test_words_of_every_help_and_numbers_in_json(self):
         texts = []
-        for command in tensorfmt.USAGE.split("\n  ")[1:10]:
+        for command in tensorfmt.COMMANDS:
             with Changed(sys, "argv", ["tensorfmt.py"]):
-                parser = tensorfmt.make_parser(command.split()[0])
+                parser = tensorfmt.make_parser(command)
             texts.append((parser.prog, "\n".join([parser.description, parser.epilog] + [repr((
                 one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
                 one.metavar)) for one in parser._actions if one.dest != "help"])))
@@ -6999,13 +7135,18 @@ class ReadmeTest(TestCase):
         os.chdir(folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
-        ran = {"python": 0, "console": 0}
+        ran, printed = {"python": 0, "console": 0, "text": 0}, ""
         for number, (language, _, text) in enumerate([block.partition("\n") for block in fenced]):
             with self.subTest(block=number, begins=text[:60]):
                 imports = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+                if language == "text" and printed:  # of the block before it
+                    self.assertEqual(printed, text)
+                    ran[language] += 1
+                printed = ""
                 if language == "python" and None not in [find_spec(name) for name in imports]:
-                    with redirect_stdout(io.StringIO()):
+                    with redirect_stdout(io.StringIO()) as out:
                         exec(compile(text, "README.md block %d" % number, "exec"), names)
+                    printed = out.getvalue().rstrip("\n")
                     ran[language] += 1
                 for part in ("\n" + text).split("\n$ ")[1:] if language == "console" else ():
                     line, _, wanted = part.partition("\n")
@@ -7014,6 +7155,24 @@ class ReadmeTest(TestCase):
                         self.assertEqual((out + err).rstrip("\n"), wanted.rstrip("\n"), "$ " + line)
                         ran[language] += 1
         self.assertTrue(min(ran.values()) > 0, ran)
+        if os.path.isdir(os.path.join(HERE, ".ci")):
+            self.check_readers(names)
+
+    def check_readers(self, names):
+        """Assert that the readers of "Read it yourself" are the tiny reader's, and read."""
+        text = text_of(os.path.join(HERE, "README.md")).partition("## Read it yourself")[2]
+        tiny = text_of(os.path.join(HERE, ".ci", "tiny.py"))
+        for row in WRITES:
+            suffix = tensorfmt.BY_NAME[row.name].SUFFIXES[0]
+            with self.subTest(format=row.name):
+                (name, found), = names["read_" + row.name](read_file("w" + suffix)).items()
+                self.assertEqual((name, list(found[1]), bytes(found[3])),
+                                 ("w", [2], struct.pack("<2f", 1, -2)))
+        for block in text.partition("\n## ")[0].split("```python\n")[1:]:
+            for part in block.partition("\n```")[0].replace("\n\ndef ", "\n\n\ndef ").split(
+                    "\n\n\n"):
+                self.assertTrue("import" in part or part in tiny, part)
+                self.assertTrue(part.count("\n") < 36, part)
 
 
 # -- [16] parsers --------------------------------------------------------------------------------
@@ -7820,7 +7979,7 @@ def in_terminal(columns, *args, **env):
         pass
     os.close(master)
     process.wait()
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
 
 NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.0, 4.0]],
@@ -7859,6 +8018,37 @@ class TerminalTest(FolderCase):
                     for name in NET:
                         self.assertIn("data" + name, names.replace(" ", ""))
                     self.assertIn("0.0 1.0 2.0 ..." if width == 200 else "0.0 1.0", out)
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_names_in_their_own_letters(self):
+        names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
+        tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
+        tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
+        for width in (80, 200):
+            for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
+                out = in_terminal(width, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
+                for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
+                    self.assertIn(name, out)
+                for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"),
+                                       ("ascii", "'gr\\xf6\\xdfe'")):
+                    out = in_terminal(width, *command, PYTHONIOENCODING=encoding, TERM="dumb")
+                    self.assertIn(seen, out)
+                    self.assertIn("'\\u5c42.weight'", out)
+        self.assertIn("'gr\\xf6\\xdfe'", self.command("ls", "names.zt"))
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_demo_fits_two_screens(self):
+        for width in (80, 200):
+            lines = in_terminal(width, "demo").split("\n")
+            self.assertTrue(len(lines) <= 54 and max([len(line) for line in lines]) <= width)
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_no_bytes_for_a_terminal(self):
+        for command in (("get", "net.zt", "a", "--raw"), ("convert", "net.mag", "-", "--format",
+                                                          "ztensor")):
+            tensorfmt.save("net.zt", {"a": [1.0]})
+            tensorfmt.save("net.mag", {"a": F32})
+            self.assertIn("error: bytes are not for a terminal", in_terminal(80, *command))
 
     @documented
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")

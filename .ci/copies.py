@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Make copies with `vendor`, compile and measure them: copies.py FOLDER [MICROPYTHON]
+"""Make copies with `vendor`, compile and measure them: copies.py [--readme] FOLDER [MICROPYTHON]
 
 FOLDER gets the copies, as .py and as .mpy. MICROPYTHON starts a MicroPython with a bounded heap
 (-X heapsize=N): then the least heap is found in which a copy imports and reads the first number
-of a file. Prints the table of README; exit code 1 where a copy is larger than it may be.
+of a file. Prints the table of README, --readme writes it there; without MICROPYTHON the column of
+the heap stays as it was. Exit code 1 where a copy is larger than it may be.
 """
 import os
+import re
 import subprocess
 import sys
 
@@ -67,30 +69,50 @@ def least_heap(launcher, folder, label, name):
     return high
 
 
-def main(folder, launcher):
-    failed = False
+def write_readme(table, keep_heap, example):
+    """Replace the table of copies in README by this one, and what its example of vendor prints."""
+    path = os.path.join(os.path.dirname(HERE), "README.md")
+    with open(path, encoding="utf-8") as stream:
+        text = stream.read()
+    old = re.search(r"\| copy \|.*?(?=\n\n)", text, re.S).group().split("\n")
+    if keep_heap:
+        heaps = dict([(row.split(" | ")[0], row.split(" | ")[-1]) for row in old])
+        table = table[:2] + [" | ".join(row.split(" | ")[:-1] + [heaps[row.split(" | ")[0]]])
+                             for row in table[2:]]
+    with open(path, "w", encoding="utf-8") as stream:
+        text = text.replace("\n".join(old), "\n".join(table))
+        stream.write(re.sub(r"(?m)^wrote burnpack.py, .*", "wrote burnpack.py, " + example, text))
+
+
+def main(folder, *launcher):
+    failed, readme = False, folder == "--readme"
+    if readme:
+        folder, launcher = launcher[0], launcher[1:]
     table = ["| copy | lines | KB | KB as .mpy (-O3) | KB of heap |", "|---|---|---|---|---|"]
     for title, options, names, limits in ROWS:
         sizes = []
         for name in names:
             label, lines, nbytes, compiled = make(folder, options, name)
-            heap = least_heap(launcher, folder, label, name) if (
+            heap = least_heap(list(launcher), folder, label, name) if (
                 launcher and "--board" in options) else None
+            if label == "copy_burnpack_lo":
+                example = "%d lines, %d bytes" % (lines, nbytes)
             sizes.append((lines, round(nbytes / 1024), compiled / 1024, heap))
             print("%-44s %5d lines %7d bytes %6d compiled %s" % (
                 label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
         cells = []
         for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
             found = [row[column] for row in sizes if row[column] is not None]
-            low, high = (min(found), max(found)) if found else (None, None)
-            cells.append("" if not found else "%.0f" % high if low == high else
-                         "%.0f to %.0f" % (low, high))
-            if limit is not None and found and high > limit:
+            ends = ["{:,.0f}".format(end(found)) for end in (min, max)] if found else [""]
+            cells.append(" to ".join(sorted(set(ends), key=ends.index)))
+            if limit is not None and found and max(found) > limit:
                 failed = True
-                print("FAIL %s: %.1f, %d allowed" % (title, high, limit))
+                print("FAIL %s: %.1f, %d allowed" % (title, max(found), limit))
         table.append("| %s | %s |" % (title, " | ".join(cells)))
     print("\n".join(table))
+    if readme:
+        write_readme(table, not launcher, example)
     return failed
 
 
-sys.exit(main(sys.argv[1], sys.argv[2:]))
+sys.exit(main(*sys.argv[1:]))

@@ -5,7 +5,8 @@ Right files are read rightly, without one check, and with nothing of tensorfmt.p
 for its tests, and the shortest text that says where the bytes are. It reads .mag (version 1 as its
 specification has it, 300), zTensor 0.1, 1.1 to 2 (raw, dense), primitiv, Burnpack (from 0.20 on),
 TensorBuffers, safetensors and .mpk (from Burn 0.14 on). Bytes are little-endian and row-major, or
-as the strides (in bytes) say.
+as the strides (in bytes) say. README, "Read it yourself", shows the codecs and six of the readers,
+which name a dtype as the file does; ">" before it: big-endian.
 """
 import json
 import sys
@@ -13,21 +14,10 @@ from struct import calcsize, unpack_from
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4,
          "int16": 2, "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1}
-SHORT = {"bf16": "bfloat16", "bool": "bool", "flex32": "float32"}  # f32: float32 ...
+SHORT = {"bf16": "bfloat16", "bool": "bool", "boolean": "bool", "flex32": "float32"}  # f32 ...
 SHORT.update([(name[0] + str(8 * size), name) for name, size in SIZES.items()
               if name not in ("bfloat16", "bool")])
-
-
-def dtype_of(short):
-    """Return the dtype of F32, f32, BOOL, {"Bool": ...} and so on; None if it is not plain."""
-    return SHORT.get((short if isinstance(short, str) else list(short)[0]).lower())
-
-
-def swapped(data, size):
-    out = bytearray(data)
-    for i in range(size):
-        out[i::size] = bytes(data)[size - 1 - i::size]
-    return bytes(out)
+SHORT.update(zip(SIZES, SIZES))
 
 
 # -- codecs: (value, position behind it) --------------------------------------------------------
@@ -35,13 +25,12 @@ def swapped(data, size):
 
 def cbor(d, i=0):
     head, i = d[i], i + 1
-    major, n = head >> 5, head & 31
+    major, n, endless = head >> 5, head & 31, head & 31 == 31
     if major == 7 and n in (25, 26, 27):
         code = ">" + "efd"[n - 25]
         return unpack_from(code, d, i)[0], i + calcsize(code)
     if 24 <= n < 28:
         n, i = int.from_bytes(d[i:i + (1 << n - 24)], "big"), i + (1 << n - 24)
-    endless = n == 31
     if major < 2:
         return (n if major == 0 else -1 - n), i
     if major == 7:
@@ -61,9 +50,7 @@ def cbor(d, i=0):
     return (items if major == 4 else dict(zip(items[::2], items[1::2]))), i
 
 
-WIDTHS = {0xC4: "B", 0xC5: "H", 0xC6: "I", 0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I",
-          0xCF: "Q", 0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q", 0xD9: "B", 0xDA: "H", 0xDB: "I",
-          0xDC: "H", 0xDD: "I", 0xDE: "H", 0xDF: "I"}
+WIDTHS = "BHIBHIfdBHIQbhiq     BHIHIHI"  # of the numbers behind 0xC4, 0xC5 ...
 
 
 def msgpack(d, i=0):
@@ -75,7 +62,8 @@ def msgpack(d, i=0):
     if head < 0xC0:  # a short map, array or text
         n, head = head & (31 if head >= 0xA0 else 15), (0xDE, 0xDC, 0xD9)[min(2, head - 0x80 >> 4)]
     else:
-        n, i = unpack_from(">" + WIDTHS[head], d, i)[0], i + calcsize(WIDTHS[head])
+        code = ">" + WIDTHS[head - 0xC4]
+        n, i = unpack_from(code, d, i)[0], i + calcsize(code)
         if 0xCA <= head <= 0xD3:
             return n, i
     if head < 0xDC:  # bytes or text
@@ -102,8 +90,6 @@ def flat(d, table, codes):
 
 
 def read_mag(d):
-    if d[4] != 1:
-        return read_mag300(d)
     names, at, out = ("float32", "float16", "bool", "int32"), 24, {}
     count, numbers = unpack_from("<II", d, 12)
     for _ in range(numbers):
@@ -121,7 +107,7 @@ def read_mag(d):
 
 def read_mag300(d):
     at, span, data = unpack_from("<QQQ", d, 12)
-    return {name: (SHORT.get(e["dtype"], e["dtype"]).replace("boolean", "bool"), e["shape"], None,
+    return {name: (e["dtype"], e["shape"], None,
                    d[data + e["offset"]:data + e["offset"] + e["nbytes"]])
             for name, e in json.loads(bytes(d[at:at + span]).decode())["tensor_map"].items()}
 
@@ -131,10 +117,9 @@ def read_ztensor(d):
     out = {}
     for e in cbor(d, len(d) - 8 - nbytes)[0]:
         if e.get("layout", "dense") == "dense" and e["encoding"] == "raw":
-            data = d[e["offset"]:e["offset"] + e["size"]]
-            big = e.get("data_endianness") == "big"
-            out[e["name"]] = (e["dtype"], e["shape"], None,
-                              swapped(data, SIZES[e["dtype"]]) if big else data)
+            order = ">" if e.get("data_endianness") == "big" else ""
+            out[e["name"]] = (order + e["dtype"], e["shape"], None,
+                              d[e["offset"]:e["offset"] + e["size"]])
     return out
 
 
@@ -145,7 +130,7 @@ def read_ztensor1(d):
     for name, e in cbor(d, len(d) - 16 - nbytes)[0]["objects"].items():
         part = e["components"].get("data", {})
         if e["format"] == "dense" and part.get("encoding") in (None, "raw"):
-            out[name] = (dtype_of(part["dtype"]), e["shape"], None,
+            out[name] = (part["dtype"], e["shape"], None,
                          d[part["offset"]:part["offset"] + part["length"]])
     return out
 
@@ -157,7 +142,7 @@ def read_ztensor2(d):
         part = e["parts"].get("data", {})
         if e.get("layout", "dense") == "dense" and not {"encoding", "shard"} & set(part):
             start, nbytes = part["blob"]
-            out[name] = (dtype_of(part.get("type", part["dtype"])), e["shape"], None,
+            out[name] = (part.get("type", part["dtype"]), e["shape"], None,
                          d[start:start + nbytes])
     return out
 
@@ -192,7 +177,7 @@ def read_burnpack(d):
     start, out = -(-(10 + nbytes) // 256) * 256, {}
     for name, e in cbor(d, 10)[0]["tensors"].items():
         first, last = e["data_offsets"]
-        out[name] = dtype_of(e["dtype"]), e["shape"], None, d[start + first:start + last]
+        out[name] = e["dtype"], e["shape"], None, d[start + first:start + last]
     return out
 
 
@@ -211,7 +196,7 @@ def read_tensorbuffers(d):
 
 def read_safetensors(d):
     start = 8 + unpack_from("<Q", d)[0]
-    return {name: (dtype_of(e["dtype"]), e["shape"], None,
+    return {name: (e["dtype"], e["shape"], None,
                    d[start + e["data_offsets"][0]:start + e["data_offsets"][1]])
             for name, e in json.loads(bytes(d[8:start]).decode()).items() if name != "__metadata__"}
 
@@ -223,7 +208,7 @@ def read_record(d):
     def walk(node, path):
         if isinstance(node, dict) and "param" in node and "bytes" in node["param"]:
             e = node["param"]
-            out[".".join(path) or "item"] = dtype_of(e["dtype"]), e["shape"], None, e["bytes"]
+            out[".".join(path) or "item"] = e["dtype"], e["shape"], None, e["bytes"]
         elif isinstance(node, (dict, list)):
             for key, item in node.items() if isinstance(node, dict) else enumerate(node):
                 walk(item, path + [str(key)])
@@ -231,17 +216,29 @@ def read_record(d):
     return out
 
 
-FORMATS = ((b"MAG!", read_mag), (b"ZTEN0001", read_ztensor), (b"ZTEN1000", read_ztensor1),
-           (b"\x89ZT2", read_ztensor2), (b"NRUB", read_burnpack), (b"TBS1", read_tensorbuffers),
-           (b"\xce\0\0\0\0\xce\0\0\0\1", read_primitiv), (b"\x83\xa8metadata", read_record),
-           (b"", read_safetensors))
+FORMATS = ((b"MAG!\1", read_mag), (b"MAG!", read_mag300), (b"ZTEN0001", read_ztensor),
+           (b"ZTEN1000", read_ztensor1), (b"\x89ZT2", read_ztensor2), (b"NRUB", read_burnpack),
+           (b"TBS1", read_tensorbuffers), (b"\xce\0\0\0\0\xce\0\0\0\1", read_primitiv),
+           (b"\x83\xa8metadata", read_record), (b"", read_safetensors))
+
+
+def plain(dtype, shape, strides, data):
+    """Return a row with the usual name of its dtype, None if there is none, and little-endian."""
+    name = (dtype if isinstance(dtype, str) else list(dtype)[0]).lower()
+    if name[0] != ">":
+        return SHORT.get(name), shape, strides, data
+    size, out = SIZES[name[1:]], bytearray(data)
+    for i in range(size):
+        out[i::size] = bytes(data)[size - 1 - i::size]
+    return name[1:], shape, strides, bytes(out)
 
 
 def load(source):
     if isinstance(source, str):
         with open(source, "rb") as stream:
             source = stream.read()
-    return [read for magic, read in FORMATS if source[:len(magic)] == magic][0](memoryview(source))
+    read = [read for magic, read in FORMATS if source[:len(magic)] == magic][0]
+    return {name: plain(*row) for name, row in read(memoryview(source)).items()}
 
 
 if __name__ == "__main__":
