@@ -1515,7 +1515,7 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                     items.check_key(box, value, left, start)
                 key, tags, tag = value, 0, None
                 continue
-            if FAST and runs is not None and type(value) is Run:
+            if FAST and runs is not None and Run is type(value):
                 left = items.skip(value, left, start)
             if keyed:
                 box[key] = value if opened is None else opened
@@ -4986,7 +4986,7 @@ class Mag(Format):
                   ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
-    USUAL = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
+    FOUR = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
     SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
@@ -5048,7 +5048,7 @@ class Mag(Format):
             cursor.where = "metadata", i
             kind, payload, nbytes = cursor.record(self.META)
             meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        total, code = header[3], self.USUAL
+        total, code = header[3], self.FOUR
         while len(records) < total:
             data, at = cursor.data, cursor.pos - cursor.base
             if spec and cursor.trace is None and at + 4 <= len(data):
