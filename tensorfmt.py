@@ -822,7 +822,8 @@ class Shard(Path):
     def open(self) -> Any:
         """Return the file; when it is opened, check the size and the magic that are declared."""
         if self._file is None:
-            what, (nbytes, magic) = "", self._stamp
+            declared: Any = self._stamp
+            what, (nbytes, magic) = "", declared
             if not os.path.isfile(self.path):
                 what = "the shard is missing"
             elif nbytes is not None:
