@@ -58,6 +58,7 @@ Contents (the banners of the rooms below; search for a number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
+    [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
     [8] load and save      FORMATS, load, save, dumps, detect
     [9a] explain           the parser again, with a trace of every field
@@ -88,6 +89,12 @@ __all__ = [
     "crc32c",
 ]
 
+
+def __dir__() -> "List[str]":  # what completion offers
+    return __all__ + ["__version__"]
+
+
+
 # -- [1] platform --------------------------------------------------------------------------------
 
 import struct
@@ -101,15 +108,27 @@ except ImportError:  # a board without files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
-                        Tuple, Type, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
+                        Optional, Protocol, Sequence, Tuple, Type, Union, ValuesView)
+
+    from _typeshed import ReadableBuffer
+
+    class Readable(Protocol):
+        def read(self, __nbytes: int) -> Any: ...
+        def seek(self, __offset: int, __whence: int = ...) -> Any: ...
+        def tell(self) -> int: ...
+
+    class Writable(Protocol):
+        def write(self, __data: Any) -> Any: ...
+    Source = Union[str, os.PathLike[str], ReadableBuffer, Readable]
+    Target = Union[str, os.PathLike[str], Writable]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Chunks = Iterator[Any]  # bytes-like blocks in order
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
-    Any = Shape = Facts = Items = Chunks = TensorMap = object
+    Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
 
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
 FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
@@ -348,6 +367,11 @@ BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payl
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
+TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
+    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
+    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
+    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
+    for code in row.split()])
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
@@ -548,24 +572,25 @@ def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
     if "bool" in (old, new):
         return old == "bool"
-    digits: Any = FLOAT_DIGITS.get(new)
+    digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
-        return (new in FLOAT_DIGITS and FLOAT_DIGITS[old] <= digits
-                and (old, new) != ("bfloat16", "float16"))
+        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
     least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
 def as_dtype(dtype: Any) -> str:
     """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    if dtype is float or dtype is int:
+        dtype = dtype.__name__ + "64"
     name: Any = dtype
     if ARRAYS and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
-        kind = name.rstrip("0123456789")
-        if name != kind + "8":  # "i8" has 64 bits in numpy, 8 in Rust
+        word = name.rstrip("0123456789")
+        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
             full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
-            name = full.get(kind, kind) + name[len(kind):]
+            name = full.get(word, word) + name[len(word):]
     if name not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     return str(name)
@@ -578,15 +603,13 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
     if dtype == "qfloat":
         return DEQUANTIZE
     # </quantized>
-    if dtype not in ITEMSIZE:
-        return ""
-    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
+    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact):
+    for new in reversed(rounding + exact if exact else []):
         if new in dtypes:
             sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            calls = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
-            return f"; {calls}{sure}; or another format"
+            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                    "or another format")
     # </full>
     return ""
 
@@ -711,6 +734,7 @@ class Path(Stream):
     shared: Any = None  # of shared_path()
     _map: Any = None  # None: not made yet; False: it cannot be
     _finish: Any = int  # what __del__ calls
+    shards: Any = ()  # closed with it
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
@@ -773,6 +797,8 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
+        for shard in self.shards:
+            shard.close()
 
     # <full>
     def __reduce__(self) -> Any:
@@ -781,6 +807,39 @@ class Path(Stream):
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
     # </full>
+
+
+# <later>
+class Shard(Path):
+    """A file in the folder of another one, opened when its bytes are asked for."""
+
+    def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
+        path = os.path.join(os.path.dirname(first.path), name)
+        super().__init__(path, first.wanted, (nbytes, magic))
+        self.nbytes = nbytes
+        first.shards += (self,)
+
+    def open(self) -> Any:
+        """Return the file; when it is opened, check the size and the magic that are declared."""
+        if self._file is None:
+            what, (nbytes, magic) = "", self._stamp
+            if not os.path.isfile(self.path):
+                what = "the shard is missing"
+            elif nbytes is not None:
+                with open(self.path, "rb") as file:
+                    begins, found = file.read(len(magic)), file.seek(0, 2)
+                if (begins, found) != (magic, nbytes):
+                    what = (f"the shard has {found} bytes and begins with {quote(begins)}, the "
+                            f"index says {nbytes}")
+            if what:
+                raise FormatError(what, path=self.path)
+            self._stamp = None
+        return super().open()
+
+    def __reduce__(self) -> Any:
+        self.open()
+        return super().__reduce__()
+# </later>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
@@ -821,6 +880,8 @@ def path_of(target: Any) -> str:
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         return Path(path_of(source), mapped)
+    if REMOTE and hasattr(source, "encoding"):
+        raise TypeError('a stream of text, not of bytes: load(path), or load(open(path, "rb"))')
     try:
         return Memory(source, True)
     except TypeError:
@@ -913,13 +974,17 @@ class Reader:
     path: Any = None  # of the file
     trace: Any = None
     faults: Any = None  # of verify: fault() notes errors there
+    missing: Any = None  # of load(partial=True): names of tensors that are not whole
+    run = False  # tensors one behind the other, without an index
     # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
     # </mag>
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
-    _named: Any = ((), "")  # where, and the prefix
+    usual: Any = None  # a Usual of the index
+    runs = 0  # Runs in the index
+    _named: Any = ((), "")  # where, and that as text
 
     @property
     def prefix(self) -> str:
@@ -943,7 +1008,7 @@ class Reader:
             owner = prefix if self.where or self.tensor is not None else None
             self.trace.add(offset, nbytes, prefix + field, value, doc, depth, owner=owner)
 
-    def remark(self, what: str, offset: int) -> None:
+    def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
         # <tools>
         if self.trace is not None:
@@ -998,7 +1063,7 @@ class Cursor(Reader):
     def peek(self, nbytes: int) -> int:
         """Return where .pos is in .data, which then has nbytes bytes from there, or all left."""
         at = self.pos - self.base
-        if at + nbytes <= len(self.data):
+        if at + nbytes <= len(self.data) or len(self.data) == self.end - self.base:
             return at
         if at > len(self.data):
             self.step = WINDOW  # tensor bytes were skipped
@@ -1029,9 +1094,9 @@ class Cursor(Reader):
         if self.pos + nbytes > self.end:
             what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
             raise self.error(what, field, *index, offset=self.pos)
-        data = self.head(nbytes)
+        at = self.peek(nbytes)
         self.pos += nbytes
-        return data
+        return self.data[at:at + nbytes]
 
     def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
         data = self.next_bytes(nbytes, field, *index)
@@ -1059,7 +1124,8 @@ class Cursor(Reader):
         """
         for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (name,)
-            if FAST and isinstance(entry, Tensor):  # of Usual, which checked it
+            if FAST and type(entry) is Run:
+                self.runs -= 1
                 yield entry
                 continue
             item = None
@@ -1072,6 +1138,8 @@ class Cursor(Reader):
             except FormatError as error:
                 self._note(error)
             yield item
+        if FAST and self.runs:
+            raise self.error("entries in another place")
 
     def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
         """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
@@ -1087,15 +1155,20 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token = self.tracer(offset, name, root, schema, deep, data)
-        value, end = cbor_read(data, offset, token=token, **rules)
+        token, found = self.tracer(offset, name, root, schema, deep, data), None
+        if FAST and token is None and self.usual is not None:
+            found = self.usual.read(data, rules)
+        value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
         return value, offset + end
 
     def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON; its whole is the field `root`."""
-        token = self.tracer(offset, "", root, schema, deep)
-        value = json_read(data, offset, root, token=token, **rules)
+        token, found = self.tracer(offset, "", root, schema, deep), None
+        if FAST and token is None and self.usual is not None:
+            found = self.usual.read(data, rules)
+        value, _, self.runs = found or (
+            json_read(data, offset, root, token=token, **rules), 0, 0)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
@@ -1366,7 +1439,7 @@ SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many shar
 # </burnpack later tools>
 
 
-CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple")
+CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
 CBOR_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)  # what needs 1, 2, 4, 8 bytes behind the first
@@ -1378,120 +1451,196 @@ MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each 
 
 def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
               keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
-              usual: Any = None, pos: int = 0, pair: bool = False, budget: Any = None) -> Any:
-    """Return (value, position behind it) of the CBOR item at data[pos] (RFC 8949).
+              runs: Any = None) -> Any:
+    """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
     Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
     values make a Simple, else an error; `keys`: the error for an array or map as a map key;
-    `strict`: only deterministic CBOR, at most so many containers deep. `level`: arrays, maps and
-    tags around it. `pair`: not an item, but a key and its value, returned as a map.
-    Offsets in errors are base + position. `token`, called for every head or leaf, gets (start,
-    stop, depth, kind, value, its key in the container). `usual` reads the entries of a container
-    that it knows, see [7]. For speed, the usual items call nothing.
+    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
+    around it. Offsets in errors are base + position. token(start, stop, depth, kind, value, key in
+    its container) is called for each head or leaf. `runs`: see Usual in [7]: texts and their Runs.
     """
-    end = len(data)
-    texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-    value: Any = None
-    box: Any = Map() if pair else []
-    stack: Any = []
-    left, keyed = 1, pair  # items still to come in box, below 0: until a break; box is a map
-    tags = 0  # in front of the next item; `level`: arrays, maps and tags around those of box
-    tag, key = MISSING, MISSING
-    if not BOARD:  # memory for arrays and maps
-        budget = budget or Budget("MAX_BOXES", MAX_BOXES + 10 * end)
     # <later>
     if strict:
         token = StrictCbor(data, strict, token)
     # </later>
+    items = CborItems(data, bignum, simple, token, runs or {})
+    box: Any = []
+    stack: Any = []
+    left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
+    value: Any = None
+    tag: Any = None
+    start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
     try:
         while True:
             while left == 0:  # close what is complete
                 if not stack:
-                    return box if pair else box[0], pos
+                    return box[0], stop
                 box, left, keyed, level = stack.pop()
-            start = pos
-            if pos >= end:
-                raise FormatError("the data end inside an item", start)
-            head = data[pos]
-            pos += 1
-            major = head >> 5
-            size = head & 31  # or the argument itself
-            if size > 23:
-                if head == 0xFF:  # the break
-                    if left > -1 or tags or key is not MISSING:
-                        raise FormatError("a break outside an indefinite-length item", start)
-                    if token is not None:
-                        token(start, pos, len(stack), "break", None, None)
-                    left = 0
-                    continue
-                size, pos = cbor_argument(data, pos, end, head)
-            naming = keyed and key is MISSING  # a map key comes
-            if major == 3 and 0 <= size < 24 and pos + size <= end:
-                text = data[pos:pos + size]
-                value = texts.get(text)
+            start, naming = stop, keyed and key is MISSING  # naming: a map key comes
+            head, opened = data[start] if start < items.end else 255, None
+            if 0x60 <= head < 0x78 and start + head - 0x60 < items.end:  # a short text, as most are
+                major, stop = 3, start + head - 0x5F
+                value = items.texts.get(data[start + 1:stop])
                 if value is None:
-                    value = text.decode()
-                    if len(texts) < 1 << 12:
-                        texts[text] = value
-                    elif not BOARD and size > 1:
-                        budget.spend(80, "memory for texts", offset=start)
-                pos += size
-            elif major == 0:
-                value = size
-            elif 3 < major < 7:  # an array, a map or a tag
+                    value = items.text(data[start + 1:stop], start)
+            elif head < 24:
+                major, value, stop = 0, head, start + 1
+            else:
+                major, value, stop = items.read(start, tag)
+            if 3 < major < 7:
                 if naming and major < 6:
                     raise keys("a map key is an array or a map", start)
                 if level + tags >= MAX_DEPTH:
                     raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-                if major < 6 and size > (end - pos) >> major - 4:
-                    what = f"{CBOR_MAJORS[major]} of {size} items"
-                    raise FormatError(f"{what}, {end - pos} bytes left", start)
-                if not BOARD and major < 6:  # what CPython takes, in bytes
-                    cost = 72 if not size else 104 if major == 4 else 240 + 64 * max(0, size - 5)
-                    budget.spend(cost, "memory for arrays and maps", offset=start)
-                value = size
-            else:
-                value, pos = cbor_leaf(data, start, pos, size, simple, token)
-                if tags and tag in (2, 3) and bignum and major == 2:
-                    value = int.from_bytes(value, "big")
-                    value = -1 - value if tag == 3 else value
+                opened = items.open(major, value, start, stop) if major < 6 else None
+            elif major == 8 and (left > -1 or tags or key is not MISSING):
+                raise FormatError("a break outside an indefinite-length item", start)
             if token is not None:
-                kind = "key" if naming and major != 6 else CBOR_MAJORS[major]
-                token(start, pos, len(stack), kind, value, key if keyed else len(box))
+                kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
+                token(start, stop, len(stack), kind, value, key if keyed else len(box))
             if major == 6:
-                tags, tag = tags + 1, size
+                tags, tag = tags + 1, value
+                continue
+            if major == 8:
+                left = 0
                 continue
             if naming:
-                if left < 0 and not BOARD and len(box) > 4:  # its map has no count
-                    budget.spend(64, "memory for arrays and maps", offset=start)
-                if not BOARD and type(value) is not str and len(box) > 64:
-                    budget.hard_keys = key_cost(value, len(box), budget.hard_keys, start)
-                if value in box or (value != value and [k for k in box if k != k]):
-                    raise FormatError(f"key {show(value)} twice", start)
-                key, tags = value, 0
+                if left < 0 or type(value) is not str or value in box:
+                    items.check_key(box, value, left, start)
+                key, tags, tag = value, 0, None
                 continue
-            opens = 3 < major < 6
-            if opens:
-                value = [] if major == 4 else Map()
-                if FAST and usual and size > 0 and usual.knows(major, len(stack), key):
-                    value, pos = usual.read_all(data, base, pos, size, level + tags + 1, budget)
-                    opens = False
+            if FAST and runs is not None and type(value) is Run:
+                left = items.skip(value, left, start)
             if keyed:
-                box[key] = value
+                box[key] = value if opened is None else opened
                 key = MISSING
             else:
-                box.append(value)
+                box.append(value if opened is None else opened)
             left -= 1
-            if opens:
+            if opened is not None:
                 stack.append((box, left, keyed, level))
-                box, left, keyed, level = value, size, major == 5, level + tags + 1
-            tags = 0
+                box, left, keyed, level = opened, value, major == 5, level + tags + 1
+            tags, tag = 0, None
     except UnicodeError:
-        what, at, broken = "text is not UTF-8", start, FormatError
-    except FormatError as caught:
-        what, at, broken = caught.what, caught.offset or 0, type(caught)
+        wrong = FormatError("text is not UTF-8", start)
+    except FormatError as error:
+        wrong = error
     path = None if token is None else token.path(len(stack), key if keyed else len(box))
-    raise broken("CBOR: " + what, base + at, path)
+    raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
+
+
+class CborItems:
+    """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
+
+    def __init__(self, data: bytes, bignum: bool, simple: bool, token: Any, runs: Facts) -> None:
+        self.data, self.end, self.token = data, len(data), token
+        self.bignum, self.simple = bignum, simple
+        self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+        self.runs = runs
+        self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
+        self.budget = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
+
+    def read(self, start: int, tag: Any) -> Any:
+        """Return (major type, or 8 for a break; value or argument; position behind it)."""
+        data, end, pos = self.data, self.end, start + 1
+        if start >= end:
+            raise FormatError("the data end inside an item", start)
+        major, size = data[start] >> 5, data[start] & 31
+        if size > 23:
+            if data[start] == 0xFF:
+                return 8, None, pos
+            size, pos = cbor_argument(data, pos, end, data[start])
+        if major in (0, 4, 5, 6):
+            return major, size, pos
+        value, pos = self.leaf(start, pos, size)
+        if tag in (2, 3) and self.bignum and major == 2:
+            value = int.from_bytes(value, "big")
+            value = -1 - value if tag == 3 else value
+        return major, value, pos
+
+    def leaf(self, start: int, pos: int, size: int) -> Any:
+        """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
+        data, end = self.data, self.end
+        major, code = data[start] >> 5, data[start] & 31
+        if major == 1:
+            if not BOARD and size < 24:
+                return CBOR_NEGATIVE[size], pos
+            return -1 - size, pos
+        if major == 7:
+            if code > 24:  # half, single or double precision
+                return unpack_float("efd"[code - 25], data, start + 1), pos
+            if code == 24 and size < 32:
+                raise FormatError(f"simple value {size} in two bytes", start)
+            if size in CBOR_SIMPLE:
+                return CBOR_SIMPLE[size], pos
+            # <burnpack later tools>
+            if self.simple:
+                return Simple(size) if BOARD else SIMPLES[size], pos
+            # </burnpack later tools>
+            raise FormatError(f"simple value {size}", start)
+        if size >= 0:
+            if pos + size > end:
+                raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
+            value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+            if value is None:
+                raise FormatError("text is not UTF-8", start)
+            return value, pos + size
+        return self.chunks(major, pos)
+
+    def chunks(self, major: int, pos: int) -> Any:
+        """Return (value, position behind it) of a string in chunks, until a break."""
+        data, end, whole = self.data, self.end, bytearray()
+        while pos < end:
+            start, head = pos, data[pos]
+            if head == 0xFF:
+                return bytes(whole) if major == 2 else whole.decode(), pos + 1
+            if head >> 5 != major or head & 31 > 27:
+                raise FormatError("a chunk of another type in a chunked string", start)
+            size, pos = cbor_argument(data, pos + 1, end, head)
+            part, pos = self.leaf(start, pos, size)
+            whole += data[pos - size:pos]
+            if self.token is not None:
+                self.token(start, pos, None, "chunk", part, None)
+        raise FormatError("the data end inside a chunked string", pos)
+
+    def text(self, data: bytes, start: int) -> Any:
+        """Return a short text, or the Run that it stands for."""
+        text = data.decode()
+        if FAST and text in self.runs:
+            return self.runs.pop(text)
+        if len(self.texts) < 1 << 12:
+            self.texts[data] = text
+        elif not BOARD and len(data) > 1:
+            self.budget.spend(80, "memory for texts", offset=start)
+        return text
+
+    def open(self, major: int, size: int, start: int, stop: int) -> Any:
+        """Return a new array or map of `size` items; what CPython takes for it is spent."""
+        count, room = size - self.hidden, self.end - stop
+        if count > room >> major - 4:
+            raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
+        if not BOARD:
+            cost = 72 if not size else 104 if major == 4 else max(240, 64 * count - 80)
+            self.budget.spend(cost, "memory for arrays and maps", offset=start)
+        return [] if major == 4 else Map()
+
+    def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
+        """Raise for a key that is there already, or that makes a map large or slow."""
+        if not BOARD and left < 0 and len(box) > 4:  # its map has no count
+            self.budget.spend(64, "memory for arrays and maps", offset=start)
+        if not BOARD and type(key) is not str and len(box) > 64:
+            self.budget.hard_keys = key_cost(key, len(box), self.budget.hard_keys, start)
+        if key in box or (key != key and [k for k in box if k != k]):
+            raise FormatError(f"key {show(key)} twice", start)
+
+    @staticmethod
+    def skip(run: Any, left: int, start: int) -> int:
+        """Return `left` without the items of a Run, but for one."""
+        rest: int = left - len(run.tensors) + 1
+        if rest < 1 <= left:
+            raise FormatError("more items than the head says", start)
+        return rest
 
 
 def key_cost(key: Any, count: int, total: int, start: int) -> int:
@@ -1531,48 +1680,6 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     if stop > end:
         raise FormatError("the data end inside a head", pos - 1)
     return int.from_bytes(data[pos:stop], "big"), stop
-
-
-def cbor_leaf(data: bytes, start: int, pos: int, size: int, simple: bool, token: Any) -> Any:
-    """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
-    major, code = data[start] >> 5, data[start] & 31
-    if major == 1:
-        if not BOARD and size < 24:
-            return CBOR_NEGATIVE[size], pos
-        return -1 - size, pos
-    if major == 7:
-        if code > 24:  # half, single or double precision
-            return unpack_float("efd"[code - 25], data, start + 1), pos
-        if code == 24 and size < 32:
-            raise FormatError(f"simple value {size} in two bytes", start)
-        if size in CBOR_SIMPLE:
-            return CBOR_SIMPLE[size], pos
-        # <burnpack later tools>
-        if simple:
-            return Simple(size) if BOARD else SIMPLES[size], pos
-        # </burnpack later tools>
-        raise FormatError(f"simple value {size}", start)
-    end = len(data)
-    if size >= 0:
-        if pos + size > end:
-            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-        if value is None:
-            raise FormatError("text is not UTF-8", start)
-        return value, pos + size
-    whole = bytearray()  # size -1: chunks, until a break
-    while pos < end:
-        start, head = pos, data[pos]
-        if head == 0xFF:
-            return bytes(whole) if major == 2 else whole.decode(), pos + 1
-        if head >> 5 != major or head & 31 > 27:
-            raise FormatError("a chunk of another type in a chunked string", start)
-        size, pos = cbor_argument(data, pos + 1, end, head)
-        part, pos = cbor_leaf(data, start, pos, size, simple, None)
-        whole += data[pos - size:pos]
-        if token is not None:
-            token(start, pos, None, "chunk", part, None)
-    raise FormatError("the data end inside a chunked string", pos)
 
 
 def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
@@ -1784,10 +1891,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
     """
-    return _cbor_item(value, indefinite, sort, depth)
-
-
-def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
+    def pack_item(item: Any) -> bytes:
+        return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1803,11 +1908,10 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    depth += 1
     if isinstance(value, (list, tuple)):
         items = bytearray(cbor_head(4, len(value)))
         for item in value:
-            items += _cbor_item(item, indefinite, sort, depth)
+            items += pack_item(item)
         return bytes(items)
     # <burnpack later tools>
     if isinstance(value, Simple):
@@ -1817,8 +1921,7 @@ def _cbor_item(value: Any, indefinite: bool, sort: Any, depth: int) -> bytes:
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
     if [key for key in value if isinstance(key, (list, tuple, dict))]:
         raise TypeError("a CBOR map key cannot be an array or a map")
-    pairs = [(_cbor_item(key, indefinite, sort, depth), _cbor_item(item, indefinite, sort, depth))
-             for key, item in value.items()]
+    pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:
         pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
     # <later>
@@ -1863,8 +1966,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    byte = data[pos]
-    row: Any = _msgpack_row(byte) if BOARD else _MSGPACK_FIRST[byte]
+    row: Any = _msgpack_row(data[pos]) if BOARD else _MSGPACK_FIRST[data[pos]]
     kind, value, code, width = row
     if width:
         if pos + width >= end:
@@ -1885,53 +1987,95 @@ def msgpack_text(data: bytes) -> str:
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-class MsgpackTree(Cursor):
+class MsgpackReader(Cursor):
+    """Reads MessagePack values of known kinds from a source, each as a named field."""
+
+    run = True
+
+    def next_head(self) -> Any:
+        """Return (kind, value or length) of the next head, and move behind it."""
+        at = self.pos - self.base
+        if at + 9 > len(self.data):
+            at = self.peek(9)
+        kind, value, stop = msgpack_head(self.data, at, len(self.data))
+        self.pos += stop - at
+        return kind, value
+
+    def check_room(self, kind: str, count: int) -> None:
+        """Raise FormatError if the file has too few bytes for what such a head begins."""
+        rest = self.end - self.pos
+        if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
+            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
+
+    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        """Return a value of this kind: a number, the bytes of a str, or else the length."""
+        start, name = self.pos, join_index(field, *index)
+        try:
+            found, value = self.next_head()
+            if found != kind and (kind, found) != ("float", "int"):
+                raise FormatError(f"it has the type {found}, not {kind}")
+            if kind != "str":  # that is added with its bytes
+                self.add(start, self.pos - start, name, value, doc)
+            if kind in ("str", "array", "map"):
+                self.check_room(kind, value)
+        except FormatError as error:
+            raise self.error(f"{name}: {error.what}", field, *index, offset=start)
+        wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
+        if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
+            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
+                        "ca + float32", start)
+        if kind == "str":
+            value = self.next_bytes(value, "")
+            if self.trace is not None:
+                self.add(start, self.pos - start, name, msgpack_text(value), doc)
+        return value
+
+    def number(self, field: str, doc: str, *index: int, least: int = 0) -> int:
+        """Return a uint32, in any stored form; or a count of what takes `least` bytes each."""
+        start = self.pos
+        value: int = self.value("int", field, doc, *index)
+        most = (self.end - self.pos) // least if least else (1 << 32) - 1
+        if not 0 <= value <= most:
+            what = f"{join_index(field, *index)} is {value}, expected 0 to {most}"
+            what += " in the bytes left" if least else ""
+            raise self.error(what, field, *index, offset=start)
+        return value
+
+
+class MsgpackTree(MsgpackReader):
     """Reads a MessagePack value of any kind; msgpack_loads() says what the kinds become."""
 
     TEXT_KEYS = False
     token: Any = None  # as in cbor_read
+    hard_keys = 0  # as in a Budget
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
         box: Any = []
-        stack: Any = []  # the containers around: boards cannot recurse so deep
-        left, keyed, key, hard_keys = 1, False, MISSING, 0
+        root, stack = box, []  # stack: the containers around; boards cannot recurse so deep
+        left, keyed, key = 1, False, MISSING
         try:
             while left or stack:
                 if left == 0:
                     box, left, keyed = stack.pop()
                     continue
-                start, at = self.pos, self.pos - self.base
-                if at + 9 > len(self.data):
-                    at = self.peek(9)
-                kind, count, stop = msgpack_head(self.data, at, len(self.data))
-                self.pos = stop = start + stop - at
-                naming, value = keyed and key is MISSING, count
-                if naming and kind != "str" and self.TEXT_KEYS:
-                    raise FormatError(f"a key of the type {kind}")
-                opens = kind == "array" or kind == "map"
-                if opens or kind in ("str", "bin", "ext"):
-                    rest = self.end - stop
-                    if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
-                        raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
-                    if opens and naming:
-                        raise Unsupported("a map key is an array or a map")
-                    if opens and len(stack) >= most:
-                        raise FormatError(f"nested deeper than {limit} = {most}")
+                start, naming = self.pos, keyed and key is MISSING
+                kind, count = self.next_head()
+                head, value, opens = self.pos, count, False
+                if kind in ("str", "bin", "ext", "array", "map"):
+                    if 2 * count >= self.end - head:
+                        self.check_room(kind, count)
                     value = self.body(kind, count, key)
-                    opens = opens and type(value) is not tuple
+                    opens = type(value) is list or type(value) is Map
+                if opens and len(stack) >= most:
+                    raise FormatError(f"nested deeper than {limit} = {most}")
                 if self.token is not None:  # a tuple: bytes or numbers that are left in the file
                     far = type(value) is tuple
-                    self.token(start, stop if far else self.pos, len(stack),
+                    self.token(start, head if far else self.pos, len(stack),
                                "key" if naming else "data" if far else kind,
                                count if opens or far else value, key if keyed else len(box))
                 if naming:
-                    key = bytes(value) if kind == "bin" else value
-                    if not BOARD and type(key) is not str and len(box) > 64:
-                        hard_keys = key_cost(key, len(box), hard_keys, start)
-                    if key in box or (key != key and [k for k in box if k != k]):
-                        twice, key = key, MISSING
-                        raise FormatError(f"key {show(twice)} twice")
+                    key = self.new_key(box, kind, value, start)
                     continue
                 if keyed:
                     box[key] = value
@@ -1942,10 +2086,22 @@ class MsgpackTree(Cursor):
                     stack.append((box, left, keyed))
                     box, left, keyed = value, count, kind == "map"
         except FormatError as error:
-            path = None if self.token is None else self.token.path(
-                len(stack), key if keyed else len(box))
+            path = self.token and self.token.path(len(stack), key if keyed else len(box))
             raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
-        return box[0]
+        return root[0]
+
+    def new_key(self, box: Any, kind: str, key: Any, start: int) -> Any:
+        """Return the key, which must not be in the map yet."""
+        if kind != "str" and self.TEXT_KEYS:
+            raise FormatError(f"a key of the type {kind}")
+        if kind in ("array", "map"):
+            raise Unsupported("a map key is an array or a map")
+        key = bytes(key) if type(key) is memoryview else key
+        if not BOARD and type(key) is not str and len(box) > 64:
+            self.hard_keys = key_cost(key, len(box), self.hard_keys, start)
+        if key in box or (key != key and [k for k in box if k != k]):
+            raise FormatError(f"key {show(key)} twice")
+        return key
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         """Return the value of a str, bin or ext, or an empty container, whose head was read."""
@@ -1988,67 +2144,6 @@ def msgpack_loads(data: Any) -> Any:
         what = f"MessagePack: {reader.end - reader.pos} bytes behind the value"
         raise FormatError(what, reader.pos)
     return value
-
-
-class MsgpackReader(Cursor):
-    """Reads MessagePack values of known kinds from a source, each as a named field."""
-
-    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        """Return the value or length of the next head, which must be of this kind."""
-        at = self.pos - self.base
-        if at + 9 > len(self.data):
-            at = self.peek(9)
-        elif not BOARD and self.trace is None:  # the usual case, in short
-            found, value, code, width = _MSGPACK_FIRST[self.data[at]]
-            if found == kind != "float":
-                self.pos += 1 + width
-                return unpack_from(code, self.data, at + 1)[0] if width else value
-        try:
-            found, value, end = msgpack_head(self.data, at, len(self.data))
-        except FormatError as error:
-            raise self.wrong(error.what, self.pos, field, *index)
-        if found != kind and (kind, found) != ("float", "int"):
-            raise self.wrong(f"it has the type {found}, not {kind}", self.pos, field, *index)
-        # <tools>
-        if self.data[at] != {"int": 0xCE, "float": 0xCA}.get(kind, self.data[at]):
-            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
-                        "ca + float32", self.pos)
-        # </tools>
-        if kind != "str":  # text() adds it, with its bytes
-            self.add(self.pos, end - at, join_index(field, *index), value, doc)
-        self.pos += end - at
-        return value
-
-    def wrong(self, what: str, start: int, field: str, *index: int) -> FormatError:
-        """Return an error of the field that begins at `start`."""
-        return self.error(f"{join_index(field, *index)}: {what}", field, *index, offset=start)
-
-    def uint32(self, field: str, doc: str, *index: int) -> int:
-        """Return an integer from 0 to 2**32-1, in any stored form."""
-        start = self.pos
-        value = self.value("int", field, doc, *index)
-        if not 0 <= value < 1 << 32:
-            raise self.wrong(f"{value} does not fit uint32", start, field, *index)
-        return int(value)
-
-    def count(self, kind: str, field: str, doc: str, least: int, *index: int) -> int:
-        """Return a count of items; the file must have `least` bytes for each."""
-        start = self.pos
-        n: int = self.value(kind, field, doc, *index)
-        left = self.end - self.pos
-        if n < 0 or n * least > left:
-            what = f"it says {n}, too many for the {left} bytes left"
-            raise self.wrong(what, start, field, *index)
-        return n
-
-    def text(self, field: str, doc: str, *index: int) -> bytes:
-        """Return the bytes of a str: msgpack_text() makes text of them."""
-        start = self.pos
-        data = self.next_bytes(self.count("str", field, doc, 1, *index), field, *index)
-        if self.trace is not None:
-            name = join_index(field, *index)
-            self.add(start, self.pos - start, name, msgpack_text(data), doc)
-        return data
 
 
 def msgpack_size(kind: str, count: int) -> bytes:
@@ -2113,19 +2208,17 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
-def flat_size(type: Any) -> int:
-    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
-    nbytes: int = type if isinstance(type, int) else 4
-    if isinstance(type, str) and type not in ("string", "table", "place"):
-        nbytes = WIDTH.get(type, 0)
-    if nbytes < 1:
-        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
-    return nbytes
-
-
 def is_inline(type: Any) -> bool:
     """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
-    return type in WIDTH if isinstance(type, str) else isinstance(type, int)
+    return isinstance(type, (int, str)) and type not in ("string", "table", "place")
+
+
+def flat_size(type: Any) -> int:
+    """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
+    nbytes = 4 if not is_inline(type) else type if isinstance(type, int) else WIDTH.get(type, 0)
+    if nbytes < 1:
+        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
+    return int(nbytes)
 
 
 class FlatReader(Reader):
@@ -2152,19 +2245,14 @@ class FlatReader(Reader):
 
     def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
              target: "Optional[int]" = None, depth: int = 1) -> None:
-        """Trace a field of the table, or with the field "" the table as an element of a vector.
-
-        `target`: where an offset leads; `depth`: below the table.
-        """
+        """Trace a field `depth` below its table; the field "" is an element of a vector."""
         if self.trace is not None:
             depth += len([name for name in self.where if isinstance(name, str)])  # of tables
             target = None if target is None else self.base + target
             self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
                            depth, "structure" if nbytes else "absent", owner=self.prefix or None,
                            target=target)
-            # <tools>
             self.check_aligned(pos, align)
-            # </tools>
 
     def check_aligned(self, pos: int, align: int) -> None:
         """Note for verify what the Rust reader would not read."""
@@ -2174,9 +2262,9 @@ class FlatReader(Reader):
 
     def spend(self, nbytes: int, pos: int, field: str) -> None:
         """Count the memory for what is read: objects may be shared, and be many times the data."""
-        path = (field,) if field else ()
-        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self, *path,
-                          offset=self.base + pos)
+        if not self.memory.covers(nbytes):
+            what = f"objects overlap; memory for them: {self.memory.limit} is the limit"
+            raise self.wrong(what, pos, field, Unsupported)
 
     def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -2228,7 +2316,7 @@ class FlatReader(Reader):
         # </tools>
         size, slots = self.slots(table, len(rows))
         found: Any = Map()
-        stored = []
+        offsets = []
         self.spend(100 + 50 * len(rows), table, "table")
         for slot, (name, type, default, doc) in enumerate(rows):
             step = slots[slot] if slot < len(slots) and type is not None else 0
@@ -2237,17 +2325,16 @@ class FlatReader(Reader):
                 if table + end > self.end or (self.strict and end > size):
                     raise self.wrong("field out of bounds", table, name)
                 found[name] = self.inline(type, table + step, name, doc)
-                stored.append(rows[slot])
+                offsets += [] if is_inline(type) else [rows[slot]]
             else:
                 found[name] = list(default) if isinstance(default, list) else default
                 self.note(table, 0, name, None, doc)  # an error in it is one of the table
-        for name, value in found.items():
-            if value is MISSING:
-                raise self.wrong(f"the required field {name} is missing", table, "table")
-        for name, type, _, doc in stored:
+        missing = [name for name, value in found.items() if value is MISSING]
+        if missing:
+            raise self.wrong(f"the required field {missing[0]} is missing", table, "table")
+        for name, type, _, doc in offsets:
             type = type(found) if callable(type) else type
-            if not is_inline(type):
-                found[name] = self.target(type, found[name], name, doc)
+            found[name] = self.target(type, found[name], name, doc)
         return found
 
     def unknown(self, table: int) -> Any:
@@ -2264,22 +2351,16 @@ class FlatReader(Reader):
         return found
 
     def inline(self, type: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the number or struct at a position, or where the offset there leads.
-
-        The field is "" for an element of a vector.
-        """
+        """Return the number or struct at a position, or where the offset there leads."""
         nbytes = flat_size(type)
         if not is_inline(type):
-            value: Any = self.follow(pos, field)
-            if self.trace is not None:
-                self.note(pos, 4, field, value - pos, doc, 4, value)
-        elif isinstance(type, str):
-            value = unpack_from("<" + type, self.data, pos)[0]
-            self.note(pos, nbytes, field, value, doc, nbytes)
-        else:
+            at = self.follow(pos, field)
+            self.note(pos, 4, field, at - pos, doc, 4, at)
+            return at
+        if isinstance(type, int):
             self.spend(40 + nbytes, pos, field)
-            value = bytes(self.data[pos:pos + nbytes])
-            self.note(pos, nbytes, field, value, doc)
+        value, = unpack_from(f"<{type}s" if isinstance(type, int) else "<" + type, self.data, pos)
+        self.note(pos, nbytes, field, value, doc, 2 if isinstance(type, int) else nbytes)
         return value
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
@@ -2294,7 +2375,7 @@ class FlatReader(Reader):
             return self.vector(type, at, field, doc)
         outer = self.where
         if field:
-            self.where = outer + (field,)
+            self.where += field,
         found = self.table(type, at)
         self.where = outer
         return found
@@ -2315,46 +2396,41 @@ class FlatReader(Reader):
         return text
 
     def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the elements of the vector at a position: u32 count, elements.
-
-        `types`: of the first elements; that of all others is the last.
-        """
+        """Return the elements of the vector at a position; beyond `types`, the last is theirs."""
         type = types[0]
         size: int = unpack_from("<I", self.data, pos)[0]
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        # <tools>
         self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
-        # </tools>
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
-                self.spend((32 if isinstance(type, str) else 40 + type) * size, pos, field)
-                code = str(size) + type if isinstance(type, str) else f"{type}s" * size
+                self.spend((40 + type if isinstance(type, int) else 32) * size, pos, field)
+                code = f"{type}s" * size if isinstance(type, int) else f"{size}{type}"
                 keep(self.inlines, (pos, type), unpack_from("<" + code, self.data, pos + 4))
             found = list(self.inlines[pos, type])
             self.note(pos, 4 + size * nbytes, field, found, doc)
             return found
         self.note(pos, 4, field, size, "number of elements")
-        steps = unpack_from(f"<{size}I", self.data, pos + 4)
-        places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
-        outer = self.where
-        if self.trace is not None or not places or not min(steps) or max(places) > self.end - 4:
-            for i in range(size):
-                self.where = outer + (field, i)
-                self.inline("place", pos + 4 + 4 * i, "", "element")  # raises where it leads astray
-        found = places if type == "place" else []
-        for i, place in enumerate(places if type != "place" else []):
+        if type == "place" and self.trace is None and size:
+            steps = unpack_from(f"<{size}I", self.data, pos + 4)
+            places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
+            if min(steps) and max(places) <= self.end - 4:
+                return places
+        found, outer = [], self.where
+        for i in range(size):
             self.where = outer + (field, i)
-            found.append(self.target(types[min(i, len(types) - 1)], place, "", doc))
+            type = types[min(i, len(types) - 1)]
+            place = self.inline(type, pos + 4 + 4 * i, "", "element")
+            found.append(self.target(type, place, "", doc))
         self.where = outer
         return found
 
     def usual_layout(self, table: int, rows: Any) -> Any:
-        """Return (struct format of the fields, their distances) for all tables of this vtable.
+        """Return (struct format, distances) of the fields in all tables of this vtable.
 
-        The format is "" unless all are stored as builders lay them out: short ones first, by slot.
+        The format is "" unless all are there in the order of builders: short ones first, by slot.
         """
         slots, text, end = self.slots(table, len(rows))[1], "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
@@ -2596,17 +2672,18 @@ JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
 
 
 def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
-              python: bool = False, token: Any = None) -> Any:
+              python: bool = False, token: Any = None, runs: Any = None) -> Any:
     """Return the value of JSON in UTF-8 (RFC 8259); only blanks may follow.
 
     The module json reads it. At most `depth` arrays and objects are open at once; a key twice is
     an error. Numbers are as in serde_json: -0 and integers of over 20 digits are floats, what
     float64 cannot hold is an error, as is a lone surrogate; or with `python` as in its json.
-    `name` is the field of errors. `token` is as in cbor_read; one ends where the next begins.
+    `name` is the field of errors. `token` and `runs` are as in cbor_read; a token ends where the
+    next begins.
     """
     if BOARD:
         raise Unsupported("JSON is not read on boards", base, name)
-    decoder = json_decoder(python)
+    decoder = json_decoder(python, runs)
     try:
         text = data.decode()
         large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
@@ -2626,7 +2703,7 @@ def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_D
     raise type(wrong)("JSON: " + wrong.what, base + (wrong.offset or 0), name)
 
 
-def json_decoder(python: bool) -> Any:
+def json_decoder(python: bool, runs: Any = None) -> Any:
     """Return the decoder of the module json that keeps the rules of json_read()."""
     from json import JSONDecoder
 
@@ -2634,6 +2711,9 @@ def json_decoder(python: bool) -> Any:
         made = Map(pairs)
         if len(made) < len(pairs):
             raise FormatError("a key twice")
+        if FAST and runs:
+            found = [key for key, value in pairs if type(value) is str and value in runs]
+            made.update([(key, runs.pop(made[key])) for key in found])
         return made
 
     def make_float(text: str) -> float:
@@ -2850,31 +2930,24 @@ def _turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> 
 def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
     if FAST and steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        try:
-            return _turn_block(view, first, dims, steps, itemsize)
-        except ImportError:  # no module array
-            pass
+        return _turn_block(view, first, dims, steps, itemsize)
+    unit = 1 if BOARD else itemsize  # slices with steps are of typed views, which boards lack
     out = bytearray(itemsize * count_elements(dims))
-    places = row_major(tuple(dims), itemsize)
+    places, steps = row_major(tuple(dims), itemsize // unit), [step // unit for step in steps]
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first)]  # (place in out, place in view) of each run
+    starts = [(0, first // unit)]  # (place in out, place in view) of each run
     for axis, count in enumerate(dims):
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
-    if BOARD:  # no slices with steps there
+    if BOARD:
         for i in range(n):
             for to, at in starts:
-                to, at = to + i * place, at + i * step
-                out[to:to + itemsize] = view[at:at + itemsize]
+                at += i * step
+                out[to + i * place:to + i * place + itemsize] = view[at:at + itemsize]
         return out
-    code = BITS_CODE[itemsize]
-    target = view_as(out, code)
-    low = first % itemsize
-    source = view_as(view[low:low + (len(view) - low) // itemsize * itemsize], code)
-    place, step = place // itemsize, step // itemsize
-    starts = [(to // itemsize, (at - low) // itemsize) for to, at in starts]
+    target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
     tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
         count = min(tile, n - i)
@@ -2938,15 +3011,6 @@ class Tensor:
             return self._attrs
         return tuple([item for pair in self.attrs.items() for item in pair])
 
-    def is_like(self, other: "Tensor") -> bool:
-        """Return whether two dense tensors differ in name, place and attrs at most."""
-        a, b = self.stored, other.stored
-        return (type(self) is type(other) is Tensor
-                and (self.dtype, self.shape) == (other.dtype, other.shape)
-                and self.format == other.format
-                and (a.source, a.nbytes, a.strides) == (b.source, b.nbytes, b.strides)
-                and (a.order, a.encoding, a.why) == (b.order, b.encoding, b.why))
-
     def attrs_without(self, keys: Any) -> Facts:
         return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
 
@@ -2983,10 +3047,8 @@ class Tensor:
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        # <sparse later>
         if self.stored.entry:
             return self.stored.entry.ranges()
-        # </sparse later>
         return [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
@@ -2994,8 +3056,8 @@ class Tensor:
         return self
 
     def __repr__(self) -> str:
-        of = "" if self.format is None else " of " + self.format
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}{of}"
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
         # <tools>
         if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
             try:
@@ -3021,11 +3083,14 @@ class Tensor:
                 item = float("%.8g" % item) if isinstance(item, float) else item
                 widths.append(len(repr(item)))
                 return repr(item).rjust(width)
-            n, comma = item.shape[0], ", " if depth == 1 else ",\n" + " " * (self.ndim - depth + 1)
+            n = item.shape[0]
             rows = list(range(n)) if n <= 2 * edge else (
                 list(range(edge)) + [-n] + list(range(n - edge, n)))
             texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
-            return f"[{comma.join(texts)}]"
+            if depth == 1:  # in lines of 78 columns
+                count = max(1, (80 - 2 * self.ndim) // (width + 2))
+                texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+            return "[" + (",\n" + " " * (self.ndim - depth + 1)).join(texts) + "]"
         base, width = self.decoded() if self.shape else self.item(), 0
         text_of(base, self.ndim)  # how wide they are
         width = max(widths)
@@ -3052,8 +3117,27 @@ class Tensor:
         itemsize = ITEMSIZE.get(self.dtype)
         if self.stored.why is not None or itemsize is None:
             why = self.stored.why or f"{self.dtype} cannot be read element by element"
+            # <tools>
+            why += self.say_bytes()
+            # </tools>
             raise self.error(why, Unsupported)
         return itemsize
+
+    def say_bytes(self) -> str:
+        """Return the end of a message: the call that makes torch's tensor of the stored bytes."""
+        for code in self.attrs.values() if self.holds_bytes() else ():
+            if isinstance(code, str) and code in TORCH_TYPES:
+                shape = list(self.shape)
+                if TORCH_TYPES[code].endswith("_x2"):  # two in a byte
+                    shape[-1:] = [n + 1 >> 1 for n in shape[-1:]]
+                return ("; .raw has the bytes: torch.frombuffer(bytearray(t.raw), "
+                        f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
+        return ""
+
+    def holds_bytes(self) -> bool:
+        """Return whether its bytes as stored are all that can be had of it."""
+        stored = self.stored
+        return (self.dtype, stored.encoding, stored.order, stored.entry) == (None, "raw", "<", None)
 
     def _span(self) -> "Tuple[int, int]":
         """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
@@ -3070,17 +3154,18 @@ class Tensor:
         low, high = self._span()
         return self.stored.source.view(self.start + low, high - low)
 
-    def _gap_free(self) -> bool:
+    def _is_whole(self) -> bool:
+        """Return whether its bytes lie decoded and without gaps."""
         low, high = self._span()
-        return self.stored.strides is None or high - low == self.nbytes
+        return self.stored.encoding == "raw" and (
+            self.stored.strides is None or high - low == self.nbytes)
 
     @property
     def zero_copy(self) -> bool:
         """Whether `.data` shows the stored bytes themselves."""
-        stored = self.stored
-        return (stored.why is None and stored.encoding == "raw" and self.itemsize is not None
-                and (stored.order == NATIVE or self.itemsize == 1)
-                and self._gap_free() and bool(stored.source.zero_copy))
+        stored, native = self.stored, self.itemsize == 1 or self.stored.order == NATIVE
+        return (stored.why is None and self.itemsize is not None and native
+                and self._is_whole() and bool(stored.source.zero_copy))
 
     @property
     def data(self) -> memoryview:
@@ -3089,9 +3174,8 @@ class Tensor:
         A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
         primitiv tensor is column-major, a copy of a part with gaps is row-major.
         """
-        itemsize, base = self.check(), self
-        if self.stored.encoding != "raw" or not self._gap_free():
-            base = self.contiguous()
+        itemsize = self.check()
+        base = self if self._is_whole() else self.contiguous()
         native = itemsize == 1 or base.stored.order == NATIVE
         code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
         return view_as(base.raw if native else swap(base.raw, itemsize), code)
@@ -3107,7 +3191,7 @@ class Tensor:
         stored = self.stored
         if self.is_plain():
             return iter((stored.source.view(self.start, stored.nbytes),))
-        if self.itemsize is None and stored.why is None:  # quantized
+        if self.holds_bytes() or (self.itemsize is None and stored.why is None):  # quantized
             return self.stored_blocks()
         itemsize = self.check()
         # <zstd burnrecord>
@@ -3131,7 +3215,6 @@ class Tensor:
         for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
             yield source.view(offset + start, min(size, nbytes - start))
 
-    # <zstd burnrecord>
     def _decode(self) -> Chunks:
         stored = self.stored
         try:
@@ -3139,19 +3222,28 @@ class Tensor:
                                                          stored.nbytes, self.nbytes)
         except FormatError as error:
             raise self.error(error.what, type(error))
-    # </zstd burnrecord>
+
+    def _decoded_once(self) -> "Tensor":
+        """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
+        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
+        if kept is None:
+            kept = self.decoded()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.stored.source.view(self.start, 0)  # raises if the File is closed
+        return kept
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
-        args: Facts = {
-            "name": self.name, "dtype": self.dtype, "shape": self.shape, "stored": self.stored,
-            "start": self.start, "attrs": Map(self.attrs.items()), "format": self.format}
+        keys = "name", "dtype", "shape", "stored", "start", "format"
+        args: Facts = dict([(key, getattr(self, key)) for key in keys])
+        args["attrs"] = Map(self.attrs.items())
         args.update(changes)
         return (Tensor if args["dtype"] in ITEMSIZE else type(self))(**args)
 
     def in_memory(self, data: Any) -> "Tensor":
         """Return it over row-major little-endian bytes in memory."""
-        return self.copy(stored=Storage(Memory(data), len(data)), start=0)
+        return self.copy(stored=Storage(Memory(data), len(data), why=self.stored.why), start=0)
 
     def decoded(self) -> "Tensor":
         """Return it with raw bytes: of a large coded one in a spool file."""
@@ -3159,27 +3251,19 @@ class Tensor:
             return self
         if BOARD or self.nbytes <= 32 * BLOCK:
             return self.contiguous()
-        try:
-            from mmap import mmap
-            from tempfile import TemporaryFile
-        except ImportError:
-            return self.contiguous()
+        from tempfile import TemporaryFile
         with TemporaryFile() as spool:
             spool.writelines(self.blocks())
             spool.flush()
-            return self.in_memory(mmap(spool.fileno(), self.nbytes))
+            view = map_privately(spool.fileno(), self.nbytes, None)
+        return self.contiguous() if view is False else self.in_memory(view)
 
     def column_blocks(self) -> Chunks:
         """Yield column-major little-endian bytes."""
         stored, shape = self.stored, self.shape
-        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():
-            code, (n, m) = BITS_CODE[self.check()], shape  # a small matrix: in few steps
-            out = bytearray(stored.nbytes)
-            target = view_as(out, code)
-            source = view_as(stored.source.view(self.start, stored.nbytes), code)
-            for i in range(n):
-                target[i::n] = source[i * m:i * m + m]
-            return iter((out,))
+        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():  # few steps
+            view = view_as(stored.source.view(self.start, stored.nbytes), BITS_CODE[self.check()])
+            return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
         return self.transpose().blocks()
 
     def transpose(self) -> "Tensor":
@@ -3192,7 +3276,7 @@ class Tensor:
         return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; of qfloat the stored bytes."""
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
         return join_blocks(self.blocks())
 
     @property
@@ -3203,17 +3287,14 @@ class Tensor:
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
-        values = list(self.flat)
-        if not self.shape:
+        values, shape = list(self.flat), self.shape
+        if not shape:
             return values[0]
-        counts, left = [1], max(len(values) * self.ndim, 1 << 20)  # lists around each dimension
-        for n in self.shape[:-1]:
-            counts.append(counts[-1] * n)
-            left -= counts[-1]
-            if left < 0 or self.ndim > 512:
-                raise ValueError(f"tolist() of {show(self.shape)} makes too many lists")
-        for n, groups in zip(reversed(self.shape[1:]), reversed(counts)):
-            values = [values[i * n:(i + 1) * n] for i in range(groups)]
+        lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 513))]
+        if len(shape) > 512 or sum(lists) > max(len(values) * len(shape), 1 << 20):
+            raise ValueError(f"tolist() of {show(shape)} makes too many lists")
+        for n, count in zip(reversed(shape), reversed(lists)):
+            values = [values[i * n:(i + 1) * n] for i in range(count)]
         return values
 
     def item(self) -> Any:
@@ -3222,29 +3303,22 @@ class Tensor:
             raise ValueError(f"item() needs a tensor of one element, this one has {self.size}")
         return next(self.flat)
 
-    def astype(self, dtype: str) -> "Tensor":
+    def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs of the old one.
 
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
         a NaN or a number out of range.
         """
-        dtype = as_dtype(dtype)
-        self.check()
-        data = join_blocks(cast_block(part, str(self.dtype), dtype) for part in self.parts())
-        return Tensor(self.name, dtype, self.shape, Storage(Memory(data), len(data)), 0,
-                      self.attrs_of_cast(), self.format)
+        return self.cast(dtype).contiguous()
 
-    def attrs_of_cast(self) -> Facts:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS]
-        return self.attrs_without(gone + list(self.layout_keys))
-
-    # <quantized tools>
-    def cast(self, dtype: str) -> "Tensor":
+    def cast(self, dtype: Any) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
         self.check()
         return Cast(self, dtype)
-    # </quantized tools>
+
+    def cast_blocks(self, dtype: str) -> Chunks:
+        return (cast_block(part, str(self.dtype), dtype) for part in self.parts())
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
@@ -3252,74 +3326,73 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
-        itemsize, old, at = self.check(), self.stored, 0
+        itemsize, old = self.check(), self.stored
         # <zstd burnrecord sparse quantized tools>
         if old.encoding != "raw":
-            if BOARD:
-                return self.contiguous()[key]
             return self._decoded_once()[key]
         # </zstd burnrecord sparse quantized tools>
-        ints = key if type(key) is tuple else (key,)
-        if FAST and old.strides is None and len(ints) <= len(self.shape):
-            for k, n in zip(ints, self.shape):
-                if type(k) is not int or not -n <= k < n:
-                    break
-                at = at * n + k % n
-            else:  # the usual case: integers only
-                shape = self.shape[len(ints):]
-                nbytes = count_elements(shape) * itemsize
-                at = self.start + at * nbytes
-                if len(ints) == len(self.shape):
-                    return unpack_values(str(self.dtype), old.source.view(at, nbytes), old.order)[0]
-                stored = Storage(old.source, nbytes, None, old.order)
-                return Tensor(self.name, self.dtype, shape, stored, at, (), self.format)
-        keys = list(key) if isinstance(key, tuple) else [key]
+        keys = key if isinstance(key, tuple) else (key,)
+        found = None
+        if FAST and old.strides is None:
+            found = self._locate(keys, itemsize)
+        offset, nbytes, shape, strides = found or self._locate_part(list(keys), itemsize)
+        if shape is None:
+            return unpack_values(str(self.dtype), old.source.view(offset, nbytes), old.order)[0]
+        stored = Storage(old.source, nbytes, strides, old.order)
+        return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
+
+    def _locate(self, keys: Any, itemsize: int) -> Any:
+        """As _locate_part, 4 times as fast, of integers and row-major elements; else None."""
+        shape, at = self.shape, 0
+        if len(keys) > len(shape):
+            return None
+        for k, n in zip(keys, shape):
+            if type(k) is not int or not -n <= k < n:
+                return None
+            at = at * n + k % n
+        rest = shape[len(keys):]
+        nbytes = count_elements(rest) * itemsize
+        return self.start + at * nbytes, nbytes, rest or None, None
+
+    def _locate_part(self, keys: "List[Any]", itemsize: int) -> Any:
+        """Return (offset, nbytes, shape, strides) of a part; of a number without a shape."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
-        if len(dots) > 1:
-            raise IndexError("more than one Ellipsis")
-        given = len(keys) - len(dots)
-        if given > self.ndim:
-            raise IndexError(f"{given} indices for {self.ndim} dimensions")
-        at = dots[0] if dots else given
-        keys[at:at + len(dots)] = [Ellipsis] * (self.ndim - given)
+        given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        if len(dots) > 1 or given > self.ndim:
+            raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
+        keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
         offset, sizes, steps = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
             if k is Ellipsis or isinstance(k, slice):
-                start, stop, step = (0, n, 1) if k is Ellipsis else slice_indices(k, n)
-                size = max(0, -((start - stop) // step))
-                offset += start * stride if size else 0
+                places = range(n) if k is Ellipsis else range(n)[k]
+                size = max(0, -((places.start - places.stop) // places.step))
+                offset += places.start * stride if size else 0
                 sizes.append(size)
-                steps.append(stride * step)
+                steps.append(places.step * stride)
                 continue
             index = as_index(k)
             if not -n <= index < n:
                 raise IndexError("index %s is out of range for dimension %d of shape %s" % (
                     show(index), axis, show(self.shape)))
             offset += index % n * stride
-        if not sizes and not dots:
-            return unpack_values(str(self.dtype), old.source.view(offset, itemsize), old.order)[0]
-        shape, strides, nbytes = tuple(sizes), tuple(steps), old.nbytes
+        shape, strides, nbytes = tuple(sizes), tuple(steps), self.stored.nbytes
         if 0 in shape or strides == row_major(shape, itemsize):
             strides, nbytes = (), count_elements(shape) * itemsize
-        stored = Storage(old.source, nbytes, strides or None, old.order)
-        return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
-
-    # <zstd burnrecord sparse quantized tools>
-    def _decoded_once(self) -> "Tensor":
-        """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
-        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
-        if kept is None:
-            kept = self.contiguous()
-            if kept.nbytes <= MAX_KEPT:
-                self._kept = kept
-        self.stored.source.view(self.start, 0)  # raises if the File is closed
-        return kept
-    # </zstd burnrecord sparse quantized tools>
+        return offset, nbytes, shape if shape or dots else None, strides or None
 
     def __iter__(self) -> Chunks:
         return (self[i] for i in range(len(self)))
 
     # <full>
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
     def check_dims(self, shape: Shape) -> None:
         if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
             raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
@@ -3331,18 +3404,41 @@ class Tensor:
             raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize = self.check()
         self.check_dims(self.shape)
-        base, order = self, self.stored.order
-        if self.stored.encoding != "raw":
-            base, order = self.contiguous(), "<"
-        code = ("|" if itemsize == 1 else order) + str(self.dtype)[0] + str(itemsize)
+        base = self if self.stored.encoding == "raw" else self.contiguous()
+        order = "|" if itemsize == 1 else base.stored.order
+        code = f"{order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
                 "strides": base.stored.strides, "offset": -base._span()[0]}
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return feature("arrays").to_numpy(self, dtype, copy)
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        if not ARRAYS:
+            return feature("arrays")  # which this copy lacks
+        import numpy
+        array: Any = self
+        if self.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
+            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     self.astype("float32"))
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __dlpack__(self, **options: Any) -> Any:
-        return feature("arrays").to_dlpack(self, options)
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if not ARRAYS:
+            return feature("arrays")
+        if self.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(self, self.dtype)  # native
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> "Tuple[int, int]":
         return 1, 0  # memory of the CPU
@@ -3370,50 +3466,11 @@ class Tensor:
         stored, start = self.stored, self.start
         if not isinstance(stored.source, Path):
             base = self if stored.strides is None else self.contiguous()
-            data, old, start = bytes(base.raw), base.stored, 0
-            stored = Storage(Memory(data), len(data), None, old.order, old.encoding, old.why)
-        return type(self), (self.name, self.dtype, self.shape, stored, start, self.attrs,
-                            self.format)
+            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
+            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
+        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
+        return type(self), args
     # </full>
-
-
-# <full>
-# <arrays>
-class Arrays:
-    """What arrays of other libraries are made of."""
-
-    @staticmethod
-    def to_numpy(item: Tensor, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
-        import numpy
-        array: Any = item
-        if item.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(item.copy(dtype="uint16"), "u2")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     item.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
-
-    @staticmethod
-    def to_dlpack(item: Tensor, options: Facts) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if item.dtype == "bfloat16":
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(item.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(item, item.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-
-FEATURES["arrays"] = Arrays
-# </arrays>
-# </full>
 
 
 def as_index(key: Any) -> int:
@@ -3421,19 +3478,6 @@ def as_index(key: Any) -> int:
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
     return int(key)
-
-
-def slice_indices(key: slice, n: int) -> "Tuple[int, int, int]":
-    """Return slice.indices(); boards do not have it."""
-    if hasattr(key, "indices"):
-        return key.indices(n)
-    step = 1 if key.step is None else key.step
-    low, high = (0, n) if step > 0 else (-1, n - 1)
-    ends = [low, high] if step > 0 else [high, low]
-    for i, end in enumerate((key.start, key.stop)):
-        if end is not None:
-            ends[i] = max(low, min(high, end + n if end < 0 else end))
-    return ends[0], ends[1], step
 
 
 class File(TensorMap):
@@ -3461,32 +3505,15 @@ class File(TensorMap):
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} does not lie whole in the file, which is cut short"
         text = f"no tensor {show(name)}"
         # <tools>
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
-            try:
-                near = self.find_nearest(name)
-            except ImportError:
-                return text
-            text += f"; nearest is {quote(near)}" if near else ""
+            near = max(self, key=lambda other: likeness(name, other), default="")
+            text += f"; nearest is {quote(near)}" if likeness(name, near) >= 0.5 else ""
         # </tools>
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
-
-    # <tools>
-    def find_nearest(self, name: str) -> str:
-        """Return the name that is most like this one, or ""; of chosen names not all are tried."""
-        from difflib import SequenceMatcher
-        matcher, best, budget = SequenceMatcher(b=name), (0.5, ""), Budget("", 1 << 21)
-        for other in self:
-            if not budget.covers(len(other)):
-                break
-            matcher.set_seq1(other)
-            if matcher.real_quick_ratio() >= best[0] and matcher.quick_ratio() >= best[0]:
-                if not budget.covers(len(other) * len(name)):
-                    break
-                best = max(best, (matcher.ratio(), other))
-        return best[1]
-    # </tools>
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -3511,10 +3538,10 @@ class File(TensorMap):
             return self._tensors.get(name, default)
 
     def __repr__(self) -> str:
-        names = [quote(name) for name in list(self)[:4]] + (["..."] if len(self) > 4 else [])
-        return "<File %s%s: %s%s>" % (
-            self.format, "" if self.path is None else " " + quote(self.path),
-            count_of(len(self), "tensor"), " " + ", ".join(names) if names else "")
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -3528,16 +3555,19 @@ class File(TensorMap):
 
     # <full>
     # <tools>
-    def _ipython_key_completions_(self) -> Any:
-        return list(self)
+    _ipython_key_completions_ = keys
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        rows = ["<tr><th>dtype<th>shape<th>bytes<th>name"]
-        for name, item in list(self.items())[:MAX_SHOWN]:
-            facts = item.dtype, show(item.shape), item.nbytes, name
-            rows.append("<tr>" + "".join(["<td>" + to_html(fact) for fact in facts]))
-        return f"{to_html(repr(self), MAX_LINE)}<table>{''.join(rows)}</table>"
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
+        left, right = "<td style=text-align:left>", "<td style=text-align:right>"
+        rows = [(item.dtype, show(item.shape), item.nbytes, name)
+                for name, item in list(self.items())[:MAX_SHOWN]]
+        total = sum([item.nbytes for item in self.values()])
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
+            facts = [to_html(fact) for fact in row]
+            text += f"<tr>{left}{facts[0]}{left}{facts[1]}{right}{facts[2]}{left}{facts[3]}"
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
     # </tools>
 
     def __reduce__(self) -> Any:
@@ -3545,6 +3575,12 @@ class File(TensorMap):
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
         return load_again, (self.format, self._source.__reduce__()[1], self._options)
     # </full>
+
+
+def likeness(a: str, b: str) -> float:
+    """Return how much of two names is a beginning and an end of both, from 0 to 1."""
+    ends = [len(os.path.commonprefix(pair)) for pair in ((a, b), (a[::-1], b[::-1]))]
+    return min(sum(ends), len(a), len(b)) / max(len(a), len(b), 1)
 
 
 if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -3561,30 +3597,24 @@ def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
-# <quantized tools>
 class Cast(Tensor):
     """A tensor with another dtype, cast block by block when asked for."""
 
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: str) -> None:
-        super().__init__(base.name, dtype, base.shape, Storage(Memory(b""), 0, None, "<", "cast"),
-                         base.start, base.attrs_of_cast(), base.format)
+        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
+        stored = Storage(Memory(b""), 0, None, "<", "cast")
+        super().__init__(base.name, dtype, base.shape, stored, 0, base.attrs_without(gone),
+                         base.format)
         self._base = base
 
     def blocks(self) -> Chunks:
-        for part in self._base.parts():
-            yield cast_block(part, str(self._base.dtype), str(self.dtype))
-
-    # <save>
-    def transpose(self) -> Tensor:
-        return Cast(self._base.transpose(), str(self.dtype))
-    # </save>
-# </quantized tools>
+        return self._base.cast_blocks(str(self.dtype))
 
 
 # <save>
-def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *,
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
            components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
@@ -3599,12 +3629,21 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
     """
     attrs = dict(attrs or {}, **more)
     if components is not None:
-        sparse: Tensor = feature("sparse").make(dtype, shape, components, attrs)
-        return sparse
+        return feature("sparse").make(dtype, shape, components, attrs)
     if dtype == "qfloat":
-        quantized: Tensor = feature("quantized").make(data, shape, attrs)
-        return quantized
-    dtype = None if dtype is None else as_dtype(dtype)
+        return feature("quantized").make(data, shape, attrs)
+    made = _from_value(data, None if dtype is None else as_dtype(dtype), attrs)
+    if shape is not None:
+        shape = as_shape(shape)
+        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+            raise ValueError(f"{made.size} elements do not have the shape {show(shape)}")
+        made = made.contiguous().copy(shape=shape)
+    if attrs:
+        made.attrs.update(attrs)
+    return made
+
+
+def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
     if ARRAYS:
         data = adopt(data)
     if isinstance(data, Tensor):
@@ -3616,16 +3655,7 @@ def tensor(data: Any = None, dtype: "Optional[str]" = None, shape: Any = None, *
         made = _from_lists(data, dtype)
     else:
         made = _from_buffer(data, dtype)
-    if dtype is not None and made.dtype != dtype:
-        made = made.astype(dtype)
-    if shape is not None:
-        shape = as_shape(shape)
-        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
-            raise ValueError(f"{made.size} elements do not have the shape {show(shape)}")
-        made = made.contiguous().copy(shape=shape)
-    if attrs:
-        made.attrs.update(attrs)
-    return made
+    return made if dtype in (None, made.dtype) else made.astype(str(dtype))
 
 
 def adopt(item: Any) -> Any:
@@ -3651,9 +3681,8 @@ def adopt(item: Any) -> Any:
 
 def as_shape(shape: Any) -> Shape:
     """Return a shape, given as one dimension or several, as a tuple."""
-    if isinstance(shape, int) or (hasattr(shape, "__index__") and not hasattr(shape, "__len__")):
-        shape = (shape,)
-    return tuple([as_index(n) for n in shape])
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
@@ -3665,12 +3694,13 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         shape.append(size)
         level = [item for row in level for item in row]
     values = [item.item() if hasattr(item, "item") else item for item in level]
-    kinds = set([type(value) for value in values])
-    for kind in kinds - {int, float, bool}:
-        raise ValueError(f"{kind.__name__} among the numbers")
+    types = set([type(value) for value in values])
+    for one in types - {int, float, bool}:
+        remedy = REMEDIES["U"] if one is str else ""
+        raise ValueError(f"{one.__name__} among the numbers{remedy}")
     if dtype is None:
-        dtype = "bool" if kinds == {bool} else "float64"
-        if int in kinds and float not in kinds:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
             dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
@@ -3681,6 +3711,10 @@ def _from_bytes(data: Any, dtype: str) -> Tensor:
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
 
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
 BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
@@ -3696,6 +3730,8 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     view, given = view_of(data)
+    if ARRAYS and given not in ITEMSIZE:
+        return _from_opaque(view, given)
     if given == "uint8" and dtype is not None and view.ndim == 1 and not (
             hasattr(data, "dtype") or hasattr(data, "typecode")):
         return _from_bytes(view, dtype)
@@ -3708,38 +3744,60 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
 
 def view_of(data: Any) -> Any:
     """Return a buffer or an array as a memoryview, and the dtype; TypeError for what is unfit."""
-    try:  # str(dtype) takes longer than all of this
-        view = memoryview(data)
-        given = BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
-        # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-        plain = view.format != "B" or getattr(getattr(data, "dtype", None), "char", "") == "B"
-        if given is not None and (plain or not hasattr(data, "dtype")):
-            return view, given
-    except (TypeError, ValueError, BufferError):
-        pass
-    given = str(getattr(data, "dtype", "")).split(".")[-1]
+    view, given = _typed_view(data)
+    dtype = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if given is not None and (dtype is None or given != "uint8" or
+                              getattr(dtype, "char", "") == "B"):
+        return view, given
+    name = str(dtype).split(".")[-1]  # takes longer than all of the above
     if ARRAYS:
-        data = as_buffer(data, given)
+        view, given = _typed_view(as_buffer(data, name))
+        if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
+            given = name
+    if view is None or given is None:
+        what = type(data).__name__ + ("" if dtype is None else f" of {name}")
+        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        if hasattr(data, "items"):
+            names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
+            remedy = f"; flatten it: {{{', '.join(names)}}}"
+        raise TypeError(f"cannot make a tensor of {what}{remedy}")
+    return view, given
+
+
+def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
+    """Return what a buffer shows and its dtype, None for what there is not."""
     try:
         view = memoryview(data)
+        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
     except (TypeError, ValueError, BufferError):
-        raise TypeError(f"cannot make a tensor of {type(data).__name__} {given}".rstrip())
-    if given != "bfloat16":
-        given = BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
-    if given is None:
-        raise TypeError(f"cannot make a tensor of elements with the code {quote(view.format)}")
-    return view, given
+        return None, None
 
 
 def as_buffer(data: Any, given: str) -> Any:
     """Return an array of any library, of this dtype, as a buffer; of bfloat16 its bits."""
-    if given.startswith("complex"):
+    if given == "complex128":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg()
-    if given == "bfloat16" and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
-        data = data.view(sys.modules["torch"].int16 if hasattr(data, "detach") else "uint16")
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
+    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     return data.__array__() if hasattr(data, "__array__") else data
+
+
+def _from_opaque(view: Any, given: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and given == "complex64":
+        raw = swap(raw, 4)
+    if given.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    format, key = FEATURES["opaque"]
+    why = f"{given} has no values here, only bytes, which {format} can hold"
+    stored = Storage(Memory(raw), len(raw), why=why)
+    return Tensor("", None, shape, stored, 0, (key, code), format)
 # </save>
 
 
@@ -4063,15 +4121,17 @@ class Quantized(Tensor):
                              Unsupported)
         return plan
 
-    def numbers(self, plan: Plan, start: int, stop: int) -> "List[Any]":
-        """Return the stored numbers from element `start`, a multiple of 8, on."""
-        bits, half, first = plan.bits, 1 << plan.bits - 1, start * plan.bits >> 3
-        raw = self.stored.source.view(self.start + first, (stop * bits + 7 >> 3) - first)
+    def runs(self, plan: Plan) -> Chunks:
+        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        bits, half = plan.bits, 1 << plan.bits - 1
         table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
                  for code in range(2 * half)]
         rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
                 for byte in range(256)]  # what each byte holds
-        return [number for byte in raw for number in rows[byte]][:stop - start]
+        for start in range(0, self.size, PART):
+            count = min(PART, self.size - start)
+            raw = self.stored.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def factors(self, plan: Plan, start: int, stop: int) -> Any:
         """Return some of the scales."""
@@ -4087,9 +4147,8 @@ class Quantized(Tensor):
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
         dtype = "float32" if plan.kind else "int8"
-        blocks = [pack_values(dtype, self.numbers(plan, *run)) for run in self.runs()]
-        data = b"".join([bytes(block) for block in blocks])
-        return new_tensor(dtype, self.shape, data, "<", self.name, self.format)
+        blocks = (pack_values(dtype, numbers) for _, numbers in self.runs(plan))
+        return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
 
     @property
     def scales(self) -> Tensor:
@@ -4098,17 +4157,34 @@ class Quantized(Tensor):
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
-    def runs(self) -> "List[Tuple[int, int]]":
-        """Return (start, stop) of runs of elements."""
-        return [(at, min(at + PART, self.size)) for at in range(0, self.size, PART)]
-
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
-        return self.floats().contiguous().copy(attrs=self.attrs_without(self.SCHEMES))
+        return self.floats().contiguous()
 
     def floats(self) -> Tensor:
         """Return what dequantize() does, computed when its bytes are asked for."""
-        return Dequantized(self)
+        self._shared(self.plan())
+        return Cast(self, "float32")
+
+    def _shared(self, plan: Plan) -> int:
+        """Return how many elements share a scale."""
+        if plan.block is None:
+            return self.size
+        step: int = plan.block[-1]
+        if set(plan.block[:-1]) - {1} or self.shape[-1] % step:
+            what = f"the block shape {show(plan.block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+        return step
+
+    def cast_blocks(self, dtype: str) -> Chunks:
+        """Yield values x scales as float32."""
+        plan = self.plan()
+        step = self._shared(plan)
+        for start, numbers in self.runs(plan):
+            last = (start + len(numbers) - 1) // step
+            scales = self.factors(plan, start // step, last + 1)
+            places = enumerate(numbers, start % step)
+            yield pack_values(dtype, [number * scales[i // step] for i, number in places])
 
     # <save>
     @staticmethod
@@ -4121,39 +4197,6 @@ class Quantized(Tensor):
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
-    # </save>
-
-
-class Dequantized(Cast):
-    """A quantized tensor as float32, block by block."""
-
-    __slots__ = ("_plan", "_step")
-
-    def __init__(self, base: Quantized) -> None:
-        super().__init__(base, "float32")
-        self._plan = base.plan()
-        block = self._plan.block
-        self._step = base.size if block is None else block[-1]  # elements that share a scale
-        if block is not None and (set(block[:-1]) - {1} or base.shape[-1] % self._step):
-            what = f"the block shape {show(block)} has two meanings among the backends"
-            raise base.error(what + "; use blocks that divide the last dimension", Unsupported)
-
-    def blocks(self) -> Chunks:
-        plan, step = self._plan, self._step
-        base: Any = self._base
-        for start, stop in base.runs():
-            first, numbers = start // step, base.numbers(plan, start, stop)
-            scales = base.factors(plan, first, (stop - 1) // step + 1)
-            if len(scales) == 1:
-                values = [number * scales[0] for number in numbers]
-            else:
-                places = enumerate(numbers, start - first * step)
-                values = [number * scales[i // step] for i, number in places]
-            yield pack_values("float32", values)
-
-    # <save>
-    def transpose(self) -> Tensor:
-        return Tensor.transpose(self)  # of its decoded form: blocks have no transpose
     # </save>
 
 
@@ -4217,51 +4260,33 @@ class Schema:
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
-        self.other, self.keys, self.of, self.doc = self._row(*other), keys, of, doc
-        self.rows: Facts = Map([(row[0], self._row(row[1], *row[3:])) for row in rows])
+        self.rows: Facts = Map([(row[0], (row[1],) + row[3:]) for row in rows])  # as `other`
+        self.other, self.keys, self.of, self.doc = other, keys, of, doc
         self.needed = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
 
-    @staticmethod
-    def _row(kind: Any, doc: str, inside: Any = None) -> Any:
-        """Return (check of a value or None, doc, Schema inside or None, is that the kind?)."""
-        if isinstance(kind, Schema):
-            return None, doc, kind, True
-        if kind == "any":
-            return None, doc, inside, False
-        if callable(kind):
-            return kind, doc, inside, False
-        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-
-        def misfit(value: Any) -> str:
-            fine = type(value) is python and (fits is None or fits(value))
-            return "" if fine else words
-        return misfit, doc, inside, False
-
     def about(self, key: Any) -> Any:
         """Return (what the value of a key means, the Schema of what lies in it or None)."""
-        return self.rows.get(key, self.other)[1:3]
+        kind, doc, *inside = self.rows.get(key, self.other)
+        return doc, kind if isinstance(kind, Schema) else inside[0] if inside else None
 
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
-        given = type(found)
-        if FAST and given is Entries:
-            given = self.of
-        if given is not self.of:
+        if type(found) is not self.of:
             words = "a map" if self.of is Map else "an array"
             yield path, f"it is {show(found)}, expected {words}"
             return
         pairs: Any = enumerate(found) if type(found) is list else found.items()
         for key, value in pairs:
-            misfit, _, inside, is_map = self.rows.get(key, self.other)
+            kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
-            elif value is None and key in self.nullable:
+            elif kind == "any" or (value is None and key in self.nullable):
                 continue
-            elif is_map and not isinstance(value, Tensor):
-                yield from inside.wrongs(value, *path + (key,))
-            elif misfit is not None:
-                words = misfit(value)
+            elif isinstance(kind, Schema):
+                yield from kind.wrongs(value, *path + (key,))
+            else:
+                words = self.misfit(kind, value)
                 if words:
                     name = plain(key) if isinstance(key, str) else show(key)
                     yield path + (key,), f"{name} is {show(value)}, expected {words}"
@@ -4269,11 +4294,13 @@ class Schema:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
 
-    def first_wrong(self, found: Any, *path: Any) -> Any:
-        """Return the first of wrongs(), or None."""
-        for wrong in self.wrongs(found, *path):
-            return wrong
-        return None
+    @staticmethod
+    def misfit(kind: Any, value: Any) -> Any:
+        """Return what a value should be, or "" where it is of its kind."""
+        if callable(kind):
+            return kind(value)
+        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+        return "" if type(value) is python and (fits is None or fits(value)) else words
 
 
 class Format:
@@ -4302,6 +4329,7 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
+    IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
@@ -4314,6 +4342,7 @@ class Format:
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
+    IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
     def __repr__(self) -> str:
@@ -4339,15 +4368,27 @@ class Format:
         """Return (attrs, metadata, tensors); no byte of a tensor is read."""
         raise NotImplementedError
 
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        """Return what load() returns, of what parse() returns."""
+        return File(self, source, parsed[0], parsed[1], parsed[2], options)
+
     # <ztensor tools>
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
-        """Return (status, why) of a row of checksums()."""
-        raise NotImplementedError
+    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
+    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
+        return nbytes, 0
     # </ztensor tools>
+
+    def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
+        """Return the error of a file whose end is not that of its format."""
+        what = f"the end is missing: it does not end as a {self.TITLE} file does"
+        made: FormatError = cursor.error(what, field, check=check)
+        return made
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4365,12 +4406,6 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    # <ztensor tools>
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
-        return nbytes, 0
-    # </ztensor tools>
-
     def why_slow(self) -> str:
         """Return why saving is slow here, for the line of Progress."""
         return ""
@@ -4378,6 +4413,14 @@ class Format:
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
+
+    # <later>
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        """Yield (status, text, tensor) of the files that this one names."""
+        return iter(())
+    # </tools>
+    # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -4623,35 +4666,61 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     is the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
-    # <fast>
-    fitting, quick = set(), reader.trace is None  # fitting: Storages of the right size
-    # </fast>
+    cut: Any = None  # path of the first one that is not whole
+    fitting = set()  # Storages of the right size
     for item in items:
         if item is None:
             continue
-        name = item.name
-        # <fast>
-        stored = item.stored
-        if quick and stored in fitting and name not in tensors and (
+        if FAST and type(item) is Run:  # Usual has checked all but names that are elsewhere, too
+            count = len(tensors) + len(item.tensors)
+            tensors.update(item.tensors)
+            if len(tensors) < count:
+                raise reader.error("two tensors have one name")
+            continue
+        name, stored = item.name, item.stored
+        if FAST and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
-        # </fast>
         # <tools>
         if reader.trace is not None and reader.trace.owners is not None:
             reader.trace.owners[reader.prefix] = name
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
+        path = (fields[number],) if fields[number] else ()
+        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
+            cut = cut or reader.where + path
+            tensors[name] = item
+            if reader.run:
+                break
+            continue
         if what:
-            path = (fields[number],) if fields[number] else ()
             reader.fault(what, *path, tensor=name, check=check)
             continue
-        # <fast>
-        fitting.add(stored)
-        # </fast>
+        if FAST and reader.trace is None:
+            fitting.add(stored)
         tensors[name] = item
     reader.where, reader.tensor = (), None
+    if cut is not None:
+        keep_whole(reader, tensors, *cut)
     return tensors
+
+
+def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
+    """Keep the tensors that lie whole in the file; the others are a fault, or `missing`."""
+    ends = dict([(item.name, item.start + item.stored.nbytes) for item in tensors.values()])
+    cut = [name for name, end in ends.items() if end > reader.end]
+    if not cut:
+        return
+    wants = "the tensors up to here want" if reader.run else "the index wants"
+    what = (f"cut short: {count_of(reader.end, 'byte')}, {wants} {max(ends.values())}; "
+            f"{len(ends) - len(cut)} of {len(ends)} tensors are whole")
+    for name in cut:
+        del tensors[name]
+    if reader.missing is None:
+        reader.fault(what, *path, check="bounds")
+    else:
+        reader.missing += cut
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
@@ -4671,311 +4740,219 @@ def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int,
     return 0, "", ""
 
 
-class Entries(list):  # type: ignore[type-arg]
-    """A map of an index as pairs (name, entry), or (name, Tensor) where it was read already."""
+class Run:
+    """Tensors whose entries directly follow each other in the index; Usual makes them."""
 
-    def items(self) -> "List[Tuple[Any, Any]]":
-        return self
-
-    def __contains__(self, name: object) -> bool:
-        return name in [pair[0] for pair in self]
+    def __init__(self) -> None:
+        self.tensors: "Dict[str, Tensor]" = Map()
 
 
 class Usual:
-    """Reads the entries of an index in CBOR; what most of them share is read only once.
+    """Reads the entries of an index in CBOR that are written as most are, many at once.
 
-    `place`: (depth, key) of the map, or the array, of entries. `slots`: (bytes in front, what) of
-    what differs: "name", "start" (from `low`, a multiple of `step`, data up to `high`), "stop", or
-    the key of an attr; or last, (bytes at the end, how many belong to the next entry).
+    `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
+    "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
     open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
-    with its `schema`.
-    What lies between the slots is compared with an entry that the plain reader took. It took this
-    entry with other values in the slots, too: so each slot means what its key says. The plain
-    reader reads each entry that is not usual.
+    with `schema`. "start" counts from `base`, is a multiple of `step` and `low` at least; data end
+    at `high` at most. `lead`: bytes before the name in an array; in a map the name is the key.
+
+    One pattern finds the usual entries. Those that directly follow another one are a Run. It is
+    taken out of the index; a HOLE takes its place, a text with digits that are nowhere else. The
+    plain reader reads what is left: where it finds the HOLE as an entry, there the Run can stand.
+    It also reads one entry of each kind, and must find in it what the rows say. ValueError inside:
+    only the plain reader can tell.
     """
 
-    def __init__(self, place: Any, slots: Any, schema: Schema, open_entry: Any, low: int = 0,
-                 step: int = 1, high: float = INFINITY, fits: Any = None, **rules: Any) -> None:
-        self.place, self.slots, self.schema, self.open_entry = place, slots, schema, open_entry
-        self.low, self.step, self.high, self.rules = low, step, high, rules
-        self.fits = fits  # (name, attr) -> whether both may be
-        self.keyed = place[0] > 0  # a map: the name is the key
-        self.plan: Any = ()  # (mark, its bytes, those of the next) of the slots that entries have
-        self.at_start = self.at_stop = self.at_attr = 0  # which slot it is; 0: none
-        self.plans: Facts = Map()  # all four, by the slots
-        self.learned = 0  # entries
-        self.kinds: Facts = {}  # what entries share, by the slots and the bytes between them
+    HOLE = "8315206794"  # and a number
+    NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4}|"
+              rb"\x1b(?!\0{4})[\0-\xff]{8}")
+    DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
+    DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
+    SHAPE = rb"\x65shape(?:\x80|\x81D|\x82DD|\x83DDD|\x84DDDD|\x85DDDDD)".replace(b"D", DIM)
+    ALONE = b"\xa1%s"  # a container of one entry
 
-    def knows(self, major: int, depth: int, key: Any) -> bool:
-        return major == (5 if self.keyed else 4) and (depth, key) == self.place
+    def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
+                 high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
+        self.rows, self.schema, self.open_entry = rows, schema, open_entry
+        self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
+        self.whats = [row[1] for row in rows]
+        self.attr = [what for what in self.whats + [None] if what not in (
+            "", "name", "start", "size", "stop")][0]
+        self.kinds: Any = {}  # kind but for the shape -> a Tensor, its attrs around self.attr
 
-    def read_all(self, data: bytes, base: int, pos: int, count: int, level: int,
-                 budget: Budget) -> "Tuple[Entries, int]":
-        """Return (Entries, position behind them) of so many entries from data[pos] on."""
-        pairs, start = [], pos
-        while len(pairs) < count:
-            done = len(pairs)
-            pos = self.read_usual(data, pos, count, pairs)
-            for plan in self.plans.values() if done == len(pairs) else ():
-                self.plan, self.at_start, self.at_stop, self.at_attr = plan
-                pos = self.read_usual(data, pos, count, pairs)
-                if done < len(pairs):
-                    break
-            if done == len(pairs):  # an unusual one
-                begin, place = pos, (base, pos, len(pairs), level, budget)
-                name, found, pos = self.read_plain(data, *place)
-                pairs.append((name, found))
-                self.learn(data, begin, pos, found, len(pairs))
-        if self.keyed and len(set([name for name, _ in pairs])) < count:
-            raise FormatError("a key twice", start)  # the second parse finds its place
-        if "strict" in self.rules:
-            keys = [(len(raw), raw) for raw in [encode_text(str(name)) for name, _ in pairs]]
-            if sorted(set(keys)) != keys:
-                raise FormatError("not deterministic (sorted keys)", start)
-        return Entries(pairs), pos
+    def read(self, data: bytes, rules: Facts) -> Any:
+        """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
+        if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
+            return None
+        try:
+            text, runs = self.take_out(data, rules)
+            count = len(runs)
+            value, end = self.read_plain(text, runs, rules) if count else (None, 0)
+        except (ValueError, LookupError):
+            return None
+        return None if runs or not count else (value, end + len(data) - len(text), count)
 
-    def read_plain(self, data: bytes, base: int, begin: int, name: Any, level: int,
-                   budget: Budget) -> Any:
-        """Return (name, Tensor or else the entry, position behind it); `name`: in an array."""
-        item = None
-        for opening in (True, False):
-            entry, pos = cbor_read(data, base, pos=begin, level=level, pair=self.keyed,
-                                   budget=budget, **self.rules)
-            if self.keyed:
-                (name, entry), = entry.items()
-            try:
-                if opening and not self.schema.first_wrong(entry):
-                    item = self.open_entry(name, entry)
-                break
-            except FormatError:  # open_entries() raises it, in its place; read it anew for that
+    def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
+        """Return the index with HOLEs, and the Run of each."""
+        pieces, columns = self.split(data)
+        column = dict(zip(self.whats, columns))
+        starts, sizes = column["start"], column.get("size")
+        if sizes is None:
+            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
+        kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
+        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
+        known: Any = {}
+        heads: Any = {}
+        texts, runs, tensors, count = [], Map(), None, len(starts)
+        low, step, base = self.low, self.step, self.base
+        rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
+        for i, (name, start, kind, attr) in enumerate(rows):
+            if name is None:  # it cannot be told from what is in front of it
+                texts += [heads.get(i, b""), self.text_of(pieces[i], columns, i)]
+                tensors, count = None, count - 1
                 continue
-        return name, entry if item is None else item, pos
+            alike = known.get(kind)
+            if alike is None:
+                entry = pieces[i], columns, i
+                alike = known[kind] = self.learn(kind, name, start, attr, entry, rules)
+            dtype, shape, stored, last, flat, more, format = alike
+            if start % step or not low <= start <= last or (attr is None) != (more is None):
+                raise ValueError
+            if attr is not None:
+                flat += (attr,) + more
+            if tensors is None or i in heads:
+                hole = f"{self.HOLE}{len(runs)}"
+                tensors = runs.setdefault(hole, Run()).tensors
+                texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
+            tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
+        text = b"".join(texts + pieces[-1:])
+        if (sum([len(run.tensors) for run in runs.values()]) < count  # a name twice
+                or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
+            raise ValueError
+        return text, runs
 
-    def read_usual(self, data: bytes, pos: int, count: int, pairs: Any) -> int:
-        """Add the entries that follow, as long as they are usual; return the position behind."""
-        if self.plan not in self.kinds:
-            return pos
-        at_start, at_stop, at_attr = self.at_start, self.at_stop, self.at_attr
-        low, step, fits, scan = self.low, self.step, self.fits, self.scan(data, pos)
-        kinds = self.kinds[self.plan]
-        starts = [pos]  # of the last entry, and behind it
-        try:
-            pieces, values, end = next(scan)
-            for _ in range(count - len(pairs)):
-                name, start = values[0], values[at_start]
-                if at_stop:
-                    pieces += (values[at_stop] - start,)
-                if at_attr:
-                    pieces += (type(values[at_attr]),)
-                dtype, shape, stored, last, shift, attrs, more, rest, format = kinds[pieces]
-                if (type(name) is not str or start % step or not low <= start <= last
-                        or rest and not data.startswith(rest, end)):
-                    break
-                if fits is not None and not fits(name, values[at_attr]):
-                    break
-                if at_attr:
-                    attrs += (values[at_attr],) + more
-                item = Tensor(name, dtype, shape, stored, start + shift, attrs, format)
-                pairs.append((name, item))
-                starts = [pos, end + len(rest)]
-                pos = starts[1]
-                pieces, values, end = scan.send(pos)
-        except (ValueError, LookupError, TypeError):
-            pass
-        if pos > len(data):  # the last value is cut off
-            pairs.pop()
-            pos = starts[0]
-        return pos
+    def split(self, data: bytes) -> Any:
+        """Return the pieces between the entries, and a list for each row: its values in all."""
+        import re
+        pattern, width = b"", len(self.rows) + 1
+        for front, _, *given in self.rows:
+            pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
+        found = re.split(pattern, data)
+        columns = [found[i::width] for i in range(1, width)]
+        for i, what in enumerate(self.whats):
+            if what in ("start", "size", "stop"):
+                columns[i] = self.numbers(columns[i])
+        return found[::width], columns
 
-    def scan(self, data: bytes, pos: int) -> Any:
-        """Yield (bytes in front of each slot, their values, position behind the last slot).
+    def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind a piece."""
+        values = [column[i] for column in columns]
+        return piece + b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                                 for row, value in zip(self.rows, values)])
 
-        For each yield it is sent where the next entry begins. ValueError or IndexError where a
-        mark, or behind it a short text or a number, is missing.
-        """
-        plan, find, number, least = self.plan, data.index, int.from_bytes, CBOR_LEAST
-        while True:
-            pieces: Any = ()
-            values: Any = []
-            for mark, nbytes, over in plan:
-                start = pos
-                if nbytes:
-                    start = find(mark, pos, pos + 512) + nbytes
-                    pieces += (data[pos:start],)
-                if over >= 0:
-                    pos = start - over
-                    break
-                head, pos = data[start], start + 1
-                if head < 24:
-                    values.append(head)
-                elif head < 28:
-                    pos += 1 << head - 24
-                    values.append(number(data[start + 1:pos], "big"))
-                    if values[-1] < least[head - 24]:
-                        raise ValueError("not the shortest head")
-                else:
-                    size = head - 0x60
-                    if head == 0x78:
-                        size, pos = data[pos], pos + 1
-                    if not 0x60 <= head <= 0x78 or head == 0x78 and size < 24:
-                        raise ValueError("not a short text")
-                    values.append(data[pos:pos + size].decode())
-                    pos += size
-            pos = yield pieces, values, pos
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: Any, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `entry` of text_of() is one of them."""
+        import re
+        nbytes, *rest = kind
+        text = b"|".join(rest)
+        found: Any = re.search(self.SHAPE, text)
+        first, last = found.span()
+        shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
+        alike = text[:first] + text[last:]
+        if alike not in self.kinds:
+            like = self.read_entry(name, self.text_of(*entry), rules)
+            place = like.name, like.shape, like.stored.nbytes, like.start
+            if place != (name, shape, nbytes, self.base + start):
+                raise ValueError
+            flat, more = like.flat_attrs(), None
+            if attr is not None:
+                at = flat.index(self.attr) + 1
+                flat, found, more = flat[:at], flat[at], flat[at + 1:]
+                if found != attr:
+                    raise ValueError
+            self.kinds[alike] = like, flat, more
+        like, flat, more = self.kinds[alike]
+        if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
+            raise ValueError
+        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
+        return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def learn(self, data: bytes, begin: int, end: int, item: Any, count: int) -> None:
-        """Keep what entries like this one share, if the plain reader agrees on what differs."""
-        last = self.slots[-1][1]
-        raw = data[begin:end + last] if type(last) is int else data[begin:end]
-        slots = [slot for slot in self.slots if slot[0] in raw]
-        whats = [what for _, what in slots if type(what) is str]
-        if (type(item) is not Tensor or item.stored.why is not None or whats[:1] != ["name"]
-                or "start" not in whats or self.learned > 100 + count // 8):  # nearly all differ
-            return
-        self.plan = tuple([(mark, len(mark), what if type(what) is int else -1)
-                           for mark, what in slots])
-        self.at_start = whats.index("start")
-        self.at_stop = whats.index("stop") if "stop" in whats else 0
-        self.at_attr = 0 if whats[-1] in ("start", "stop", "name") else len(whats) - 1
-        try:
-            self.add_kind(raw, end - begin, item)
-            self.plans[self.plan] = self.plan, self.at_start, self.at_stop, self.at_attr
-        except (ValueError, LookupError, TypeError):
-            pass  # one that others cannot share
+    def read_entry(self, name: str, text: bytes, rules: Facts) -> Tensor:
+        """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
+        text = (b"\x81%s" if self.lead else self.ALONE) % text
+        found, end = self.read_plain(text, {}, rules)
+        entry = found[0] if self.lead else found.popitem()[1]
+        if end < len(text) or [wrong for wrong in self.schema.wrongs(entry)]:
+            raise ValueError
+        like: Tensor = self.open_entry(name, entry)
+        stored = like.stored
+        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+                stored.strides, stored.encoding, stored.why) != (None, "raw", None):
+            raise ValueError
+        return like
 
-    def add_kind(self, data: bytes, size: int, one: Tensor) -> None:
-        """Add the kind of an entry; ValueError where a value is not what it seems to be."""
-        pieces, values, end = next(self.scan(data, 0))
-        others, rest = self.other_values(values), data[end:size]
-        two = self.read_one(self.put_together(pieces, others) + rest)
-        shift = one.start - values[self.at_start]
-        flat, more = one.flat_attrs(), ()
-        wanted = list(flat)
-        if self.at_attr:  # the only one that differs
-            at = [x == y for x, y in zip(flat, two.flat_attrs())].index(False)
-            wanted[at], flat, more = others[self.at_attr], flat[:at], flat[at + 1:]
-        if (end > size or (one.name, two.name) != (values[0], others[0]) or not one.is_like(two)
-                or two.start != others[self.at_start] + shift or list(two.flat_attrs()) != wanted
-                or [x for x in wanted if type(x) in (list, Map)]):
-            raise ValueError("an entry that others cannot share")
-        if self.at_stop:
-            pieces += (values[self.at_stop] - values[self.at_start],)
-        if self.at_attr:
-            pieces += (type(values[self.at_attr]),)
-        last = self.high - one.stored.nbytes
-        self.kinds.setdefault(self.plan, {})[pieces] = (
-            one.dtype, one.shape, one.stored, last, shift, flat, more, rest, one.format)
-        self.learned += 1
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return cbor_read(text, runs=runs, **rules)
 
-    def put_together(self, pieces: Any, values: Any) -> bytes:
-        """Return the bytes that scan() takes apart so, without those of the next entry."""
-        fields, left = [], list(pieces)
-        for i, (_, nbytes, over) in enumerate(self.plan):
-            if nbytes:
-                fields.append(left.pop(0))
-            if over < 0:
-                fields.append(cbor_dumps(values[i]))
-            elif over:
-                fields[-1] = fields[-1][:-over]
-        return b"".join(fields)
+    def pack(self, number: int) -> bytes:
+        return cbor_head(0, number)
 
-    def other_values(self, values: Any) -> Any:
-        """Return values for the slots, each unlike the given one, as valid as that."""
-        others = list(values)
-        others[0] = "b" if values[0] == "a" else "a"
-        start, last = values[self.at_start], values[self.at_attr]
-        others[self.at_start] = self.low + self.step if start == self.low else self.low
-        if self.at_stop:
-            others[self.at_stop] += others[self.at_start] - start
-        if self.at_attr:
-            digit = "0" if str(last)[-1:] == "1" else "1"
-            others[self.at_attr] = last ^ 1 if type(last) is int else last[:-1] + digit
-        return others
+    def numbers(self, values: Any) -> Any:
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
 
-    def read_one(self, data: bytes) -> Tensor:
-        found, end = cbor_read(data, pair=self.keyed, **self.rules)
-        if end != len(data):
-            raise ValueError("it ends elsewhere")
-        name, entry = list(found.items())[0] if self.keyed else (0, found)
-        if self.schema.first_wrong(entry):
-            raise ValueError("it is wrong")
-        made: Tensor = self.open_entry(name, entry)
-        return made
-USUAL_JSON = (rb'(?<!\\)"(?!__metadata__")([^"\\\x00-\x1f]*)":'  # a name
-              rb"(\{%s)(0|[1-9]\d{0,18})%s(0|[1-9]\d{0,18})%s\}")
-HOLE = "8315206794"  # and a number: the key that stands for a run of usual entries
+    def attrs(self, values: Any) -> Any:
+        """Return numbers and texts, None where there is none."""
+        return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
+
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
+        lead, at = self.lead, len(self.lead)
+        for i, piece in zip(range(len(column)), pieces):
+            if piece[:at] != lead and lead in piece:
+                heads[i], _, rest = piece.rpartition(lead)
+                pieces[i] = piece = lead + rest
+            size = len(piece) - at - 1
+            if piece[:at] != lead or size < 0:
+                yield None
+            elif size > 24 and piece[at] == 0x78 and piece[at + 1] == size - 1:
+                yield piece[at + 2:].decode()
+            elif size < 24 and piece[at] == 0x60 + size:
+                yield piece[at + 1:].decode()
+            else:
+                yield None
+
+    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+        """Return what stands for a Run whose first name is a piece."""
+        return (b"" if self.lead else piece) + cbor_dumps(hole)
 
 
-def usual_json(data: bytes, pieces: Any, schema: Schema, open_entry: Any, holder: str = "",
-               **rules: Any) -> Any:
-    """Return an index in JSON with its tensors as Entries, or None: only the plain reader can tell.
+class UsualJson(Usual):
+    """The same for an index in JSON; the first row is the name."""
 
-    The same as Usual, for JSON. `pieces` of a usual entry: a pattern up to the place of its
-    tensor, then the bytes up to the end or size, and behind it. `holder`: the key of the object
-    with the entries, if it is not the index itself.
+    NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
+    NUMBER = rb"0|[1-9]\d{0,18}"
+    SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+    ALONE = b'{"":0%s}'
 
-    Nothing passes that is not JSON. A run of usual entries, split by commas, gives way to one
-    member: a HOLE as its key, {} as its value. The digits of a HOLE are nowhere else, nor is an
-    escape of a digit. So if it is a key in the object of the entries, it is that member; and where
-    a name and an object can stand, the names and objects of the run can. Names are checked here
-    to be text as in JSON, places by the pattern; the rest is parsed once for each kind. Names that
-    are there twice are found by admit().
-    """
-    import re
-    _, link, tail = pieces
-    found: Any = re.split(USUAL_JSON % (pieces[0], re.escape(link), re.escape(tail)), data)
-    between, names, heads, starts, sizes = [found[i::5] for i in range(5)]
-    if not names or HOLE.encode() in data or b"\\u003" in data:
-        return None
-    firsts = [i for i in range(len(names)) if not i or between[i] != b","]
-    runs = dict([(f"{HOLE}{i}", pair) for i, pair in enumerate(zip(firsts, firsts[1:] + [None]))])
-    text = b"".join([between[i] + b'"%s":{}' % key.encode() for i, key in zip(firsts, runs)])
-    starts, sizes = list(map(int, starts)), list(map(int, sizes))
-    if link == b",":  # a range, not a size
-        sizes = [stop - start for start, stop in zip(starts, sizes)]
-    kinds = list(zip(heads, sizes))
-    places = dict(zip(reversed(kinds), reversed(range(len(kinds)))))  # of the first of each
-    samples = [b"".join(found[5 * i + 2:5 * i + 4] + [link, found[5 * i + 4], tail, b"}"])
-               for i in places.values()]
-    try:
-        names = b'"'.join(names).decode().split('"')
-        top = json_read(text + between[-1], **rules)
-        entries = top[holder] if holder else top
-        if [key for key in entries if key in runs] != list(runs):
-            return None
-        samples = json_read(b"[%s]" % b",".join(samples), **rules)
-        if [entry for entry in samples if schema.first_wrong(entry)]:
-            return None
-    except (ValueError, KeyError, TypeError):
-        return None
-    known = {}
-    for (kind, i), entry in zip(places.items(), samples):
-        known[kind] = open_entry("", entry), starts[i]
-    del found, between, heads, sizes, text  # memory for each entry
-    filled = fill_holes(entries, runs, (names, kinds, starts), known)
-    if not holder:
-        return filled
-    top[holder] = filled
-    return top
+    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
+        return json_read(text, runs=runs, **rules), len(text)
 
+    def pack(self, number: int) -> bytes:
+        return b"%d" % number
 
-def fill_holes(entries: Any, runs: Any, columns: Any, known: Any) -> Entries:
-    """Return the entries with the Tensors of each run in place of its HOLE.
+    def numbers(self, values: Any) -> Any:
+        return list(map(int, values))
 
-    `runs`: HOLE -> (first, stop) in the `columns` names, kinds and starts. `known`: kind -> (a
-    Tensor of it, its start there).
-    """
-    pairs: Any = []
-    for key, entry in entries.items():
-        if key not in runs:
-            pairs.append((key, entry))
-            continue
-        span = slice(*runs[key])
-        for name, kind, start in zip(*[column[span] for column in columns]):
-            like, first = known[kind]
-            pairs.append((name, Tensor(name, like.dtype, like.shape, like.stored,
-                                       like.start + start - first, like.flat_attrs(), like.format)))
-    return Entries(pairs)
+    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
+        for i in range(len(column)):
+            if pieces[i]:
+                heads[i], pieces[i] = pieces[i], b""
+        return b'"'.join(column).decode().split('"')
+
+    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+        return f',"{name}":"{hole}"'.encode()
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -5001,6 +4978,7 @@ class Mag(Format):
 
     NAME = FAMILY = TITLE = "mag"
     VERSION = "1"
+    IN_FRONT = True
     HOLDS = "metadata: numbers; up to 6 dimensions"
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
@@ -5029,25 +5007,15 @@ class Mag(Format):
     USUAL = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
-    SNAPSHOTS = {100: "magnetron storage 100 (unreleased)",
-                 200: "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)",
-                 300: "magnetron snapshot 300 (magnetron 0.2.x)"}
+    SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
+                 300: "300 (magnetron 0.2.x)"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
-        version = header[1]
-        if version == 0:
-            raise cursor.error("version 0 does not exist", "version")
-        if version != 1:
-            name = f"version {version}"
-            # <full>
-            name = self.SNAPSHOTS.get(version, name)
-            if version == 100 and cursor.head(12)[8:] == b"SRP!":
-                name = "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6)"
-            # </full>
-            what = name + " is not read, only version 1"
-            raise cursor.error(what, "version", error=Unsupported)
+        if header[1] != 1:
+            what = f"version {self.SNAPSHOTS.get(header[1], header[1])} is not read, only version 1"
+            raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec, walk = self._decide(Cursor(cursor.source), header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
@@ -5088,12 +5056,10 @@ class Mag(Format):
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
-        left, need = cursor.end - 24, 0
-        for count, least, what, field in ((header[4], 16, "metadata", "num_meta_kv"),
-                                          (header[3], 73 if spec else 24, "tensor", "num_tensors")):
-            need += count * least
-            if need > left:
-                raise cursor.error(f"{count} {what} records cannot fit {left} bytes", field)
+        most = (cursor.end - 24) // 16
+        cursor.limit("num_meta_kv", header[4], 0, most, "as many as fit")
+        most = (cursor.end - 24 - 16 * header[4]) // (73 if spec else 24)
+        cursor.limit("num_tensors", header[3], 0, most, "as many as fit")
         cursor.seek(24)
         meta, records, kinds = [], [], {}
         for i in range(header[4]):
@@ -5137,8 +5103,11 @@ class Mag(Format):
             cursor.where = "metadata", i
             key = decode_text(raw)
             # <tools>
-            if cursor.trace is not None:
-                self._remark_metadata(cursor, kind, raw)
+            odd_key = 0 in raw or not 0 < len(raw) < 1 << 16
+            if (odd_key or not kind) and cursor.trace is not None and not cursor.trace.odd:
+                why = "a key that is empty, too long or has a NUL" if kind else "type 0 (u64)"
+                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why,
+                              cursor.error("", "type").offset)
             # </tools>
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
@@ -5153,15 +5122,6 @@ class Mag(Format):
         cursor.where = ()
         return metadata
 
-    def _remark_metadata(self, cursor: Cursor, kind: int, raw: bytes) -> None:
-        """Note why magnetron 0.1.2 does not open the file; it stops at the first reason."""
-        rules = ((not kind, "type 0 (u64)"), (0 in raw, "NUL in a key: it aborts"),
-                 (not 0 < len(raw) < 1 << 16, f"a key of {len(raw)} bytes"))
-        found = [why for broken, why in rules if broken]
-        if found and not cursor.trace.odd:
-            at = cursor.trace.find(["", "metadata", cursor.prefix[:-1], cursor.prefix + "type"])
-            cursor.remark(f"magnetron 0.1.2 does not open it: metadata with {found[0]}", at)
-
     def _tensors(self, cursor: Cursor, spec: bool, records: Any) -> Chunks:
         end = cursor.end
         known: Any = {}  # tensors of one dtype and shape have all but key and place in common
@@ -5174,9 +5134,6 @@ class Mag(Format):
             if fields not in known:
                 keep(known, fields, self._alike(cursor, spec, fields))
             stored, dtype, number, nbytes, shape, wrong = known[fields]
-            if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
-                raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
-                                   "are not read", "data_offset", error=Unsupported)
             if wrong:
                 cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
                 continue
@@ -5295,7 +5252,7 @@ class Mag100(Format):
     end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
     """
 
-    NAME, FAMILY, TITLE = "mag100", "mag", "mag 100/200"
+    NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
     DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
                    "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
     PAD_END = "structure"
@@ -5312,7 +5269,7 @@ class Mag100(Format):
 
     def detect(self, head: bytes) -> bool:  # 100 without "SRP!" is storage 100, unreleased
         return head[:8] == b"MAG!\xc8\0\0\0" or (
-            head[:8] == b"MAG!d\0\0\0" and head[32:36] == b"SRP!")
+            head[:8] == b"MAG!d\0\0\0" and b"SRP!".startswith(head[32:36]))
 
     def alignment(self, attrs: Any) -> int:
         return 16 if attrs["version"] == 200 else 1
@@ -5322,14 +5279,12 @@ class Mag100(Format):
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names = self._names(cursor)
         self._marks(cursor, "MDT!", "DSC!")
-        if 24 * count > cursor.end - cursor.pos:
-            raise cursor.error(f"{count} records cannot fit the file", "tensor_count")
+        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24, "as many as fit")
         records = []
         for i in range(count):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
-            if fields[0] > 63:
-                raise cursor.error(f"rank {fields[0]}; 0 to 63 exist", "rank")
+            cursor.limit("rank", fields[0], 0, 63, "dimensions")
             shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
             records.append(fields + (cursor.record(shape) if fields[0] else (),))
         cursor.where = ()
@@ -5338,9 +5293,8 @@ class Mag100(Format):
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", check="checksum")
-        for field, value in ("aux", aux), ("metadata_len", metadata_len):
-            if value:
-                raise cursor.error(f"{field} {value}, only 0 is known", field, error=Unsupported)
+        cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
+        cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
         tensors = admit(cursor, self._tensors(cursor, attrs, names, records, start), start,
                         cursor.end, ("key_id", "numel", "offset"))
@@ -5361,8 +5315,7 @@ class Mag100(Format):
         self._marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
-        if 4 * (count + 1) > cursor.end - at:
-            raise cursor.error(f"{count} names cannot fit the file", "pool_count")
+        cursor.limit("pool_count", count, 0, (cursor.end - at) // 4 - 1, "as many as fit")
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -5387,9 +5340,7 @@ class Mag100(Format):
             if name is None:
                 what = f"name {key} of {len(names)}, each is used once"
                 raise cursor.error(what, "key_id", check="sizes")
-            if number >= len(dtypes):
-                what = f"dtype {number} of {len(dtypes)}"
-                raise cursor.error(what, "dtype", tensor=name, check="sizes", error=Unsupported)
+            cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
             if [n for n in shape if not 1 <= n < 1 << 63]:
                 field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
             elif numel != count_elements(shape):
@@ -5435,8 +5386,10 @@ class Mag300(Format):
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, ALIGN, PAD_END = 16, 4096, "structure"
-    USUAL = (rb'"shape":\[[\d,]*\],"dtype":"\w+","dtype_id":\d+,"offset":', b',"nbytes":', b"")
+    MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
+    USUAL = ((b',"', "name", UsualJson.NAME),
+             (b'":{', "", UsualJson.SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
+             (b',"offset":', "start"), (b',"nbytes":', "size"), (b"}", "", b""))
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -5459,13 +5412,17 @@ class Mag300(Format):
         cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
         cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
-        cursor.limit("blob_offset", start, meta + span, end, "behind the JSON, in the file")
+        cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
         if start & 4095:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
-        cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         root = self._read_index(cursor, meta, span, start, ">" if aux else "<")
         tensors = root.pop("tensors")
+        if start + size > end:
+            keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
+            if not (cursor.missing or cursor.faults):
+                cursor.limit("blob_offset", start, 0, end, "in the file")
+                cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
         self._check_places(cursor, tensors, start, size)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -5475,28 +5432,25 @@ class Mag300(Format):
     def _read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
         """Return the map of the JSON, and its tensors under "tensors"."""
         cursor.seek(meta)
-        data, root = cursor.next_bytes(span, "meta"), None
+        data = cursor.next_bytes(span, "meta")
         cursor.outermost = "meta"
         if 0 in data:
             raise cursor.error("a NUL byte in the JSON", offset=meta + data.find(0))
 
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, start, order)
-        if FAST and cursor.trace is None:
-            root = usual_json(data, self.USUAL, self.ENTRY, open_entry, "tensor_map", python=True)
-        if root is None:
-            root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
+        if FAST:
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start)
+        root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
         cursor.check_schema(self.ROOT, root)
-        if root["manifest_ver"] != 1:
-            raise cursor.error(f"manifest_ver {show(root['manifest_ver'])}; only 1 is known",
-                               "manifest_ver", error=Unsupported)
+        cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
         found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
         root["tensors"] = admit(cursor, found)
         return root
 
     def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
         """Note a fault of each tensor that is not at the next multiple of 4096."""
-        at, whole = 0, not cursor.faults  # else there are gaps between those that are left
+        at, whole = 0, not (cursor.faults or cursor.missing)  # else there are gaps between them
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
@@ -5507,7 +5461,7 @@ class Mag300(Format):
                              check="bounds")
                 del tensors[item.name]
             at = max(at, offset + nbytes)
-        if size - at >= 4096 and not cursor.faults:
+        if size - at >= 4096 and not (cursor.faults or cursor.missing):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
@@ -5637,7 +5591,8 @@ class ZFamily(Format):
         end -= 8
         cursor.seek(end)
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
-        cursor.limit(field, nbytes, 1, end - 8, "bytes that can be index")
+        if not 1 <= nbytes <= end - 8:
+            raise self.no_end(cursor, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         return end - nbytes
 
@@ -5650,7 +5605,7 @@ class ZFamily(Format):
                      stored.why, None if stored.entry else tensor.attrs.get(self.DIGEST))
         for part in stored.entry.parts.values() if stored.entry else (whole,):
             decoded = self.CODEC and part.encoding != "raw"
-            if part.digest is not None and not (decoded and (
+            if part.digest is not None and part.source is None and not (decoded and (
                     part.why or part.encoding not in ENCODINGS)):
                 label = "" if part.role == "data" else part.role + ": "
                 need = part.decoded_nbytes if decoded else None
@@ -5729,27 +5684,20 @@ class ZObjects(ZFamily):
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
                          for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    SLOTS: Any = ()  # of Usual
+    USUAL: Any = ()  # rows of Usual
 
     def read_top(self, cursor: Cursor, start: int, nbytes: int, open_entry: Any,
                  end: int) -> Any:
         """Return the manifest, a map with the keys that it must have."""
-        data, rules, usual = cursor.source.read(start, nbytes), dict(self.CBOR), None
-        if self.STRICT:
-            rules["strict"] = self.STRICT
-        if FAST and cursor.trace is None:
-            inner = dict(ZFamily.CBOR)
-            if self.STRICT:
-                inner["strict"] = self.STRICT - 2
-            usual = Usual((1, "objects"), self.SLOTS, self.OBJECT, open_entry, self.ALIGN,
-                          self.ALIGN, end, self.fits, **inner)
-        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", usual=usual, **rules)
+        data = cursor.source.read(start, nbytes)
+        if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
+            cursor.usual = Usual(self.USUAL, self.OBJECT, open_entry, self.ALIGN, self.ALIGN, end)
+        rules = dict(self.CBOR, strict=self.STRICT)
+        top, stop = cursor.cbor(data, start, "", self.TOP, 2, "manifest", **rules)
         if stop < start + nbytes:
             raise cursor.error("bytes left over behind the manifest", offset=stop)
         self.check_map(cursor, top, self.TOP)
         return top
-
-    fits: Any = None  # of Usual
 
     def check_map(self, cursor: Cursor, facts: Any, schema: Schema, *where: Any) -> None:
         """Raise for what is wrong in a map; remark on keys that are not known."""
@@ -5851,8 +5799,11 @@ class ZTensor(ZFamily):
         # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
-    SLOTS = ((b"\x64name", "name"), (b"\x66offset", "start"), (b"\x68checksum", "checksum"),
-             (b"\xff\xbf\x64name", 6))  # of Usual
+    USUAL = ((b"\x66offset", "start"), (b"\x64size", "size"),
+             (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + Usual.SHAPE +
+              rb"\x68encoding\x63raw(?:\x6fdata_endianness[\x63\x66][a-z]+)?"
+              rb"(?:\x68checksum(?=[\x71\x78]))?"),
+             (b"", "checksum", Usual.DIGEST), (b"", "", rb"[^\xff]{0,512}\xff"))
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     READS = "dense", "sparse", "sparsecsr", "sparsecoo"
@@ -5870,14 +5821,14 @@ class ZTensor(ZFamily):
             raise cursor.error(f"{cursor.end} bytes; the shortest zTensor file has 17", "index",
                                offset=8)
         start, end = self.find_index(cursor, cursor.end), cursor.end - 8
-        data, usual = cursor.source.read(start, end - start), None
+        data = cursor.source.read(start, end - start)
 
         def open_entry(name: Any, facts: Any) -> Tensor:
             return self.read_entry(cursor, name, facts, start).open(cursor.source, self.NAME)
-        if FAST and cursor.trace is None:
-            usual = Usual((0, MISSING), self.SLOTS, self.ENTRY, open_entry, 64, 64, start,
-                          **self.CBOR)
-        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, usual=usual, **self.CBOR)
+        if FAST:
+            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, 64, 64, start,
+                                 lead=b"\xbf\x64name")
+        index, stop = cursor.cbor(data, start, "index", self.INDEX, 1, **self.CBOR)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
             cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
@@ -6173,7 +6124,10 @@ class ZTensor1(ZObjects):
         ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
         ("objects", OBJECTS, False, "by name"), ("tensors", OBJECTS, False, "1.0: the objects"),
         ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
-    SLOTS = ((b"", "name"), (b"\x66offset", "start"), (b"\x66digest", "digest"))
+    USUAL = ((b"\xa3", "", Usual.SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
+              rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
+             (b"\x66offset", "start"), (b"\x66length", "size"),
+             (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", Usual.DIGEST))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6259,7 +6213,7 @@ class ZTensor2(ZObjects):
     end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
     Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
-    Parts that lie in shards are listed; shards are not opened. The canonical form is written: raw
+    The shard NAME of a file model.zt is model-NAME.zt beside it. The canonical form is written: raw
     and dense, equal contents once.
     """
 
@@ -6288,7 +6242,6 @@ class ZTensor2(ZObjects):
         "manifest_offset": "a multiple of 4096 before the footer; without a manifest 0",
         "manifest_length": "what is between its offset and the footer", "version": "2",
         "manifest_hash": "its XXH3-64; without a manifest 0",
-        "magic_end": "the magic: the file is cut, or bytes lie behind it",
         "dtype": "one of " + ", ".join(ZObjects.SHORT) + "; of indices u32 or u64, all the same",
         "type": "one over its dtype; indices have none", "encoding": "decoded_length beside it",
         "decoded_length": "encoding beside it", "size": "48 or more",
@@ -6319,8 +6272,10 @@ class ZTensor2(ZObjects):
         ("shards", Schema(other=(SHARD, "a file")), False, "files by name"),
         ("objects", Schema(other=("any", "a tensor", OBJECT)), True, "by name"),
         doc="the manifest")
-    SLOTS = ((b"", "name"), (b"\x64blob\x82", "start"), (b"\x66digest", "digest"),
-             (b"\x66layout\x65dense", 0))  # of Usual
+    USUAL = ((b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"),
+             (b"", "size"), (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
+             (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
+             (b"", "", Usual.SHAPE + rb"\x66layout\x65dense"))
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6342,9 +6297,13 @@ class ZTensor2(ZObjects):
         if "shards" in top:
             attrs["shards"] = top["shards"]
             self.check_shards(cursor, top["shards"])
-            shards.update(top["shards"])
+            for name, facts in top["shards"].items():
+                shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.OBJECT, open_entry,
                                                     "objects"))
+        names = [(len(name), name) for name in map(encode_text, tensors)]
+        if names != sorted(names) or not all(map(self.is_key, tensors)):  # hidden in a Run
+            raise cursor.error("names that are wrong, or not sorted")
         self.check_overlap(cursor, far + [("", start, start + nbytes, ())], tensors)
         return attrs, top.get("attributes", Map()), tensors
 
@@ -6356,12 +6315,37 @@ class ZTensor2(ZObjects):
             self.check_rules(cursor, ("shards", name), facts, ("size", facts["size"] < 48),
                              ("digest", not self.is_digest(facts["digest"])))
 
+    def sibling(self, source: Any, name: str, nbytes: int) -> Any:
+        """Return a shard as a source; None where the file itself has no path."""
+        if not isinstance(source, Path):
+            return None
+        stem = os.path.basename(source.path)
+        stem = stem[:-3] if stem[-3:] == ".zt" else stem
+        return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        for name, facts in attrs.get("shards", {}).items():
+            shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
+            try:
+                if shard is None or self.hash_cost(facts["size"], digest)[1] > (
+                        INFINITY if deep else MAX_SLOW_HASH):
+                    status, why = "-", "not opened" if shard is None else "too large to hash"
+                else:
+                    shard.open()
+                    status, why = self.check_range(shard, 0, facts["size"], digest)
+            except FormatError as error:
+                status, why = "FAIL", error.what
+            yield status, f"{name}: {why}", None
+    # </tools>
+
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, int]":
         """Return where the manifest lies, and its bytes; 0, 0 in a data shard."""
         cursor.seek(end)
         values = start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         found = dict(zip([row[0] for row in self.FOOTER.rows], values))
-        self.check_rules(cursor, (), found, ("magic_end", magic != self.MAGICS[0]))
+        if magic != self.MAGICS[0]:
+            raise self.no_end(cursor, "magic_end")
         self.check_rules(cursor, (), found, ("version", version != 2), error=Unsupported)
         if not nbytes:
             self.check_rules(cursor, (), found, ("manifest_offset", start),
@@ -6379,8 +6363,10 @@ class ZTensor2(ZObjects):
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
         for name, item in tensors.items():
+            if item.stored.source is not cursor.source:  # but a shard
+                continue
             parts = item.stored.entry.parts.values() if item.stored.entry else ()
-            rows = [(part.role, part.offset, part.nbytes) for part in parts]
+            rows = [(part.role, part.offset, part.nbytes * (part.source is None)) for part in parts]
             for role, start, nbytes in rows or [("data", item.start, item.stored.nbytes)]:
                 if nbytes:
                     ranges.append(("", start, start + nbytes, (name, self.PARTS, role)))
@@ -6411,7 +6397,7 @@ class ZTensor2(ZObjects):
             ("encoding" if coded else "decoded_length", coded != ("decoded_length" in found)),
             ("digest", not self.is_digest(found.get("digest", "a:0"))),
             ("shard", shard is not None and shard not in shards))
-        limit = end if shard is None else shards[shard]["size"] - 40
+        limit = end if shard is None else shards[shard][0] - 40
         self.check_place(cursor, where, part, limit)
         wrong = None if why else part.misfit((), part.decoded_nbytes or 0)
         if wrong is not None:
@@ -6422,15 +6408,15 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if nbytes:
                 far.append((shard, offset, offset + nbytes, cursor.where[1:] + where))
-            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-            part.why = f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of its own"
+            part.source = shards[shard][1]
+            if part.source is None:
+                part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+                part.why = (f"it is in the shard {show(shard)} of {limit + 40} bytes, a file of "
+                            "its own; load this one by its path")
         return part
 
     def is_key(self, key: Any) -> bool:
         return bool(self.KEY[0](key))
-
-    def fits(self, name: str, digest: Any) -> bool:
-        return self.is_key(name) and (digest == name or self.is_digest(digest))
 
     def is_digest(self, text: str) -> bool:
         name, _, digits = text.partition(":")
@@ -6683,6 +6669,7 @@ class Primitiv(Format):
     SUFFIXES = (".primitiv", ".model", ".optimizer")
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
+    IN_FRONT = True
     READER = MsgpackReader
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
@@ -6700,22 +6687,21 @@ class Primitiv(Format):
     def detect(self, head: bytes) -> bool:
         if super().detect(head):
             return True
-        pos, values = 0, []
+        cursor = MsgpackReader(Memory(head))
         try:
-            for _ in range(3):
-                kind, value, pos = msgpack_head(head, pos, len(head))
-                values.append(value if kind == "int" else None)
+            values = [cursor.number("", "") for _ in range(3)]
         except FormatError:
             return False
-        known = values[:2] == [0, 1] or (pos == 15 and head[0] == head[5] == head[10] == 0xCE)
+        known = values[:2] == [0, 1] or (
+            cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE)
         return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
 
     def read(self, cursor: MsgpackReader) -> Any:
-        major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
+        major, minor = [cursor.number(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", error=Unsupported)
-        number = cursor.uint32("data_type", "256 tensor, 768 model")
+        number = cursor.number("data_type", "256 tensor, 768 model")
         if number % 256 or number >= 256 * len(self.KINDS):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
@@ -6733,101 +6719,110 @@ class Primitiv(Format):
         return attrs, metadata, tensors
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
-        known: Any = {}  # shapes come again
+        known: Any = {}  # by the bytes from dims to data: they come again
         names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
-        i, count = 0, cursor.count("int", "N", "parameters", 8) if kind == "model" else 1
+        i, count = 0, 1
+        if kind == "model":
+            count = cursor.number("N", "parameters", least=8)
         while i < count:
             cursor.tensor, name = None, "value" if kind == "parameter" else kind
             if kind == "model":
                 cursor.where = "params", i
-                n = cursor.count("array", "key", "parts of the name", 1)
+                n = cursor.value("array", "key", "parts of the name")
                 if not n:
                     raise cursor.error("key has no components", "key")
-                name = self._join([cursor.text("key", "part of the name", j) for j in range(n)])
-            yield from self._next(cursor, name, known)
+                name = self._join([cursor.value("str", "key", "part of the name", j)
+                                   for j in range(n)])
+            yield from self._tensor(cursor, name, known)
+            if FAST and cursor.trace is None:
+                for item in self._usual(cursor, count - i - 1, known):
+                    i, name = i + 1, item.name
+                    cursor.where = "params", i
+                    yield item
             if kind != "tensor":
                 yield from self._statistics(cursor, name, known, names)
             i += 1
-            if FAST and cursor.trace is None:
-                for item in self._usual(cursor, count - i, known):
-                    cursor.where = "params", i
-                    yield item
-                    i += 1
 
     def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
         where = cursor.where
-        for j in range(cursor.count("int", "N", "statistics", 6)):
+        for j in range(cursor.number("N", "statistics", least=6)):
             cursor.tensor, cursor.where = None, where + ("stats", j)
-            stat = msgpack_text(cursor.text("key", "name of the statistic"))
-            name = owner + ":" + stat
+            name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
-            if nbytes > len(name):
-                nbytes *= 4  # as CPython keeps it
             cursor.tensor = owner
-            names.spend(nbytes, "names of statistics", cursor, "key")
-            yield from self._next(cursor, name, known)
+            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
+                        "names of statistics", cursor, "key")
+            yield from self._tensor(cursor, name, known)
 
-    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> "List[Tensor]":
-        """Return the next parameters, of shapes that were seen: in half of the time.
-
-        One with statistics, an escape or a long name, or not whole in the window, ends the list.
-        """
-        found: Any = []
-        data, start = cursor.data, cursor.pos - cursor.base
+    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
+        """Yield the next parameters, of known shapes, each behind one without statistics."""
+        start, data = cursor.pos - cursor.base, cursor.data
         try:
-            while len(found) < most and 0x91 <= data[start] < 0xA0:
-                at = start + 1
-                for _ in range(data[start] - 0x90):
-                    if not 0xA0 <= data[at] < 0xC0:
-                        raise IndexError
+            for _ in range(most):
+                if start + WINDOW // 8 > len(data):
+                    start, data = cursor.peek(WINDOW // 8), cursor.data
+                count, at = data[start + 5] - 0x90, start + 6
+                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < count < 16:
+                    break
+                for _ in range(count):
+                    if not 0xA0 <= data[at] < 0xC0:  # a long name
+                        return
                     at += data[at] - 0x9F
-                name = data[start + 2:at].translate(self.HEADS).decode()
-                if name.count(".") != data[start] - 0x91 or ":" in name or "\\" in name:
+                name = data[start + 7:at].translate(self.HEADS).decode()
+                if name.count(".") != count - 1 or ":" in name or "\\" in name:
                     break
-                stop = at + 6 + 5 * (data[at] & 15)  # dims, batch; then the head of the data
-                stop += {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
+                stop = self._head_end(data, at)
                 shape, stored, attrs = known[data[at:stop]]
-                end = stop + stored.nbytes
-                if data[end:end + 5] != b"\xce\0\0\0\0":
-                    break
                 place = cursor.base + stop
-                found.append(Tensor(name, "float32", shape, stored, place, attrs, self.NAME))
-                start = end + 5
+                if stored.nbytes > cursor.end - place:
+                    break
+                cursor.pos = place + stored.nbytes
+                start = cursor.pos - cursor.base
+                yield Tensor(name, "float32", shape, stored, place, attrs, self.NAME)
         except (LookupError, UnicodeError):
             pass
-        cursor.pos = cursor.base + start
-        return list(found)
 
-    def _next(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
+    @staticmethod
+    def _head_end(data: bytes, at: int) -> int:
+        """Return where dims, batch and the head of the data end, in the forms that are written."""
+        stop: int = at + 6 + 5 * (data[at] & 15)
+        return stop + {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
+
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
         """Yield the tensor that begins here; go on behind its data."""
-        yield self._tensor(cursor, name, known)
-        if cursor.pos > cursor.end:  # verify noted it
-            raise cursor.faults.pop()
+        cursor.tensor, at = name, cursor.peek(WINDOW // 8)
+        try:
+            stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
+            shape, stored, attrs = known[cursor.data[at:stop]]
+            cursor.pos += stop - at
+        except LookupError:
+            shape, stored, attrs = self._new_shape(cursor, known)
+        nbytes = stored.nbytes
+        if cursor.trace is not None:  # here: a file that breaks off later shows them
+            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
+                             "column-major", kind="data")
+        yield Tensor(name, "float32", shape, stored, cursor.pos, attrs, self.NAME)
+        cursor.pos += nbytes
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
-        cursor.tensor, start = name, cursor.pos
+    def _new_shape(self, cursor: MsgpackReader, known: Any) -> Any:
+        """Return (shape, Storage, attrs) of what is read up to the data, and keep them."""
+        start = cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
         shape = dims + (batch,) if batch > 1 else dims
         strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        kind: Any = (shape, Storage(cursor.source, nbytes, strides), ("batch", batch))
-        if start >= cursor.base:  # its bytes, as written; they come again
-            raw = cursor.data[start - cursor.base:cursor.pos - cursor.base]
-            kind = known.setdefault(raw, kind)
-        made = Tensor(name, "float32", kind[0], kind[1], cursor.pos, kind[2], self.NAME)
-        if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
-                             "column-major", kind="data")
-        cursor.pos += nbytes
-        return made
+        found = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        if start >= cursor.base:
+            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = found
+        return found
 
     def _shape(self, cursor: MsgpackReader) -> Any:
-        size = cursor.count("array", "dims", "dimensions", 1)
+        size = cursor.value("array", "dims", "dimensions")
         if size > self.MAX_DIMS:
             raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
                                "dims", error=Unsupported)
-        dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
-        batch = cursor.uint32("batch", "samples")
+        dims = tuple([cursor.number("dims", "dimension", i) for i in range(size)])
+        batch = cursor.number("batch", "samples")
         if not batch:
             raise cursor.error("batch is 0", "batch")
         return dims, batch
@@ -6835,16 +6830,17 @@ class Primitiv(Format):
     def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
         for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
             seen = set(metadata)
-            for i in range(cursor.count("map", group, "numbers of the optimizer", 2)):
+            for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
-                key = msgpack_text(cursor.text("key", "name of the number"))
-                if key in seen:
-                    what = f"config {show(key)} is in both maps"
-                    raise cursor.error(what, "key", error=Unsupported)
+                key = msgpack_text(cursor.value("str", "key", "name of the number"))
                 if key in metadata:
-                    raise cursor.error(f"config {show(key)} twice", "key")
-                metadata[key] = (cursor.uint32("value", doc) if group == "uint_configs" else
-                                 float(cursor.value("float", "value", doc)))
+                    what = "in both maps" if key in seen else "twice"
+                    raise cursor.error(f"config {show(key)} {what}", "key",
+                                       error=Unsupported if key in seen else FormatError)
+                if group == "uint_configs":
+                    metadata[key] = cursor.number("value", doc)
+                else:
+                    metadata[key] = float(cursor.value("float", "value", doc))
             cursor.where = ()
 
     def _escape(self, part: str) -> str:
@@ -6863,15 +6859,15 @@ class Primitiv(Format):
         if "\\" not in name and ":" not in name:
             return name.split("."), None
         marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
-        key, colon, _ = marked.partition(":")
+        key, colon, stat = marked.partition(":")
         if "\\" in key:
             raise ValueError("a backslash stands only before '.', ':' or a backslash "
                              "(escape it, or use flat=True)")
-        stat = name[len(key) + sum([key.count(mark) for mark in MARKS]) + 1:] if colon else None
         parts = key.split(".")
         for mark, text in zip(MARKS, "\\.:"):
             parts = [part.replace(mark, text) for part in parts]
-        return parts, stat
+            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
+        return parts, stat if colon else None
 
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
@@ -6924,57 +6920,62 @@ class Primitiv(Format):
             ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
             floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
             head += msgpack_dumps(ints, typed=True) + msgpack_dumps(floats, typed=True)
+        elif kind == "model":
+            head += msgpack_dumps(len(groups), typed=True)
         return self._chunks(head, groups, kind)
 
     def _pack_shape(self, dims: Any, batch: Any) -> bytes:
         if dims is None:
             raise ValueError("kind='shape' needs the option dims")
-        what = "at most 8 dimensions and a batch, each 1 to 2**32-1"
         try:
-            dims, batch = list(as_shape(dims)), as_index(batch)
-            if len(dims) <= 8 and not [n for n in dims + [batch] if not 1 <= n < 1 << 32]:
-                return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        except TypeError as error:
-            what = str(error)
-        raise ValueError(f"dims {show(dims)}, batch {show(batch)}: {what}")
+            numbers = list(as_shape(dims)) + [as_index(batch)]
+        except TypeError:
+            numbers = [0]
+        if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
+            raise ValueError(f"dims {show(dims)}, batch {show(batch)}: at most 8 dimensions and a "
+                             "batch, each 1 to 2**32-1")
+        return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
 
-    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> "List[str]":
-        if type(batch) is not int or batch < 1:
-            return [f"batch is {show(batch)}, expected an integer from 1 on"]
-        if batch != 1 and item.shape[-1:] != (batch,):
-            return [f"batch is {batch}, but the last dimension is not: {list(item.shape)}"]
+    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
+        """Yield why a tensor cannot be written."""
+        if type(batch) is not int or batch < 1 or (batch > 1 and item.shape[-1:] != (batch,)):
+            yield f"batch is {show(batch)}, expected 1 or the last dimension of {list(item.shape)}"
+            return
         rank = item.ndim - (batch > 1)
-        rules = (
-            ("batch %d in a parameter's value; set attrs['batch'] = 1 to make it an ordinary "
-             "dimension" % batch, batch > 1 and plain_value),
-            (f"{rank} dimensions, 8 is the limit", rank > 8),
-            (f"no elements (shape {list(item.shape)})", 0 in item.shape),
-            ("a dimension or the data over 2**32-1", max((item.nbytes,) + item.shape) >= 1 << 32))
-        return [why for why, broken in rules if broken]
+        if batch > 1 and plain_value:
+            yield (f"batch {batch} in a parameter's value; set attrs['batch'] = 1 to make it an "
+                   "ordinary dimension")
+        if rank > 8:
+            yield f"{rank} dimensions, 8 is the limit"
+        if 0 in item.shape:
+            yield f"no elements (shape {list(item.shape)})"
+        if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
+            yield "a dimension or the data over 2**32-1"
 
     def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
-        """Return key -> {statistic: Tensor}; None is the value itself."""
+        """Return key -> {statistic: (Tensor, batch)}; None is the value itself."""
         if kind in ("shape", "optimizer"):
             problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
             return {}
-        groups, known = {}, {}  # known: misfits, by what decides them
-        only = {"tensor": "tensor", "parameter": "value"}.get(kind)
+        groups = {}
         for name, item in items:
             try:
+                encode_text(name, TEXT_ERRORS)  # ValueError where it is no text
                 parts, stat = ([name], None) if flat else self.split(name)
-                raw = None if stat is None else encode_text(stat, TEXT_ERRORS)
-                key = tuple([encode_text(part, TEXT_ERRORS) for part in parts])
+                raw = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
+                key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
             batch = self.choose("batch", 1, self.own_attrs(item), {})
-            look = item.dtype, item.shape, batch if type(batch) is int else show(batch), raw is None
-            if look not in known:
-                keep(known, look, self._misfits(item, batch, raw is None and kind != "tensor"))
-            problems += [(name, text) for text in known[look]]
-            if only is not None and only != (name if kind == "tensor" else name.split(":")[0]):
-                problems.append((name, "kind=%r holds one tensor called %r%s" % (
-                    kind, only, "" if kind == "tensor" else " and statistics 'value:NAME'")))
+            plain_value = raw is None and kind != "tensor"
+            problems += [(name, why) for why in self._misfits(item, batch, plain_value)]
+            if kind == "tensor" and name != "tensor":
+                problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
+                continue
+            if kind == "parameter" and name.split(":")[0] != "value":
+                problems.append((name, "kind='parameter' holds one tensor called 'value' and "
+                                 "statistics 'value:NAME'"))
                 continue
             found = groups.setdefault(key, Map())
             if raw in found:
@@ -6982,23 +6983,25 @@ class Primitiv(Format):
             found[raw] = item, batch
         if kind != "model" and not groups and not problems:
             raise ValueError("kind=%r needs a tensor" % kind)
+        problems += self._clashes(groups)
+        return groups
+
+    def _clashes(self, groups: Any) -> Chunks:
+        """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         for key in sorted(groups):
             if key[:len(outer)] == outer:
-                problems.append((self._join(key), "the key %s is both a parameter and a group of "
-                                 "them" % show(self._join(outer))))
+                what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
+                yield self._join(key), what
             else:
                 outer = key
             if None not in groups[key]:
                 name = self._join(key) + ":" + msgpack_text(list(groups[key])[0])
-                problems.append((name, "a statistic without its value (the part before ':'); "
-                                 "escape ':' and '\\' in names, or use flat=True"))
-        return groups
+                yield name, ("a statistic without its value (the part before ':'); "
+                             "escape ':' and '\\' in names, or use flat=True")
 
     def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
         yield head
-        if kind == "model":
-            yield msgpack_dumps(len(groups), typed=True)
         known: Any = {}  # what comes again, as _pack_head() returns it
         for key in sorted(groups):
             stats, start = groups[key], (len(key),) + key if kind == "model" else ()
@@ -7059,7 +7062,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
-    DATA_ORDER = True
+    DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
@@ -7095,8 +7098,10 @@ class Burnpack(Format):
         ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
                            keys=Schema.TEXT), False, "numbers by name"), doc="three maps")
-    SLOTS = ((b"", "name"), (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
-             (b"\x68param_id", "param_id"))  # of Usual
+    USUAL = ((b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" +
+              Usual.SHAPE),
+             (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+             (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", Usual.NUMBER + b"|"))
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
         if layout not in (None, "aligned", "packed"):
@@ -7110,27 +7115,25 @@ class Burnpack(Format):
         data, behind = cursor.source.read(10, nbytes), 10 + nbytes
         def open_entry(name: str, entry: Any) -> Tensor:
             return self._open(cursor.source, name, entry)
-        usual = None
-        if FAST and cursor.trace is None:
-            usual = Usual((1, "tensors"), self.SLOTS, self.ENTRY, open_entry)
-        top, end = cursor.cbor(data, 10, "", self.TOP, 2, usual=usual)
+        if FAST:
+            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry)
+        top, end = cursor.cbor(data, 10, "", self.TOP, 2)
         # <tools>
         for why, at in watch_cbor(data, self.refused, cursor):
             cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
-        # </tools>
-        # <tools>
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
         # </tools>
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
-        cursor.limit("tensors", len(entries), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
         tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+        cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
             item.start += base  # until here it counted from DS
+        keep_whole(cursor, tensors, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -7182,22 +7185,21 @@ class Burnpack(Format):
             gap = cursor.source.read(packed, min(aligned, size) - packed)
             if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
                     and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
-                raise cursor.error(
-                    "ambiguous: a packed file of burn 0.19, or an aligned one cut by its padding; "
-                    'layout="packed" or "aligned" settles it', "metadata_size", check="bounds")
-        base = packed if layout == "packed" else aligned
-        if size < base + end:
-            raise cursor.error(f"file too short: the data end at {base + end}, the file at {size}",
-                               "metadata_size", check="bounds")
-        return layout or "aligned", base
+                if end == size - packed:
+                    raise cursor.error(
+                        "ambiguous: a packed file of burn 0.19, or an aligned one cut by its "
+                        'padding; layout="packed" or "aligned" settles it', "metadata_size",
+                        check="bounds")
+                layout = "aligned"
+        return layout or "aligned", packed if layout == "packed" else aligned
 
     @staticmethod
     def _is_packed(tensors: Any, nbytes: int) -> bool:
-        """Return whether the data of tensors follow each other and take all of nbytes bytes."""
+        """Return whether the data of tensors follow each other and need nbytes bytes or more."""
         ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
         stops = [0] + [stop for _, stop in ranges]
         end = max(stops)
-        return not end or end == nbytes and [start for start, _ in ranges] == stops[:-1]
+        return not end or end >= nbytes and [start for start, _ in ranges] == stops[:-1]
 
     # <tools>
     @staticmethod
@@ -7425,8 +7427,7 @@ class TensorBuffers(Format):
         cursor.seek(cursor.end - 8)
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
-            raise cursor.error("trailing magic is %s: truncated, or bytes behind the end" %
-                               quote(magic), "end_magic", check="magic")
+            raise self.no_end(cursor, "end_magic", "magic")
         start = cursor.end - 8 - nbytes
         if start < 4:
             raise cursor.error("metadata_size %d, but the file has %d bytes for it" % (
@@ -7449,78 +7450,73 @@ class TensorBuffers(Format):
 
     def _tensors(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
         known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
-        entries: Any = [None] * len(places)
+        usual: Any = [None] * len(places)
         if FAST and flat.trace is None:
-            entries = self._usual_entries(flat, places, known)
+            usual = self._usual(flat, places, known)
         left = flat.end
-        for i, entry in enumerate(entries):
+        for i, item in enumerate(usual):
             flat.where = "tensors", i
-            if entry is None:
-                entry = self._entry(cursor, flat, places[i], known)
-            name, nbytes, (dtype, shape, stored), start, number = entry
-            left -= nbytes + 2 * len(shape)
+            if item is None:
+                item = self._entry(cursor, flat, places[i], known)
+            if item is None:  # verify noted it
+                continue
+            left -= len(item.name) + 2 * len(item.shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", tensor=name, error=Unsupported)
-            if stored is None:
-                flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
-            else:
-                yield Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
+                                 "overlap", "name", tensor=item.name, error=Unsupported)
+            yield item
 
     def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
-        """Return (name, its bytes, (dtype, shape, Storage), start, id) of a tensor, by the rows.
-
-        The Storage is None if there is no type.
-        """
+        """Return the tensor of a table, by the rows; None if it has no type."""
         left = flat.memory.left
         entry = flat.table(self.ENTRY, place)
         flat.memory.left = left  # the dict does not stay
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if shape is None:
-            # <tools>
             flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
-            # </tools>
             shape = ()
         if len(shape) > self.MAX_RANK:
             raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
                              error=Unsupported)
+        if code == 0:
+            flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
+            return None
         key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
-        kind = known.get(key)
-        if kind is None:
+        if key not in known:
             dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
             why = None if dtype else f"data_type {code} is not known"
-            stored = Storage(cursor.source, nbytes, why=why) if code else None
-            kind = known[key] = dtype, tuple(shape), stored
-        return (name, 4 + len(encode_text(name)), kind,
-                start if nbytes else min(start, flat.base), number)
+            known[key] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
+        dtype, shape, stored = known[key]
+        start = start if nbytes else min(start, flat.base)
+        return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
-    def _usual_entries(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield for each table what _entry() returns, in few calls.
+    def _usual(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
+        """Yield the tensor of each table, in few calls.
 
         None if a field is absent, or if no tensor before has its type, size and shape.
         """
         data = flat.data
         layouts: Any = {}  # by vtable
         for place in places:
-            found = None
+            item = None
             try:
                 vtable = place - unpack_from("<i", data, place)[0]
                 if vtable not in layouts:
                     layouts[vtable] = flat.usual_layout(place, self.ENTRY)
                 text, steps = layouts[vtable]
                 _, code, name_at, shape_at, start, nbytes, number = unpack_from(text, data, place)
-                if name_at and shape_at:
+                if name_at and shape_at and nbytes:
                     name_at += place + steps[1]
                     shape_at += place + steps[2]
                     stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
                     name = data[name_at + 4:stop].decode()
-                    kind = None if data[stop] else known.get((
-                        code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]))
-                    start = start if nbytes else min(start, flat.base)
-                    found = kind and (name, stop - name_at, kind, start, number)
-            except (struct.error, IndexError, ValueError):
+                    raw = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
+                    if data[stop] == 0:
+                        dtype, shape, stored = known[code, nbytes, raw]
+                        item = Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
+            except (struct.error, LookupError, ValueError):
                 pass  # _entry() says what is wrong
-            yield found
+            yield item
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
@@ -7582,18 +7578,13 @@ class TensorBuffers(Format):
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         known = [row[0] for row in self.OPERATION]
-        inputs = operation.get("input_operations", ()) if isinstance(operation, dict) else None
-        if not isinstance(inputs, (list, tuple)):
-            raise ValueError(
-                f"an operation is a dict with a list of input_operations, not {show(operation)}")
-        wrong: Any = [key for key in operation if key not in known]
-        number, code, output = [operation.get(key, 0) for key in known[:3]]
-        wrong += [value for value in [number, output] + list(inputs) if not all_u64([value])]
-        if type(code) is not int or not -128 <= code < 128:
-            wrong.append(code)
-        if wrong:
-            raise ValueError("an operation has the keys %s (integers); not %s" % (
-                ", ".join(known), show(wrong)))
+        inputs = None
+        if isinstance(operation, dict) and not [key for key in operation if key not in known]:
+            number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
+        if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
+                or type(code) is not int or not -128 <= code < 128):
+            raise ValueError("an operation is a dict with a list of input_operations, integers id,"
+                             f" operation and output; not {show(operation)}")
         return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
 
 
@@ -7622,12 +7613,14 @@ class Safetensors(Format):
     HOLDS = "metadata: text to text"
     SUFFIXES = (".safetensors",)
     MARKED = BOARDS = False
+    IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
@@ -7638,7 +7631,9 @@ class Safetensors(Format):
         ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
     TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
-    USUAL = rb'"dtype":"\w+","shape":\[[\d,]*\],"data_offsets":\[', b",", b"]"
+    USUAL = ((b',"', "name", UsualJson.NAME),
+             (b'":{"dtype":', "", rb'"\w+",' + UsualJson.SHAPE),
+             (b',"data_offsets":[', "start"), (b",", "stop"), (b"]}", "", b""))
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
@@ -7649,44 +7644,30 @@ class Safetensors(Format):
         cursor.limit("header_size", nbytes, 0, cursor.end - 8, "up to the end of the file")
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
-        data, top = cursor.source.read(8, nbytes), None
+        data = cursor.source.read(8, nbytes)
         cursor.outermost = "header"
         if data[:1] != b"{":
             raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", offset=8)
 
         def open_entry(name: str, entry: Any) -> Any:
             return self._open(cursor, name, entry, base)
-        if FAST and cursor.trace is None:
-            top = usual_json(data, self.USUAL, self.ENTRY, open_entry, depth=self.MAX_OPEN)
-        if top is None:
-            top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
-            if cursor.trace is not None and end < base:
-                odd = "not all 20" if data[end - 8:].strip(b" ") else None
-                cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
+        if FAST:
+            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=base)
+        top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
+        if cursor.trace is not None and end < base:
+            odd = "not all 20" if data[end - 8:].strip(b" ") else None
+            cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
         cursor.check_schema(self.TOP, top)
-        metadata = self.take_metadata(cursor, top)
-        attrs: Facts = Map()
+        metadata, attrs = top.pop("__metadata__", MISSING), Map()
+        if metadata is None:
+            cursor.remark("__metadata__ is null, read as absent", 8)
         if metadata == {}:
             attrs["empty_metadata"] = True
         tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
                         fields=("", "data_offsets", "data_offsets"))
         if not cursor.faults:  # else those that are left have holes between them
-            self._check_places(cursor, base, list(tensors.values()))
-        return attrs, metadata or Map(), tensors
-
-    @staticmethod
-    def take_metadata(cursor: Cursor, top: Any) -> Any:
-        """Take the metadata out of the header; return it, or None."""
-        found = [pair for pair in top.items() if pair[0] == "__metadata__"]
-        if not found:
-            return None
-        if FAST and type(top) is Entries:
-            top.remove(found[0])
-        else:
-            del top["__metadata__"]
-        if found[0][1] is None:
-            cursor.remark("__metadata__ is null, read as absent", 8)
-        return found[0][1]
+            self._check_places(cursor, base, tensors)
+        return attrs, metadata if type(metadata) is Map else Map(), tensors
 
     def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
         """Return the Tensor of an entry; None if verify notes a fault."""
@@ -7696,11 +7677,10 @@ class Safetensors(Format):
         if wrong is not None:
             cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
             return None
-        if cursor.trace is not None and len(entry) > 3:
-            key = [key for key in entry if key not in self.ENTRY.rows][0]
-            around = cursor.prefix[:-1]
-            at = cursor.trace.find(["header", around, join_path(around, key)])
-            cursor.remark(f"every reader ignores the key {show(key)} of an entry", at)
+        for key in entry if cursor.trace is not None else ():
+            if key not in self.ENTRY.rows:
+                cursor.remark(f"every reader ignores the key {show(key)} of an entry",
+                              cursor.error("", key).offset)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
         stored = Storage(cursor.source, end - start, why=why)
@@ -7720,17 +7700,17 @@ class Safetensors(Format):
             return "data_offsets", f"{nbytes} bytes stored, {text}"
         return None
 
-    def _check_places(self, cursor: Cursor, base: int, tensors: "List[Tensor]") -> None:
+    def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
-        at = base
+        at, items = base, list(tensors.values())
         for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
-                                      for i, item in enumerate(tensors)]):
-            if start != at or stop > cursor.end:
-                name = tensors[i].name
-                what = f"its data end at {stop}, the file at {cursor.end}"
-                if start != at:
-                    what = f"its data begin at {start}, those before end at {at}"
+                                      for i, item in enumerate(items)]):
+            name = items[i].name
+            if start != at:
+                what = f"its data begin at {start}, those before end at {at}"
                 raise cursor.error(what, name, "data_offsets", tensor=name, check="bounds")
+            if stop > cursor.end and name in tensors:
+                keep_whole(cursor, tensors, name, "data_offsets")
             at = stop
         if at < cursor.end:
             what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
@@ -7791,6 +7771,79 @@ class Safetensors(Format):
     # </save>
 
 
+FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
+
+
+# -- [7f2] shards --------------------------------------------------------------------------------
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json).
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size" ...}?
+
+    Shards are plain names of files in its folder; nothing else is opened.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    CHECKS = ("index", "shards")
+    MARKED = False
+    TOP = Schema(
+        ("metadata", "map", None, "of the writer"),
+        ("weight_map", Schema(other=(lambda name: Shards.misfit_name(name), "the file of it")),
+         True, "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        return head.lstrip()[:1] == b"{" and (b'"metadata"' in head or b'"weight_map"' in head)
+
+    @staticmethod
+    def misfit_name(name: Any) -> str:
+        """Return what the name of a shard should be, or ""."""
+        fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+        return "" if fine else "a plain file name"
+
+    def read(self, cursor: Cursor) -> Any:
+        data = cursor.source.read(0, cursor.end)
+        top, end = cursor.read_json(data, 0, "index", self.TOP, 1)
+        if cursor.trace is not None and end < cursor.end:
+            cursor.trace.add(end, cursor.end - end, "padding", None, "blanks", kind="padding")
+        cursor.check_schema(self.TOP, top)
+        attrs = Map([("shards", sorted(set(top["weight_map"].values()))),
+                     ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
+        return attrs, Map(), Map()
+
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        attrs = parsed[0]
+        return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+
+    # <tools>
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        if not isinstance(source, Path):
+            yield "-", "not looked for: they lie beside the index, which has no path", None
+            return
+        file: Any = self.make_file(source, (attrs,), {})
+        for shard in attrs["shards"]:
+            found: Any = ()
+            try:
+                found = file.part(shard)
+                errors = verify(found).errors
+            except FormatError as error:
+                errors = [error]
+            for wrong in errors:
+                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+            more = [name for name in found if name not in file]
+            if more:
+                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
+            if not errors:
+                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
+    # </tools>
+
+
+if not BOARD:
+    LATER.append(Shards())
+
+
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
@@ -7822,15 +7875,14 @@ ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in (
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
     """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
+    cursor = MsgpackReader(source)
+    cursor.seek(start)
     while start < stop:
-        data, at = source.read(start, min(BLOCK, stop - start)), 0
-        while at < len(data) - 8 or (at < len(data) and start + len(data) == stop):
-            kind, value, end = msgpack_head(data, at, len(data))
-            if kind == "float":
-                kind = "float32" if end - at == 5 else "float64"
-            yield start + at, kind, value, start + end
-            at = end
-        start += at
+        kind, value = cursor.next_head()
+        if kind == "float":
+            kind = "float32" if cursor.pos - start == 5 else "float64"
+        yield start, kind, value, cursor.pos
+        start = cursor.pos
 
 
 class RecordReader(MsgpackTree):
@@ -7846,15 +7898,18 @@ class RecordReader(MsgpackTree):
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
     for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = None, doc, ITEM, False
-    ITEM.other = None, "of the record", ITEM, False
+        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.other = "any", "of the record", ITEM
     TEXT_KEYS = True
+    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
+        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
     metadata: Facts
 
     def read_all(self) -> Any:
         """Return the map that the file is."""
         if self.trace is not None:
             self.token = self.trace.follow_tree(0, "", "magic", self.ITEM, None)
+        self.outermost = "magic"
         self.memory = Budget("MAX_TREE", self.MAX_TREE + 8 * self.end)
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
@@ -7862,34 +7917,36 @@ class RecordReader(MsgpackTree):
         return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        self.memory.spend(nbytes, "memory for the index", offset=self.pos)
+        if not self.memory.covers(nbytes):
+            self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
             data = self.next_bytes(nbytes, "")
-            text = self.texts.get(data)
-            if text is None:
-                text = decode_text(data)
-                self.spend(self.COSTS[kind])
-                if text is None:
-                    raise FormatError("text is not UTF-8")
-                if nbytes < 24 and len(self.texts) < 1 << 12:
-                    self.texts[data] = text
-            return text
+            if data in self.texts:
+                return self.texts[data]
         self.spend(self.COSTS[kind])
+        if kind == "str":
+            text = decode_text(data)
+            if text is None:
+                raise FormatError("text is not UTF-8")
+            if nbytes < 24 and len(self.texts) < 1 << 12:
+                self.texts[data] = text
+            return text
         if kind in ("bin", "ext"):
             start = self.pos
             self.pos += nbytes + (kind == "ext")
             return kind, start, self.pos
-        value: Any = Map() if kind == "map" else []
-        if kind == "map" or key == "shape":
-            return value
+        if kind == "map":
+            return Map()
+        value: Any = []
         if key == "value":
             found = self.scan(nbytes)
             if type(found) is tuple:
                 return found
             self.odd[id(value)] = found
-        self.spend(160 * nbytes)  # its items will get names
+        if key != "shape":
+            self.spend(160 * nbytes)  # its items will get names
         return value
 
     def scan(self, count: int) -> Any:
@@ -7900,17 +7957,15 @@ class RecordReader(MsgpackTree):
         start, head = self.pos, self.head(1)
         n = low = high = 0
         kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
-        while FAST and n < count and 0 < step * count <= self.end - start:  # floats: many at once
-            many = min(count - n, BLOCK)
-            if self.source.read(start + n * step, many * step)[::step].count(head) < many:
-                break
-            n += many
+        if FAST and step and step * count <= self.end - start:  # floats: all at once
+            if bytes(self.source.view(start, step * count)[::step]).count(head) == count:
+                n = count
         stop = start + n * step
         try:
-            for _, one, value, end in each_head(
-                    self.source, stop, min(self.end, stop + 9 * (count - n))):
+            heads = each_head(self.source, stop, self.end)
+            for _, (_, one, value, end) in zip(range(count - n), heads):
                 kind = kind or one
-                if n == count or one != kind or one not in ("int", "bool", "float32", "float64"):
+                if one != kind or one not in ("int", "bool", "float32", "float64"):
                     break
                 if one == "int":
                     low, high = min(low, value), max(high, value)
@@ -7922,35 +7977,34 @@ class RecordReader(MsgpackTree):
 
     def tensors(self, item: Any) -> Chunks:
         """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [("", (), iter([("item", item)]))]
+        stack: Any = [(None, (), iter([("item", item)]))]  # beginning of names, path, what is there
         while stack:
-            name, path, items = stack[-1]
-            pair: Any = (MISSING, None)
-            for pair in items:  # noqa: B007  (next() has no default in MicroPython 1.24)
-                break
-            key, value = pair
-            if key is MISSING:
-                stack.pop()
-            if value is None or key is MISSING:
-                continue
-            name, path = name + str(key) if len(stack) > 1 else "", path + (key,)
-            self.spend(2 * len(name.encode()))
-            inner, text = None, None
-            if type(value) is Map and len(value) == 2:
-                inner, text = value.get("param"), value.get("id")
-            if type(text) is str and self.is_tensor(inner):
-                number = BurnRecord.param_id(text)
-                attrs = ("id", text) if number is None else ("param_id", number)
-                yield self.open(name or "item", path + ("param",), inner, attrs)
-            elif type(value) is Map and self.is_tensor(value):
-                yield self.open(name or "item", path, value, ())
-            elif type(value) is tuple and len(value) == 3:
-                self.remark("bytes that are not a tensor's are ignored", value[1])
-            elif type(value) in (Map, list, tuple):
-                inside = self.inside(value, path)
-                stack.append((name + "." if len(stack) > 1 else "", path, inside))
+            front, path, items = stack[-1]
+            for key, value in items:
+                if value is None:
+                    continue
+                name, where = "" if front is None else front + str(key), path + (key,)
+                self.spend(2 * len(name.encode()))
+                entry, place, attrs = value, where, ()
+                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                    entry, place = value.get("param"), where + ("param",)
+                    attrs = BurnRecord.id_attrs(value["id"])
+                if self.is_tensor(entry):
+                    yield self.open(name or "item", place, entry, attrs)
+                elif type(value) is tuple and len(value) == 3:
+                    self.remark("bytes that are not a tensor's are ignored", value[1])
+                elif type(value) not in (Map, list, tuple):
+                    self.spend(160)
+                    name, self.where, self.tensor = name or "item", where, None
+                    if name in self.scalars:
+                        self.fault("two numbers or texts have this name: " + show(name))
+                    self.scalars[name] = value
+                else:
+                    front = "" if front is None else name + "."
+                    stack.append((front, where, self.inside(value, where)))
+                    break
             else:
-                self.add_scalar(name or "item", path, value)
+                stack.pop()
 
     def inside(self, value: Any, path: Any) -> Any:
         """Iterate over (key, value) of a map or a list, also of one that was left in the file."""
@@ -7961,13 +8015,6 @@ class RecordReader(MsgpackTree):
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
             value = [row[2] for row in each_head(self.source, value[1], value[2])]
         return iter(enumerate(value))
-
-    def add_scalar(self, name: str, path: Any, value: Any) -> None:
-        self.spend(160)
-        if name in self.scalars:
-            self.where, self.tensor = (), None
-            self.fault("two numbers or texts have this name: " + show(name), *path)
-        self.scalars[name] = value
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
@@ -7984,54 +8031,57 @@ class RecordReader(MsgpackTree):
         """Return a Tensor; None if verify notes a fault."""
         self.spend(160)
         self.tensor, self.where = name, path
-        raw, shape, make = entry.get("bytes"), entry["shape"], Tensor
-        if type(shape) is not list or not all_u64(shape):
-            wrong: Any = (("shape",), "shape is not an array of integers " + U64)
-        elif len(entry) == 2:
-            dtype, args, start, wrong = self.listed(entry["value"], shape)
-        elif type(raw) is not tuple or raw[0] != "bin":
-            wrong = ("bytes",), "bytes is not a bin"
-        elif Burnpack.misfit_code(entry["dtype"]):
-            words = Burnpack.misfit_code(entry["dtype"])
-            wrong = ("dtype",), f"dtype is {show(entry['dtype'])}, expected {words}"
-        else:
-            start, wrong = raw[1], None
-            dtype, more, why = Burnpack.dtype_of(entry["dtype"])
-            args, attrs = (raw[2] - start, None, "<", "raw", why), attrs + more
-            make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-            if entry["dtype"] == "Bool":
-                self.remark('Burn 0.21 refuses it: the text dtype "Bool"', start)
-        if wrong is not None:
-            self.fault(wrong[1], *wrong[0])
+        shape, make = entry["shape"], Tensor
+        try:
+            if type(shape) is not list or not all_u64(shape):
+                raise self.error("shape is not an array of integers " + U64, "shape")
+            if len(entry) == 2:
+                dtype, start, stored = self.listed(entry["value"], shape)
+            else:
+                dtype, start, stored, more = self.stored(entry["bytes"], entry["dtype"])
+                attrs += more
+                make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        except FormatError as error:
+            self._note(error)
             return None
         entry.clear()  # of many entries, only the dict is left
-        stored = Storage(self.source, *args)  # pyright: ignore
         return make(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
 
+    def stored(self, raw: Any, code: Any) -> Any:
+        """Return (dtype, start, Storage, attrs) of bytes and their dtype."""
+        if type(raw) is not tuple or raw[0] != "bin":
+            raise self.error("bytes is not a bin", "bytes")
+        words = Burnpack.misfit_code(code)
+        if words:
+            raise self.error(f"dtype is {show(code)}, expected {words}", "dtype")
+        if code == "Bool":
+            self.remark('Burn 0.21 refuses it: the text dtype "Bool"', raw[1])
+        dtype, attrs, why = Burnpack.dtype_of(code)
+        return dtype, raw[1], Storage(self.source, raw[2] - raw[1], why=why), attrs
+
     def listed(self, found: Any, shape: Any) -> Any:
-        """Return (dtype, arguments of its Storage, start, what is wrong) of an array of numbers."""
+        """Return (dtype, start, Storage) of an array of numbers."""
         if type(found) is list:
-            return "", (), 0, (("value", self.odd[id(found)]), "not as those before it")
+            raise self.error("not as those before it", "value", self.odd[id(found)])
         kind, start, stop, count, low, high = found
         told, ints = self.metadata["float"], self.metadata["int"]
-        wrong: Any = None
         half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
         dtype = kind or half or {"f64": "float64"}.get(told, "float32")
         if kind == "int":
             dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
-        least, most = INT_RANGE.get(dtype, (low, high))
         if count != count_elements(shape):
-            wrong = ("value",), f"{count} numbers do not have the shape {show(shape)}"
-        elif low < least or most < high:
-            i, (at, _, value, end) = next(
-                (i, row) for i, row in enumerate(each_head(self.source, start, stop))
-                if not least <= row[2] <= most)
-            wrong = ("value", i), f"{show(value)} does not fit {plain(dtype)}"
-            self.add(at, end - at, f"value[{i}]", value, "does not fit")
+            raise self.error(f"{count} numbers do not have the shape {show(shape)}", "value")
+        least, most = INT_RANGE.get(dtype, (low, high))
+        if low < least or most < high:
+            for i, (at, _, value, end) in enumerate(each_head(self.source, start, stop)):
+                if not least <= value <= most:
+                    self.add(at, end - at, f"value[{i}]", value, "does not fit")
+                    raise self.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
         if f"[{dtype}]" not in ENCODINGS:
             why = f"{plain(ints)} is not known"
-            return None, (stop - start, None, "<", "raw", why), start, wrong
-        return dtype, (stop - start, None, "<", f"[{dtype}]" if count else "raw"), start, wrong
+            return None, start, Storage(self.source, stop - start, why=why)
+        encoding = f"[{dtype}]" if count else "raw"
+        return dtype, start, Storage(self.source, stop - start, encoding=encoding)
 
 
 class BurnRecord(Format):
@@ -8074,12 +8124,7 @@ class BurnRecord(Format):
             self.check_magic(cursor, self.MAGICS[1])
         top = cursor.read_all()
         metadata = cursor.metadata = top["metadata"]
-        if type(metadata) is not Map or [1 for key in self.FILE_ATTRS[:5] if key not in metadata]:
-            what = "metadata is not a map with " + ", ".join(self.FILE_ATTRS[:5])
-            raise cursor.error(what, "metadata", offset=1)
-        for key, value in metadata.items():
-            if type(value) is not str:
-                raise cursor.error(f"{show(key)} is not text", "metadata", key)
+        cursor.check_schema(cursor.METADATA, metadata, "metadata")
         if "item" not in top:
             raise cursor.error("the map has no item", "item", offset=0)
         if "_b" not in top:
@@ -8090,14 +8135,15 @@ class BurnRecord(Format):
         return metadata, Map(), tensors
 
     @staticmethod
-    def param_id(text: str) -> "Optional[int]":
-        """Return the number that an id of Burn is: base 32 of 8 or 6 little-endian bytes."""
+    def id_attrs(text: str) -> Any:
+        """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
         spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
         if nbytes not in (6, 8) or [c for c in text if c not in BurnRecord.BASE32]:
-            return None
+            return "id", text
         number = int(text, 32)
-        return None if number & (1 << spare) - 1 else int.from_bytes(
-            (number >> spare).to_bytes(nbytes, "big"), "little")
+        if number & (1 << spare) - 1:
+            return "id", text
+        return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "Burn 0.22 and later read no .mpk; convert to .bpk"
@@ -8144,6 +8190,10 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+OTHER_WAYS = (  # suffix, how such a file is written
+    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
+    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 # </tools>
 
 
@@ -8158,9 +8208,9 @@ def find_format(name: str) -> "Format":
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    if len(kinds) == 1:
-        return kind
     written, given = [one for one in kinds if one.VERSION], options.get("version")
+    if not written:
+        return kind
     if given is not None:
         for one in written:
             if one.VERSION == str(given):
@@ -8207,7 +8257,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
 
 
-def detect(source: Any) -> "Optional[str]":
+def detect(source: Source) -> "Optional[str]":
     """Return the name of the format that the leading bytes tell, or None.
 
     >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
@@ -8225,10 +8275,7 @@ def detect(source: Any) -> "Optional[str]":
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
     """Raise TypeError for an option that is not known."""
     for key in [key for key in options if key not in known]:
-        texts = ", ".join(known) or "none"
-        # <full>
         texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        # </full>
         raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
@@ -8257,13 +8304,12 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
     Entry by entry, as explain() reads it: of several errors, both have the same one.
     """
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     error: Any = None
     trace: Any = None
     for _ in range(3):  # a second time with the trace; again if that found another error
         try:
             parsed = parse(kind, kind.READER(source, trace), options)
-            return File(kind, source, parsed[0], parsed[1], parsed[2], options)
+            return kind.make_file(source, parsed, options)
         except FormatError as caught:
             error = caught
             known = error.offset is not None and error.field is not None
@@ -8281,7 +8327,16 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     """Return (attrs, metadata, tensors), or raise an error that was deferred."""
+    options = dict(options)
+    if options.pop("partial", False):
+        if not kind.IN_FRONT:
+            what = f"partial=True: {kind.TITLE} has no index in front of its data"
+            raise Unsupported(what, path=reader.path)
+        reader.missing = []
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
+    if reader.missing:
+        parsed[0]["missing"] = reader.missing
     # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
@@ -8289,21 +8344,25 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     return parsed
 
 
-def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, **options: Any) -> File:
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, partial: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
     for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
-    verify=True also checks what verify() checks. Options: READ_OPTIONS of FORMATS. Raises
-    FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
+    verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
+    its index is in front: tensors that are not whole are left out, and named in attrs["missing"].
+    Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
+    bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
+    if partial:
+        options["partial"] = True
     try:
         kind = kind_of(opened, format)
         file = read_file(kind, opened, options)
@@ -8314,6 +8373,70 @@ def load(source: Any, *, format: "Optional[str]" = None, mmap: bool = True,
     except:
         opened.close()
         raise
+
+
+# <later tools>
+class Joined(File):
+    """One File over several; a shard is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
+                 files: Any = ()) -> None:
+        super().__init__(kind, source, attrs, {}, places, options)
+        self.parts: "Dict[str, File]" = Map(files)  # that are open
+
+    def part(self, path: str) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if path in self.parts:
+            return self.parts[path]
+        if not isinstance(self._source, Path):
+            raise Unsupported("shards lie beside their index: load it by its path")
+        source = Shard(self._source, path)
+        source.open()
+        file = read_file(kind_of(source, self.format), source, self._options)
+        for name, place in self._tensors.items():
+            if (str(place) == path) != (name in file):
+                has = "has" if name in file else "lacks"
+                what = f"its place is {quote(place)}, but {quote(path)} {has} it"
+                raise FormatError(what, None, "weight_map", name, self.path)
+        return self.parts.setdefault(path, file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        try:
+            return self.part(str(self._tensors[name]))[name]
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def close(self) -> None:
+        super().close()
+        for file in self.parts.values():
+            file.close()
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all files, which it opens."""
+        found: Facts = Map()
+        for path in sorted(set(map(str, self._tensors.values()))):
+            for key, value in self.part(path).metadata.items():
+                if found.setdefault(key, value) != value:
+                    raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+# </later tools>
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -8330,6 +8453,12 @@ def in_order(tensors: Any) -> Items:
         return items
     keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
     return [items[key[2]] for key in sorted(keys)]
+
+
+def file_attrs(file: File) -> Facts:
+    """Return the attrs that save() knows; others are facts of this copy of the file."""
+    known = file.kind.FILE_ATTRS
+    return Map([(key, value) for key, value in file.attrs.items() if key in known])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8434,7 +8563,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
-        attrs = tensors.attrs if isinstance(tensors, File) and tensors.kind is kind else {}
+        attrs = file_attrs(tensors) if isinstance(tensors, File) and tensors.kind is kind else {}
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
@@ -8461,11 +8590,16 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
+    # <tools>
+    for suffix, way in OTHER_WAYS:
+        if path.lower().endswith(suffix):
+            raise ValueError(f"{suffix} is not written here; {way}")
+    # </tools>
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
 
-def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
+def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
          metadata: Any = None, attrs: Any = None, **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
@@ -8486,13 +8620,15 @@ def save(target: Any, tensors: Any, *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
-          **options: Any) -> bytes:
+def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = None,
+          attrs: Any = None, **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
+    if given or not format:
+        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
     chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
@@ -8566,17 +8702,20 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                     "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
             raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
         raise
-    try:  # make the rename durable where folders can be synced (not on Windows)
-        opened: Any = None
+    sync_folder(folder)
+    return total
+
+
+def sync_folder(folder: str) -> None:
+    """Make a rename durable where folders can be synced (not on Windows)."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
         try:
-            opened = os.open(folder, os.O_RDONLY)
             os.fsync(opened)
         finally:
-            if opened is not None:
-                os.close(opened)
+            os.close(opened)
     except (OSError, AttributeError):
         pass
-    return total
 
 
 # -- [9a] explain --------------------------------------------------------------------------------
@@ -8692,13 +8831,30 @@ class CborTokens:
             self(stop - 1, stop, depth + 1, "break", None, None)
 
 
-def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
-            **options: Any) -> "Iterator[Field]":
+class Fields:
+    """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
+
+    def __init__(self, fields: Chunks, page: Any) -> None:
+        self._fields, self._page = fields, page
+
+    def __iter__(self) -> "Iterator[Field]":
+        return self._fields
+
+    def __next__(self) -> Field:
+        return next(self._fields)
+
+    def _repr_html_(self) -> str:
+        text: str = self._page()
+        return text
+
+
+def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
+            **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
     one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
-    token.
+    token. A notebook shows what is returned as the page of `explain --html`.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -8714,13 +8870,12 @@ def explain(source: Any, *, format: "Optional[str]" = None, wire: bool = False,
         yield from fields
         if error is not None:
             raise error
-    return each()
+    return Fields(each(), lambda: frame_page(source, format, options, wire))
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
             wire: bool = False) -> "Tuple[List[Field], Any, Any, FieldTrace]":
     """Parse with a trace; return (fields, parsed or None, error or None, the trace)."""
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     trace = FieldTrace(wire, source.nbytes)
     error: Any = None
     try:
@@ -8728,13 +8883,19 @@ def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
     except FormatError as caught:
         error = caught
         error.path = source.path
+    cut = error is not None and error.check == "bounds" and error.tensor is None
+    if faults is None and cut:  # what is whole?
+        fields, parsed, other, trace = dissect(kind, source, options, [], wire)
+        if other is None:
+            fields = [field for field in fields if field.kind != "unused"]
+            return _fields_to(error, fields, source.nbytes), parsed, error, trace
     for field in trace.fields:
         if field.kind != "data":
             field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
     if error is not None:
         return _fields_to(error, trace.fields, source.nbytes), None, error, trace
     fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
-    for item in parsed[2].values():
+    for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = "data " + clip_path(item.name)
         fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
                          *_data_text(item, role), "data", 0, item.name)
@@ -8935,7 +9096,7 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Any, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
+def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
            **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
@@ -8962,7 +9123,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind.TITLE), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, tensors = (None, []) if parsed is None else (parsed[0], list(parsed[2].values()))
+    attrs, tensors = (None, []) if parsed is None else (
+        parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
     count = count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
@@ -8979,6 +9141,10 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         if not found and check in texts:
             report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
         reached = reached and error not in found
+    # <later>
+    if error is None:
+        _verify_shards(report, kind, source, attrs, deep, watch)
+    # </later>
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
@@ -9000,18 +9166,32 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     return report
 
 
+# <later>
+def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
+                   watch: Any) -> None:
+    """Add what is found of other files that this one names."""
+    def verify_shard(shard: File) -> Report:
+        return verify_source(shard._source, shard.kind, {}, deep, watch)
+    for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
+        if status == "FAIL":
+            report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+            if len(report.errors) >= MAX_FAULTS:
+                break
+        else:
+            report.add(status, "shards", text, name)
+# </later>
+
+
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    places = ((item.start, item.nbytes) for _, item in items if item.is_plain())
-    place: Any = (0, 0)  # the next bytes that are copied as they are
+    places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
-            while place[0] < at:
-                place = INFINITY, 0  # (next() has no default in MicroPython 1.24)
-                for place in places:  # noqa: B007
-                    break
-            if isinstance(chunk, memoryview) and place == (at, len(chunk)):
+            while places[-1][0] < at:
+                places.pop()
+            if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
                 at += len(chunk)
                 continue
             for piece in pieces(memoryview(chunk), BLOCK):
@@ -9030,7 +9210,7 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
 
 def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd:
+    if odd and not report.errors:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
     # A tensor that was left out for an error leaves its bytes without a name.
@@ -9066,92 +9246,111 @@ def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Te
 
 def _verify_data(report: Report, kind: "Format", source: Any, tensors: "List[Tensor]",
                  deep: bool) -> bool:
-    """Check stored checksums, decode what is coded; return whether all was looked at.
-
-    A range is read once. What is hashed, decoded and looked at of bytes that come again, and the
-    elements of sparse tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
-    """
-    statuses, decoded, skipped = [], 0, 0
-    budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-    again, done, lacking = named_again(tensors), {}, {}
-    room, unhashed = MAX_SLOW_HASH, 0
+    """Look at the bytes of all tensors; return whether the work was not too much."""
+    again, data = named_again(tensors), DataCheck(report, kind, source, deep)
     for i, item in enumerate(tensors):
-        if item.stored.why is not None:
-            report.add("-", "contents", item.stored.why, item.name, item.offset)
-        for label, offset, nbytes, text in kind.checksums(item):
-            key: Any = (offset, nbytes, text)
-            if key not in done:
-                cost, slow = kind.hash_cost(nbytes, text)
-                if slow > room and not deep:
-                    unhashed += 1
-                    statuses.append("-")
-                    continue
-                room -= slow
-                done[key] = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-                if i not in again or budget.covers(cost):
-                    done[key] = kind.check_range(source, offset, nbytes, text)
-            part = label and plain(label[:-2]) + ": "  # its name
-            status, text = done[key][0], part + done[key][1]
-            statuses.append(status)
+        data.look_at(item, i in again)
+    data.sum_up()
+    return data.complete
+
+
+class DataCheck:
+    """Checks stored checksums, decodes what is coded: each range once.
+
+    What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
+    tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    """
+
+    def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
+        self.report, self.kind, self.source = report, kind, source
+        self.budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
+        self.done = {}  # of each range: what was found
+        self.statuses, self.decoded, self.complete = [], 0, True
+        self.left = Map()  # (check, why not) -> the first tensor, how many
+
+    def skip(self, check: str, why: str, item: Tensor) -> None:
+        first, count = self.left.get((check, why), (item, 0))
+        self.left[check, why] = first, count + 1
+
+    def spend(self, cost: Any, most: Any = INFINITY) -> None:
+        if cost > most or not self.budget.covers(cost):
+            self.complete = False
+            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+
+    def look_at(self, item: Tensor, again: bool) -> None:
+        """Check one tensor; `again`: others name the same bytes."""
+        path = self.source.path
+        for label, offset, nbytes, text in self.kind.checksums(item):
+            status, text = self.check_range(offset, nbytes, text, again)
+            text = (plain(label[:-2]) + ": " if label else "") + text
+            self.statuses.append(status)
             if status == "FAIL":
-                report.fail(FormatError(text, offset, "data", item.name, source.path, "checksums"))
+                self.report.fail(FormatError(text, offset, "data", item.name, path, "checksums"))
             elif status == "-":
-                report.add("-", "checksums", text, item.name, offset)
+                self.skip("checksums", text, item)
         try:
-            count = _decode_parts(source, item, i in again, done, budget)
-            if count >= 0 and item.dtype == "bool" and i in again:
-                key = "bool", item.start, item.stored.nbytes
-                count = count if key in done or budget.covers(item.size) else -1
-                done[key] = "ok", ""
-            decoded, skipped = decoded + max(0, count), skipped + (count < 0)
-            odd = kind.odd_bytes(item, done) if count >= 0 else None
+            if item.stored.why is not None:
+                self.skip("contents", item.stored.why, item)
+            self.decode(item, again)
+            odd = self.kind.odd_bytes(item, self.done)
             if odd is not None:
-                report.fail(FormatError(odd[1], item.start + odd[0], "data", item.name, source.path,
-                                        "contents"))
+                raise FormatError(odd[1], item.start + odd[0], "data", item.name, path)
         except Unsupported as error:
-            lacking.setdefault(error.what, []).append(item)
+            self.skip("contents", error.what, item)
         except FormatError as error:
             error.check, error.tensor = "contents", item.name
-            report.fail(error)
-    for what, items in lacking.items():
-        more = f", as {count_of(len(items) - 1, 'other tensor')}" * (len(items) > 1)
-        report.add("-", "contents", f"not checked{more}: {what}", items[0].name, items[0].offset)
-    agreed = statuses.count("ok")
-    report.add("ok" if agreed else "-", "checksums",
-               f"{agreed} of {len(statuses)} agree" if statuses else "none stored")
-    if unhashed:
-        report.add("-", "checksums", f"{count_of(unhashed, 'digest')} over MAX_SLOW_HASH = "
-                   f"{MAX_SLOW_HASH} bytes; deep=True (--deep) computes all")
-    if decoded:
-        report.add("ok", "contents", f"{count_of(decoded, kind.CODED)} decoded in full")
-    if skipped:
-        report.add("-", "contents", "%s not decoded: more work than MAX_COPIES = %d file sizes" % (
-            count_of(skipped, "tensor"), MAX_COPIES))
-    return not skipped
+            self.report.fail(error)
 
+    def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
+        key = offset, nbytes, text
+        if key not in self.done:
+            cost, slow = self.kind.hash_cost(nbytes, text)
+            if slow > self.slow:
+                found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                              "deep=True (--deep) computes all")
+            elif again and not self.budget.covers(cost):
+                found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+            else:
+                self.slow -= slow
+                found = self.kind.check_range(self.source, offset, nbytes, text)
+            self.done[key] = found
+        result: "Tuple[str, str]" = self.done[key]
+        return result
 
-def _decode_parts(source: Any, item: Any, again: bool, done: Any, budget: Budget) -> int:
-    """Decode a tensor, or the parts of a sparse one, each range once; return how many ranges.
+    def decode(self, item: Any, again: bool) -> None:
+        """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
+        parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
+        if is_sparse(item):
+            most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
+            self.spend(item.cost(most), most)
+            parts, cost = list(item.components.values()), 0
+        keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
+        fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
+                 and part.stored.why is None and part.stored.encoding != "raw"]
+        if fresh:
+            self.spend(cost)
+        for key, part in fresh:
+            self.done[key] = True
+            for block in part.blocks():
+                if hasattr(self.source, "tick"):
+                    self.source.tick(len(block))
+        self.decoded += len(fresh)
+        bools = "bool", item.start, item.stored.nbytes
+        if again and item.dtype == "bool" and bools not in self.done:
+            self.spend(item.size)
+            self.done[bools] = True
 
-    -1 where that is more work (in bytes) than is left, or for a sparse one over four files.
-    """
-    parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0  # blocks to walk
-    if is_sparse(item):
-        most = min(budget.left, (4 << 20) + 4 * source.nbytes)
-        cost = item.cost(most)
-        if cost > most or not budget.covers(cost):
-            return -1
-        parts, cost = list(item.components.values()), 0
-    fresh = [part for part in parts if part.stored.why is None and part.stored.encoding != "raw"
-             and (part.start, part.stored.nbytes, part.nbytes) not in done]
-    if fresh and not budget.covers(cost):
-        return -1
-    for part in fresh:
-        done[part.start, part.stored.nbytes, part.nbytes] = True
-        for block in part.blocks():
-            if hasattr(source, "tick"):
-                source.tick(len(block))
-    return len(fresh)
+    def sum_up(self) -> None:
+        for (check, why), (item, count) in self.left.items():
+            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
+            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+        agreed, stored = self.statuses.count("ok"), len(self.statuses)
+        self.report.add("ok" if agreed else "-", "checksums",
+                        f"{agreed} of {stored} agree" if stored else "none stored")
+        if self.decoded:
+            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
+            self.report.add("ok", "contents", text)
 
 
 FEATURES["verify"] = verify_source
@@ -9166,6 +9365,7 @@ class Summary:
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
@@ -9177,25 +9377,51 @@ class Summary:
         lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        if self.left_behind:
-            keys = ", ".join([plain(key) for key in self.left_behind[:100]])
-            lines.append("left behind: " + clip(keys, MAX_LINE // 2))
+        for title, names in ("missing", self.missing), ("left behind", self.left_behind):
+            if names:
+                texts = ", ".join([plain(name) for name in names[:100]])
+                lines.append(f"{title}: " + clip(texts, MAX_LINE // 2))
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
 
 
-def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: Any = None,
-            only: Any = None, dense: bool = False, drop: bool = False, metadata: Any = None,
+def load_several(sources: Any, **options: Any) -> File:
+    """Open a source, or several of one format as one File; ValueError where they do not agree."""
+    if not isinstance(sources, (list, tuple)):
+        return load(sources, **options)
+    if not sources:
+        raise ValueError("convert needs a source")
+    files = [load(source, **options) for source in sources]
+    parts, places = Map(), Map()
+    for i, file in enumerate(files):
+        path = plain(file.path or f"source {i + 1}")
+        facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
+                 for one in (files[0], file)]
+        if file.kind is not files[0].kind or facts[0] != facts[1]:
+            raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
+        for name in file:
+            if name in places:
+                raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
+            places[name] = path
+        parts[path] = file
+    attrs = Map(files[0].attrs.items())
+    attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
+    return Joined(files[0].kind, files[0]._source, attrs, places, {}, parts)
+
+
+def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
+            drop: bool = False, metadata: Any = None, partial: bool = False,
             **options: Any) -> Summary:
-    """Write the tensors of a source (or a File) in another format; return what was done.
+    """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `options` and
-    memory: as in save().
+    metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
+    load(). `options` and memory: as in save().
 
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
@@ -9208,7 +9434,7 @@ def convert(source: Any, target: Any, *, format: "Optional[str]" = None, cast: A
     if isinstance(source, File):
         kind = target_format(format, target, None)
         return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
-    with load(source) as file:
+    with load_several(source, partial=partial) as file:
         return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
                        metadata=metadata, **options)
 
@@ -9223,32 +9449,14 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                 for old, new in cast.items()}
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
-    summary, origin = Summary(), file.kind
+    summary = Summary()
     chosen = _select(in_order(file), only)
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    metadata = Map(file.metadata.items())
-    attrs = file.attrs if kind is origin else Map()
+    attrs = file_attrs(file) if kind is file.kind else Map()
     facts = Map(list(attrs.items()) + list(options.items()))
-    for key, why in kind.misfit_metadata(metadata, facts):
-        text = repr(metadata[key]) if isinstance(metadata[key], (int, float)) else None
-        if text is not None and not kind.misfit_metadata({key: text}, facts):
-            if numbers:
-                metadata[key] = text
-                summary.as_text.append(key)
-                continue
-            why += "; metadata='text' (--metadata text) writes it as text"
-        summary.dropped.append(f"metadata {show(key)} ({why})")
-        del metadata[key]
-    if kind is not origin:  # content must not get lost; what is mechanics may
-        found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
-                 for key, value in file.attrs.items()]
-        found += [(f"tensor {show(name, 200)}: attribute ", key, origin.is_content(key))
-                  for name, item in items for own in [kind.own_attrs(item)] for key in item.attrs
-                  if key not in own
-                  and (origin.NAME not in kind.CARRIES or not origin.is_content(key))]
-        summary.dropped += [where + show(key) for where, key, content in found if content]
-        summary.left_behind = sorted(set([key for _, key, content in found if not content]))
+    metadata = _fit_metadata(kind, file, facts, numbers, summary)
+    _leave_out(kind, file, attrs, items, summary)
     if summary.dropped and not drop:
         lines = join_lines(summary.dropped)
         raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
@@ -9261,6 +9469,44 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
                                watch(sum([item.nbytes for _, item in items]),
                                      note=kind.why_slow()).watch(chunks))
     return summary
+
+
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
+    """Return the metadata that the target holds; note what is left out, or written as text."""
+    metadata = Map(file.metadata.items())
+    for key, why in kind.misfit_metadata(metadata, facts):
+        value = metadata[key]
+        text = repr(value) if isinstance(value, (int, float)) else None
+        if text is not None and not kind.misfit_metadata({key: text}, facts):
+            if numbers:
+                metadata[key] = text
+                summary.as_text.append(key)
+                continue
+            why += "; metadata='text' (--metadata text) writes it as text"
+        del metadata[key]
+        if key in file.kind.IDLE_KEYS:
+            summary.left_behind.append(f"metadata {key}")
+        else:
+            summary.dropped.append(f"metadata {show(key)} ({why})")
+    return metadata
+
+
+def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, summary: Summary) -> None:
+    """Note the attributes that the target does not store: content, or mechanics of a format."""
+    origin = file.kind
+    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
+    if kind is not origin:
+        for name, item in items:
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+    summary.missing = file.attrs.get("missing", [])
+    summary.dropped += [where + show(key) for where, key, content in found if content]
+    behind = [key for _, key, content in found if not content]
+    summary.left_behind = sorted(set(summary.left_behind + behind))
 
 
 def _select(items: Items, only: Any) -> Items:
@@ -9583,7 +9829,7 @@ class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
     def __init__(self, args: Any, source: Any) -> None:
-        self.source, self.kind = source, kind_of(source, None)
+        self.source, self.kind = source, kind_of(source, getattr(args, "format", None))
         fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
         aim_offsets(fields)
         self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
@@ -10159,7 +10405,7 @@ background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:ba
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
 border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}summary{font-weight:600;cursor:pointer}#about{
+color:var(--dim);opacity:1}output:empty{display:none}#about{
 display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
@@ -10167,41 +10413,42 @@ td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#lis
 .draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
 display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
 margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
-.scroll{overflow:auto;max-height:27rem}svg{display:block;fill:var(--c);width:96px;height:20px}
-#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}tr{
+.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;
+height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}
+th.at{width:80px}th.hex{width:396px}th.txt{width:152px}th.value{width:15%}tr{
 border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
-border-color:var(--c)}.via td,.at,.txt,.hex u{color:var(--dim)}.at,.hex,.txt{white-space:pre;
-overflow-wrap:normal}.at a,.hex u{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span{
-background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
-padding-left:calc(1.2em + var(--d,0)*1.2em)}.fault .name{color:var(--c);font-weight:700}button{
-all:unset;cursor:pointer;width:1.2em;margin-left:-1.2em;color:var(--dim)}button::before{
-content:"\\25be"}[aria-expanded=false] button::before{content:"\\25b8"}
-tr:not([aria-expanded]) button{display:none}
+border-color:var(--c)}.via td,.at,.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;
+overflow-wrap:normal}.at a{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span i{
+font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{
+color:var(--c)}.name{
+padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
+.fault .name{color:var(--c);font-weight:700}.name b{
+display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
+tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
-@media(max-width:1000px){#fields,#fields tbody{display:block}#fields :is(thead,colgroup){
-display:none}#fields tr:not([hidden]){display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
+display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
 #fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
 padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}svg{width:64px}#list :is(td,
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
+transform:scaleX(.67);transform-origin:0;margin-right:-32px}#list :is(td,
 th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
 #fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
 height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
 #fields .say{grid-column:2/-1;order:1}}
 @media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
-font-size:10px}#top,th{position:static!important}#bar,button{display:none}.scroll{max-height:none}
+font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
-<div id="top"><div aria-hidden="true" style="--n:{{parts}}"><div class="strip">{{strip}}</div>
-<div class="strip">{{strip}}</div></div><div id="bar">
+<section id="top"><section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
+{{strip}}</section><section class="strip">{{strip}}</section></section><section id="bar">
 <p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
-<input type="search" aria-label="search" oninput="show()" placeholder="search names, values, bytes">
-<output class="say"></output></div></div><section id="about">{{layout}}{{tensors}}</section>
-<table id="fields" role="treegrid" aria-label="fields"><colgroup><col style="width:80px">
-<col style="width:396px"><col class="txt" style="width:152px"><col><col style="width:15%"><col>
-</colgroup><thead><tr><th>offset</th><th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f
-</th><th class="txt">text</th><th class="name">field</th><th>value</th><th>meaning</th></tr></thead>
-<tbody>{{rows}}</tbody></table><script>
+<input type="search" aria-label="search" placeholder="search names, values, bytes">
+<output class="say"></output></section></section><section id="about">{{layout}}{{tensors}}</section>
+<table id="fields" role="treegrid" aria-label="fields"><tr><th class="at">offset</th>
+<th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th class="txt">text</th>
+<th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
@@ -10244,9 +10491,10 @@ function choose(row, block = "nearest") {
 document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
   mark(e.target.closest("[data-b]") || fixed);
 document.onclick = e => {
-  let row = e.target.closest("tr[data-b]");
-  if (e.target.tagName === "BUTTON") fold(row, String(row.ariaExpanded === "false"));
-  if (!e.target.closest("a") && !String(getSelection())) choose(row);
+  let row = e.target.closest("tr[data-b]"), link = e.target.closest("a");
+  if (e.target.role === "button") fold(row, String(row.ariaExpanded === "false"));
+  if (link) { e.preventDefault(); location.hash = link.hash; }  // also in a frame of a notebook
+  else if (!String(getSelection())) choose(row);
 };
 document.onkeydown = e => {
   let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
@@ -10257,6 +10505,7 @@ document.onkeydown = e => {
   e.preventDefault();
   choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
 };
+search.oninput = show;
 (onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
 let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
 if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
@@ -10265,26 +10514,51 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 </script></body></html>
 """
 PAGE_ROW = """<tr class="%s"%s data-b="%d" data-e="%d" style="--d:%d" aria-level="%d">
-<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><u>%s</u>%s</span>%s
-</td><td class="txt">%s</td><td class="name"><button tabindex="-1" aria-label="fold"
-></button>%s</td><td>%s</td><td class="say">%s</td></tr>"""
+<td class="at"><a href="#0x%x" tabindex="-1">%s</a></td><td class="hex">%s<span><i>%s</i>%s</span>%s
+</td><td class="txt">%s</td><td class="name"><b role="button" aria-label="fold"></b>%s</td><td>%s
+</td><td class="say">%s</td></tr>"""
 PAGE_PART = """<a class="%s" href="#0x%x" tabindex="-1" data-b="%d" data-e="%d"
 data-s="%s, %s, %s" style="--w:%.4g;--s:%d">%s</a>"""
 PAGE_KIND = '<span class="%s"><i></i><b>%s</b>, %s: %s bytes (%.1f %%)</span>'
-PAGE_BANNER = """</p><div class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
-The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</div><p>"""
-PAGE_TENSORS = """<details open><summary>%s</summary><div class="scroll"><table id="list"><tr><th>
-name</th><th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th>
-<th title="of the first %d">values</th><th>from, to</th></tr>%s</table></div></details>"""
+PAGE_BANNER = """</p><section class="banner fault" role="alert"><b>This file is broken: %s.</b><br>
+The fault is at <a href="#0x%x">0x%x, %s</a>: %s bytes were read, %s were not.</section><p>"""
+PAGE_LAYOUT = """<section><b>How %s is built</b><p>%s</p><table class="draw">%s</table>%s
+</section>"""
+PAGE_TENSORS = """<section><b>%s</b><section class="scroll"><table id="list"><tr><th>name</th>
+<th>dtype</th><th>shape</th><th class="n">bytes</th><th class="n">at</th><th title="of the first %d"
+>values</th><th>from, to</th></tr>%s</table></section></section>"""
 PAGE_TENSOR = """<tr class="data"><td><a href="#0x%x">%s</a></td><td>%s</td><td>%s</td>
-<td class="n">%s</td><td class="n at">0x%x</td><td><svg viewBox="0 0 96 20" aria-hidden="true"
-preserveAspectRatio="none"><path d="%s"/></svg></td><td>%s</td></tr>"""
+<td class="n">%s</td><td class="n at">0x%x</td><td>%s</td><td>%s</td></tr>"""
+PAGE_BARS = """<i class="bars" style="clip-path:path('M0 20%sV20z')"></i>"""
+
+PAGE_FRAME = """<iframe srcdoc="%s" sandbox="allow-scripts" style="width:100%%;height:48em;border:0"
+></iframe>"""
 
 
 def write_page(args: Any, found: Explained) -> None:
-    import re
     if os.path.exists(args.html) and os.path.samefile(args.html, args.file):
         raise ValueError(f"{plain(args.html)}: the page would replace the file")
+    page, summary = make_page(found, os.path.basename(args.file))
+    nbytes = write_out(args.html, iter([page.encode()]))
+    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+
+
+def frame_page(source: Any, format: "Optional[str]", options: Facts, wire: bool) -> str:
+    """Return the page of a source for a notebook: in a frame, apart from what is around it."""
+    from html import escape
+    from types import SimpleNamespace
+    opened = open_source(source, True)
+    try:
+        found = Explained(SimpleNamespace(options=options, wire=wire, html=True, tensor=None,
+                                          start=0, format=format), opened)
+        return PAGE_FRAME % escape(make_page(found, os.path.basename(opened.path or "the data"))[0])
+    finally:
+        opened.close()
+
+
+def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+    """Return the page of a file, and how many fields it shows."""
+    import re
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
@@ -10295,13 +10569,17 @@ def write_page(args: Any, found: Explained) -> None:
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
     strip = page_strip(rows)
-    page = {"title": to_html(plain(os.path.basename(args.file))), "facts": to_html(facts, MAX_LINE),
-            "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
-            "layout": page_layout(found), "tensors": page_tensors(found.tensors),
-            "rows": page_rows(picked)}
-    text = re.sub(r"{{(\w+)}}", lambda match: str(page[match.group(1)]), PAGE)
-    nbytes = write_out(args.html, iter([text.encode("ascii", "xmlcharrefreplace")]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
+    parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
+             "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
+             "layout": page_layout(found), "tensors": page_tensors(found),
+             "rows": page_rows(picked)}
+    page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
+    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+
+
+def page_name(text: str) -> str:
+    """Return a name that wraps behind its dots."""
+    return to_html(text).replace(".", ".<i></i>")
 
 
 def page_key(found: Explained) -> str:
@@ -10323,7 +10601,7 @@ def page_layout(found: Explained) -> str:
     fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
-    texts, table = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts], ""
+    table = ""
     for label, items in found.layout:
         at, boxes = found.places.get(label), ""
         for item in re.split(r" \|(?: |$)", items):
@@ -10335,26 +10613,33 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    return (f"<details open><summary>How {to_html(found.kind.TITLE)} is built</summary>{texts[0]}"
-            f'<table class="draw">{table}</table>{"".join(texts[1:])}</details>')
+    first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
+    return PAGE_LAYOUT % (to_html(found.kind.TITLE), first, table,
+                          "".join([f"<p>{text}</p>" for text in rest]))
 
 
-def page_tensors(items: "Dict[str, Tensor]") -> str:
+def page_tensors(found: Explained) -> str:
     """Return a table of the tensors, with histogram and range of their first values."""
+    items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
+    if not items:
+        return ""
     rows = ""
     for name, item in list(items.items())[:PAGE_ROWS]:
-        try:
-            path, ends = ("", "") if is_sparse(item) else histogram(item)
-        except ValueError:  # damaged, empty, of an unknown type
-            path = ends = ""
+        bars = ends = ""
+        left -= 0 if item.is_plain() else item.stored.nbytes
+        if left >= 0 and not is_sparse(item):
+            try:
+                bars, ends = histogram(item)
+            except ValueError:  # damaged, empty, of an unknown type
+                pass
         rows += PAGE_TENSOR % (
-            item.start, to_html(plain(clip_path(name))).replace(".", ".<wbr>"), to_html(item.dtype),
-            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, path, ends)
-    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows) if items else ""
+            item.start, page_name(plain(clip_path(name))), to_html(item.dtype),
+            to_html(show(item.shape)), f"{item.stored.nbytes:,}", item.start, bars, ends)
+    return PAGE_TENSORS % (count_of(len(items), "tensor"), PAGE_VALUES, rows)
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
-    """Return the path of a histogram, 96 wide and 20 high, and the range, of the first values."""
+    """Return bars, 96 wide and 20 high, and the range, of the first values."""
     part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
@@ -10363,36 +10648,32 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
     bars = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    return f"M0 20{''.join(bars)}V20z", f"{low:.3g}, {high:.3g}"
+    return PAGE_BARS % "".join(bars), f"{low:.3g}, {high:.3g}"
 
 
 def page_strip(rows: "List[Row]") -> str:
-    """Return the parts of the file: a tensor each, or neighbours of one kind, or small ones."""
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
 
     def part_of(row: "Row") -> Any:
         inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
         return "structure" if inside else row if kind == "data" else kind
-
-    def size(fields: "List[Field]") -> int:
-        return fields[-1].offset + fields[-1].nbytes - fields[0].offset
-    groups = [[row.field for row in group] for _, group in groupby(rows, part_of)]
-    least = sum(map(size, groups)) // PAGE_PARTS if len(groups) > PAGE_PARTS else 0
-    parts = groups[:1]
-    for fields in groups[1:]:
-        if size(parts[-1]) < least:
-            parts[-1] += fields
-        else:
-            parts.append(fields)
-    total, strip = sum([size(fields) ** .33 for fields in parts]), ""
-    for fields in parts:
-        start, nbytes, largest = fields[0].offset, size(fields), max(fields, key=lambda f: f.nbytes)
-        kind, wide, label = largest.kind, nbytes ** .33, ""
+    parts = [list(group) for _, group in groupby(rows, part_of)]
+    if len(parts) > PAGE_PARTS:
+        least = 1 + rows[-1].field.offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].field.offset // least)
+        parts = [[row for part in group for row in part] for _, group in near]
+    spans = [(part[0].field.offset, part[-1].field.offset + part[-1].field.nbytes)
+             for part in parts]
+    total, strip = sum([(end - start) ** .33 for start, end in spans]), ""
+    for part, (start, end) in zip(parts, spans):
+        largest = max([row.field for row in part], key=lambda field: field.nbytes)
+        kind, wide, label = largest.kind, (end - start) ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
-        strip += PAGE_PART % (kind, start, start, start + nbytes, name, kind,
-                              count_of(len(fields), "field"), wide, nbytes, label)
+        strip += PAGE_PART % (kind, start, start, end, name, kind, count_of(len(part), "field"),
+                              wide, end - start, label)
     return strip
 
 
@@ -10416,9 +10697,8 @@ def page_rows(picked: "List[Row]") -> str:
         text = " " * shift + "\n".join([to_html(line) for line in text.split("\n")])
         out.append(PAGE_ROW % (
             field.kind, more, at, at + field.nbytes, field.depth, field.depth + 1, at, places,
-            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail,
-            text, to_html(row.name).replace(".", ".<wbr>"),
-            to_html(row.value), doc))
+            "   " * shift, digits[:3 * field.lead], digits[3 * field.lead:], tail, text,
+            page_name(row.name), to_html(row.value), doc))
         before = at
     return "".join(out)
 
@@ -10441,7 +10721,7 @@ FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
 DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
-    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ "
+    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
         "tobytes tolist item flat contiguous astype components todense keys values items get "
         "format path metadata close what field tensor check",
@@ -10464,40 +10744,44 @@ def show_vendor(args: Any) -> None:
             raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     names, wanted = [[name for name in (text or "").split(",") if name]
                      for text in (args.formats, getattr(args, "with"))]
-    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
-    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
-                                         kind.BOARDS or not args.board)]
-    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
-    optional = OPTIONAL + later
-    for key, given, known in ("formats", names, NAMES), ("with", wanted, optional):
-        if set(given).difference(known):
-            raise TypeError(f"--{key} takes some of {','.join(known)}")
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
-    drop = [part for word in flags for part in SWITCHES[word]]
-    used += CONSTANTS * (not flags) + ["later"] * (
-        "tools" not in drop or bool(set(used).intersection(later)))
-    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
-    drop += [part for part in gone if part not in used]
+    without, drop = choose_parts(names, wanted, flags)
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), [kind for kind in FORMATS if kind not in kept], drop, label)
+    text = make_copy(source.decode(), without, drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
     print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
 
 
+def choose_parts(names: "List[str]", wanted: "List[str]",
+                 flags: "List[str]") -> "Tuple[List[Format], List[str]]":
+    """Return the formats and the sections that a copy lacks."""
+    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
+    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
+                                         kind.BOARDS or "board" not in flags)]
+    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
+    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL + later):
+        if set(given).difference(known):
+            raise TypeError(f"--{key} takes some of {','.join(known)}")
+    drop = [part for word in flags for part in SWITCHES[word]]
+    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
+    used += CONSTANTS if not flags else []
+    if "tools" not in drop or set(used).intersection(later):
+        used.append("later")
+    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
+    return ([kind for kind in FORMATS if kind not in kept],
+            drop + [part for part in gone if part not in used])
+
+
 def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
     gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
-    names = "|".join(gone + ["-"])
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(r"# -- \[\w+\] (%s) -" % names, room)])
-    text = re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", text)  # of the contents
+    text = drop_rooms(text, "|".join(gone))
     for kind in without:
         text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
     rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
@@ -10513,29 +10797,35 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
-    for name, value in known.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     text = decide(text, known)
     if "full" in drop:
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
-    empty = r"(?m)^# -- \[(\w+)\] .*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"  # rooms
-    names = "|".join(re.findall(empty, text) + ["-"])
-    text = re.sub(r"(?m)^    \[(%s)\] .*\n" % names, "", re.sub(empty, "", text))
+    empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
+    text = drop_rooms(text, "|".join(re.findall(empty, text)))
+    text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
+    return text if "tools" not in drop or "full" in drop else text.rstrip("\n") + ALONE
+
+
+def drop_rooms(text: str, names: str) -> str:
+    """Return the text without rooms, and without their lines of the contents."""
+    import re
+    if not names:
+        return text
+    rooms = [room for room in re.split(r"(?m)^(?=# -- \[)", text)
+             if not re.match(r"# -- \[\w+\] (%s) -" % names, room)]
+    return re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", "".join(rooms))
+
+
+def describe_copy(text: str, kinds: "List[Format]") -> str:
+    """Return the text of a copy, its docstring and __all__ with what it has."""
+    import re
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    text = describe_copy(text, [kind for kind in FORMATS if kind not in without], kept)
-    if "tools" in drop and "full" not in drop:
-        text = text.rstrip("\n") + ALONE
     lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
-    return re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
-
-
-def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
-    """Return the text of a copy with a docstring that speaks of what it has."""
-    import re
+    text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
     start = text.find('"""')
     stop = text.find('\n"""', start)
     head, contents, rest = text[start:stop].partition("\nContents")
@@ -10545,13 +10835,8 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
              "Read and write" if "save" in kept else "Read")
     titles = ", ".join([kind.TITLE for kind in kinds])
     example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    fit = [kind for kind in kinds if "int64" in kind.DTYPES and "float64" in kind.DTYPES]
-    example = example.replace("model.bpk", "model" + (fit or kinds)[0].SUFFIXES[0])
-    if not fit:  # a dtype that all formats have
-        example = re.sub(r'\{"w": (.*\]\]).*', r'{"w": tensor(\1, "float32")})', example)
-        example = example.replace("float64", "float32")
-    if "save" not in kept:
-        example = re.sub(r"(?m), save, tensor|^ +save.*\n", "", example)
+    example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
+    example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
     if "explain" not in kept:
         rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
     for name in [name for name in __all__ if name not in kept]:
@@ -10561,8 +10846,9 @@ def describe_copy(text: str, kinds: "List[Format]", kept: "List[str]") -> str:
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:
-    """Return the text with what each `if` comes to that these constants decide."""
+    """Return the text with these constants, and what each `if` comes to that they decide."""
     import ast
+    import re
 
     def truth(test: Any) -> "Optional[bool]":
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -10571,6 +10857,8 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             any_of = isinstance(test.op, ast.Or)
             return any_of if any_of in [truth(value) for value in test.values] else None
         return known.get(test.id) if isinstance(test, ast.Name) else None
+    for name, value in known.items():
+        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     lines = text.split("\n")
     gone: Any = set()  # numbers of lines
     shifts = [0] * len(lines)  # blanks that each line loses

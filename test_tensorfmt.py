@@ -434,6 +434,7 @@ ROWS = [
                 (("int16", ((1 << 31) - 1,)), ("int16", (1 << 31,)))],
         metadata=[{"model": ""}, {"model": "m"}]),
     Row("safetensors", dtypes=DTYPES, boards=False, sorted_index=True, sorted_data=True,
+        later=[("shards", b'{"weight_map":{')],
         calls=(16, 30), limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0\u2028\"\\\n"}]),
     Row("burnrecord", more_dtypes=("qfloat",))]  # read only: it holds nothing
@@ -1618,6 +1619,16 @@ class GoldenTest(FolderCase):
             self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
 
     @full
+    def test_streams_of_text_are_refused(self):
+        for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
+            self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
+
+    @full
+    def test_dir_has_the_public_names(self):
+        if PYTHON >= (3, 7):
+            self.assertEqual(set(dir(tensorfmt)), set(tensorfmt.__all__) | {"__version__"})
+
+    @full
     def test_mappings_are_known_as_such(self):
         from collections.abc import Mapping
         self.assertIsInstance(load(golden("seed_basic.mag")), Mapping)
@@ -2080,14 +2091,12 @@ class RoundTripTest(TestCase):
 
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
-        def fail(*args):
-            raise ImportError
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for turned in (item.transpose(), item[::-1].transpose()):
-                with Changed(tensorfmt, "_turn_block", fail):
+                with Changed(tensorfmt, "FAST", False):
                     wanted = turned.tobytes()
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
@@ -2262,14 +2271,13 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
-    @full
-    def test_slices_as_boards_find_them(self):
+    def test_every_slice(self):
         ends = [None] + list(range(-4, 5))
-        for keys in [(a, b, step) for a in ends for b in ends for step in (None, 1, 3, -1, -2)]:
-            key = type("Key", (), dict(zip(("start", "stop", "step"), keys)))
-            for n in (0, 1, 3):
-                self.assertEqual(list(range(*tensorfmt.slice_indices(key, n))),
-                                 list(range(n))[slice(*keys)], (keys, n))
+        for n in (0, 1, 3):
+            item = tensor(list(range(n)), "int8")
+            for key in [KEYS[a:b:step] for a in ends for b in ends
+                        for step in (None, 1, 3, -1, -2)]:
+                self.assertEqual(item[key].tolist(), list(range(n))[key], (key, n))
 
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
@@ -2356,6 +2364,7 @@ class TensorTest(TestCase):
         for given, wanted in (
                 ("bf16", "bfloat16"), ("F32", "float32"), ("f64", "float64"), ("i64", "int64"),
                 ("U16", "uint16"), ("BOOL", "bool"), (bool, "bool"), (dtype(), "float16"),
+                (float, "float64"), (int, "int64"),
                 (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"),
                 (Shown(), "bfloat16"), ("torch.float32", "float32"), ("Float32", "float32")):
             for got in (tensor([1], given), tensor([1]).astype(given)):
@@ -2363,7 +2372,7 @@ class TensorTest(TestCase):
         data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
         item = converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"]
         self.assertEqual(item.dtype, "bfloat16")
-        for wrong in ("i8", "u8", "f8", float, int, "float", "", None, ["f32"], object()):
+        for wrong in ("i8", "u8", "f8", complex, str, "float", "", None, ["f32"], object()):
             self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
         for name in ("zt", ".zt", "ztensor"):
             self.assertEqual(load(dumps({}, format=name), format=name).format, "ztensor")
@@ -2378,11 +2387,16 @@ class TensorTest(TestCase):
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
         masked = type("Masked", (), {"mask": 0, "filled": 0})()
         for value, text in ((masked, "masked"), (1j, "complex"),
-                            (type("Array", (), {"dtype": "complex64"})(), "complex64 is not")):
+                            (type("Array", (), {"dtype": "complex128"})(), "complex128 is not"),
+                ({"b": 1, 2: 3}, 'flatten it: {"NAME.b": ..., "NAME.2": ...}'),
+                ("text", "tensor(text.encode())")):
             self.assertIn(text, str(error_of(TypeError, tensor, value)))
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
+        self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
+            self.assertIn('dumps(tensors, format="NAME")', str(error_of(TypeError, call)))
         for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
                       type("Module", (), {"state_dict": 0})()):
             error = error_of(TypeError, dumps, value, format="zt")
@@ -2478,10 +2492,50 @@ class TensorTest(TestCase):
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
-        self.assertEqual(file._ipython_key_completions_(), ["<b>", "w"])
+        self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
-        self.assertIn("<tr><td>int64<td>[1]<td>8<td>w", html)
-        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
+        row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
+        self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
+        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
+
+    @full
+    def test_types_whose_bytes_alone_are_read(self):
+        for code, shape, nbytes, call in (
+                ("F8_E4M3", (2, 3), 6, "float8_e4m3fn).reshape([2, 3])"),
+                ("F4", (2, 4), 4, "float4_e2m1fn_x2).reshape([2, 2])"),
+                ("C64", (), 8, "complex64).reshape([])"), ("F6_E2M3", (4,), 3, "")):
+            stored = tensorfmt.Storage(tensorfmt.Memory(make_bytes(nbytes)), nbytes, why="odd")
+            item = tensorfmt.Tensor("w", None, shape, stored, 0, ("st_dtype", code), "safetensors")
+            data = dumps({"w": item}, format="safetensors")
+            again = load(data)["w"]
+            for one in (item, again, again.contiguous(), tensor(again)):
+                self.assertEqual((one.tobytes(), bytes(one.raw)), (make_bytes(nbytes),) * 2)
+                self.assertEqual(dumps({"w": one}, format="safetensors"), data)
+                what = error_of(Unsupported, one.tolist).what
+                self.assertEqual(what.partition("bytearray(t.raw), dtype=torch.")[2], call)
+            self.refuses(["only its bytes can be read"], dumps, {"w": again}, format="mag")
+
+    @full
+    def test_one_element_as_a_number(self):
+        self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
+        self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),
+                         "2.35|" + repr(tensor(1)))
+        for call in (float, int, "{:d}".format):
+            self.assertIn("this one has 2", str(error_of(ValueError, call, tensor([1, 2]))))
+
+    @full
+    def test_long_rows_are_wrapped(self):
+        numbers = [i / 8 for i in range(100)]
+        text = repr(tensor([numbers[:30], numbers[30:60]], "float32")).split("\n")
+        self.assertEqual(text[1:3], [
+            "[[  0.0, 0.125,  0.25, 0.375,   0.5, 0.625,  0.75, 0.875,   1.0, 1.125,",
+            "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,"])
+        self.assertEqual((len(text), text[-1][-8:]), (7, "7.375]]>"))
+        for item in (tensor(numbers), tensor([numbers] * 3, "float16"), tensor([1] * 200, "int8"),
+                     tensor([[x] for x in numbers]), tensor([[[-1e300] * 9]] * 2)):
+            lines = repr(item).split("\n")
+            self.assertLess(max([len(line) for line in lines]), 80, lines)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -3067,12 +3121,12 @@ REFUSED = (  # what each format refuses: format, tensors, options, words that th
     ("tensorbuffers", {"w": F32}, {"sort": "yes"}, ("sort",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
     ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("[128]",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("[-129]",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("128",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("-129",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
     ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("[1844674407370955161",)),
+    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("1844674407370955161",)),
     ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
     ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
     ("safetensors", {"__metadata__": F32}, {}, ("'__metadata__'", "metadata")),
@@ -3574,7 +3628,7 @@ class Mag300Test(TestCase):
                          ("big", bytes(reversed(big["w"].raw[:4]))))
         unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
-        error_of(Unsupported, unknown["b"].tobytes)
+        error_of(Unsupported, unknown["b"].tolist)
         self.assertEqual(dumps(unknown, format="mag"), mag300(
             (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
@@ -3785,7 +3839,8 @@ class ZTensor2Test(TestCase):
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
         self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        error_of(Unsupported, file["w"].tobytes)
+        self.assertEqual(file["w"].tobytes(), bytes(file["w"].raw))
+        error_of(Unsupported, file["w"].tolist)
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
         self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
         self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
@@ -3794,6 +3849,131 @@ class ZTensor2Test(TestCase):
 
 
 @full
+@full
+class ShardTest(FolderCase):
+    """Files that name others beside them: an index of safetensors, zTensor 2."""
+
+    def write_model(self, **changes):
+        """Write two shards and their index; return its path. `changes` of its weight_map."""
+        import json
+        one, two = "m-1-of-2.safetensors", "m-2-of-2.safetensors"
+        for name, names in (one, "ab"), (two, "cd"):
+            tensorfmt.save(os.path.join(self.folder, name),
+                 {key: tensor([ord(key), 1], "int16") for key in names}, metadata={"format": "pt"})
+        places = dict({"c": two, "a": one, "b": one, "d": two}, **changes)
+        return self.write("m.safetensors.index.json", json.dumps(
+            {"metadata": {"total_size": 16}, "weight_map": places}, indent=2).encode() + b"\n")
+
+    def write(self, name, data):
+        path = os.path.join(self.folder, name)
+        write_file(path, data)
+        return path
+
+    def test_an_index_is_one_file(self):
+        import pickle
+        path = self.write_model()
+        with load(path) as file:
+            self.assertEqual((list(file), len(file), "a" in file), (["c", "a", "b", "d"], 4, True))
+            self.assertEqual(file.parts, {})  # nothing is opened
+            self.assertEqual(file["c"].tolist(), [99, 1])
+            self.assertEqual((list(file.parts), file.get("e")), (["m-2-of-2.safetensors"], None))
+            self.assertEqual((file.format, file.metadata), ("safetensors", {"format": "pt"}))
+            self.assertEqual([item.name for item in file.values()], list(file))
+            self.assertEqual(pickle.loads(pickle.dumps(file))["a"].tolist(), [97, 1])
+            self.assertEqual(pickle.loads(pickle.dumps(file["d"])).tolist(), [100, 1])
+            item = file["d"]
+        error_of(ValueError, item.tolist)  # closed with it
+        self.assertEqual(tensorfmt.detect(path), "safetensors")
+        self.assertTiles(tensorfmt.explain(path), os.path.getsize(path), True)
+        target = os.path.join(self.folder, "whole.safetensors")
+        for source in (path, [path], [os.path.join(self.folder, f"m-{i}-of-2.safetensors")
+                                      for i in (1, 2)]):
+            summary = tensorfmt.convert(source, target)
+            self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
+            self.assertEqual([load(target)[name].tolist() for name in "abcd"],
+                             [[ord(name), 1] for name in "abcd"])
+        summary = tensorfmt.convert(path, io.BytesIO(), format="ztensor")
+        self.assertEqual(summary.left_behind, ["index", "metadata format", "shards"])
+        tensorfmt.save(target, load(path))
+        rows = [row[:2] + row[3:4] for row in tensorfmt.verify(path).rows if row[1] == "shards"]
+        self.assertEqual(rows, [("ok", "shards", f"'m-{i}-of-2.safetensors': 2 tensors")
+                                for i in (1, 2)])
+        load(path, verify=True)
+
+    def test_what_is_wrong_with_an_index(self):
+        one, two = "m-1-of-2.safetensors", "m-2-of-2.safetensors"
+        for changes, name, word in (
+                ({"a": "gone.safetensors"}, "a", "the shard is missing"),
+                ({"e": one}, "e", f"its place is {one!r}, but {one!r} lacks it"),
+                ({"a": two}, "b", f"its place is {two!r}, but {one!r} has it")):
+            path = self.write_model(**changes)
+            file = load(path)
+            error = error_of(FormatError, lambda: file[name])  # noqa: B023
+            self.assertIn(word, error.what)
+            self.assertEqual((os.path.basename(error.path), error.tensor), (
+                changes.get("a") if name == "a" else os.path.basename(path),
+                "a" if name == "b" else name))
+            self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
+            self.assertIn(word, str(error_of(FormatError, load, path, verify=True)))
+            if name != "b":
+                self.assertEqual(file["d"].tolist(), [100, 1])
+            error_of(FormatError, tensorfmt.convert, path, io.BytesIO(), format="ztensor")
+        for name in ("../m.safetensors", "/etc/passwd", "a\\b", "", "..", "C:x", "a\0", 3):
+            error = error_of(FormatError, load, self.write_model(a=name))
+            self.assertEqual((error.field, "a plain file name" in error.what),
+                             ("weight_map.a", True))
+        for text, field in ((b'{"weight_map":{"a":"x","a":"y"}}', "index"),
+                            (b'{"metadata":{}}', "index"), (b'{"weight_map":{},', "index"),
+                            (b'{"weight_map":[]}', "weight_map")):
+            self.assertEqual(error_of(FormatError, load, text).field, field, text)
+        path = self.write_model()
+        self.write(one, b"rubbish")
+        error_of(FormatError, lambda: load(path)["a"])
+        self.assertIn(one, str(tensorfmt.verify(path)))
+        file = load(read_file(path))  # it has no folder
+        self.assertEqual(len(file), 4)
+        self.assertIn("by its path", str(error_of(Unsupported, lambda: file["a"])))
+        self.assertIn("no path", str(tensorfmt.verify(read_file(path))))
+        error_of(Unsupported, load, path, partial=True)
+
+    def test_shards_of_ztensor_2(self):
+        import pickle
+        data = zt2_objects({}, (struct.pack("<2f", 3, 4),))
+        data = data[:8192] + struct.pack("<QQQII8s", 0, 0, 0, 2, 0, data[:8])
+        facts = {"size": len(data), "digest": "xxh3:%016x" % tensorfmt.xxh3_64([data])}
+        objects = {"far": one2("f32", 1, 8, 2, shard="s.1"), "near": one2("f32", 1, 8, 2)}
+        path = self.write("m.zt", zt2_objects(objects, (struct.pack("<2f", 1, 2),),
+                                              shards={"s.1": facts}))
+        shard = self.write("m-s.1.zt", data)
+        with load(path) as file:
+            self.assertEqual(file["near"].tolist(), [1, 2])
+            self.assertIs(file["far"].stored.source._file, None)
+            self.assertEqual((file["far"].tolist(), file["far"].offset), ([3, 4], 4096))
+            self.assertEqual(pickle.loads(pickle.dumps(file["far"])).tolist(), [3, 4])
+            again = load(dumps(file, format="ztensor"))
+            self.assertEqual((again["far"].tolist(), again["near"].tolist()), ([3, 4], [1, 2]))
+            item = file["far"]
+        error_of(ValueError, item.tolist)
+        self.assertTiles(tensorfmt.explain(path), os.path.getsize(path))
+        self.assertIn("s.1: xxh3 agrees", str(tensorfmt.verify(path)))
+        self.assertTrue(tensorfmt.verify(path))
+        listed = load(read_file(path))["far"]  # without a path
+        self.assertIn("by its path", error_of(Unsupported, listed.tolist).what)
+        self.assertIn("s.1: not opened", str(tensorfmt.verify(read_file(path))))
+        for changed, word in ((data[:-1], "has 8231 bytes"), (b"x" + data[1:], "begins with b'x"),
+                              (data[:4096] + b"\1" + data[4097:], "the bytes give xxh3:"),
+                              (None, "is missing")):
+            if changed is None:
+                os.remove(shard)
+            else:
+                self.write("m-s.1.zt", changed)
+            self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
+            self.assertEqual(len(load(path)), 2)
+            if "give" not in word:
+                self.assertIn(word, error_of(FormatError, load(path)["far"].tolist).what)
+            self.assertEqual(load(path)["near"].tolist(), [1, 2])
+
+
 class RecordTest(TestCase):
     """Burn's records (.mpk): read, never written."""
 
@@ -3910,6 +4090,33 @@ class ConvertTest(TestCase):
                             "version": row_of(old).newest}
                         back, _ = converted(there, old, drop=True, **options)
                         self.assertEqual(content(back), wanted)
+
+    def test_several_sources(self):
+        one, two = ({"a": tensor([1], "int8")}, {"b": tensor([2], "int8")})
+        sources = [dumps(one, format="burnpack", metadata={"k": "v"}),
+                   dumps(two, format="burnpack", metadata={"l": "w"})]
+        target = io.BytesIO()
+        self.assertEqual(tensorfmt.convert(sources, target, format="burnpack").copied, ["a", "b"])
+        self.assertEqual((sorted(load(target)), load(target).metadata),
+                         (["a", "b"], {"k": "v", "l": "w"}))
+        summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
+                                    partial=True)
+        self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
+        other = dumps(two, format="burnpack", metadata={"k": "x"})
+        scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
+                   for i, items in enumerate((one, two))]
+        for wrong, word in ((sources[:1] * 2, "tensor 'a' is in source 1 and in source 2"),
+                            ([sources[0], other], "metadata 'k' of source 2 is not that of"),
+                            (scalars, "source 2 has not the format, or not the attributes"),
+                            ([sources[0], dumps(two, format="ztensor")], "source 2 has not the"),
+                            ([], "needs a source")):
+            self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
+                                             format="ztensor", drop=True)))
+
+    def test_other_formats_have_their_own_way(self):
+        for suffix, word in (".npz", "numpy.savez"), (".PT", "torch.save"), (".gguf", "gguf"):
+            error = error_of(ValueError, tensorfmt.convert, golden("sorted_one.tbs"), "x" + suffix)
+            self.assertIn(word, str(error))
 
     def test_what_does_not_fit_is_refused_and_named(self):
         stream = io.BytesIO()
@@ -4749,8 +4956,7 @@ def bad_files():
         ("mag 100: aux", snapshot((20, "01")), "aux", 20),
         ("mag 100: metadata", snapshot((24, "01")), "metadata_len", 24),
         ("mag 200: dtype 13", snapshot((75, "0d"), version=200), "tensors[0].dtype", 75),
-        ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40")),
-         "tensors[0].data_offset", 71), ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
+        ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
         ("mag: metadata type", spec_mag((24, "03000000")), "metadata[0].type", 24),
         ("mag: dtype 4", spec_mag((112, "04")), "tensors[0].dtype", 112),
         ("mag 0.1.2: dtype 9", real_mag((59, "09")), "tensors[0].aux", 59),
@@ -5046,6 +5252,66 @@ class BadFileTest(TestCase):
                         if end and len(data) <= 400 and tensorfmt.detect(data[:end]):
                             check_refused(data[:end], error)
 
+    @full
+    def test_files_cut_short(self):
+        items = {name: tensor([i + 0.5] * (7 * i + 1), "float32") for i, name in enumerate("cdab")}
+        for format, options in [(format, {}) for format in FORMATS] + [("mag", {"version": 300})]:
+            data = dumps(items, format=format, **options)
+            whole = load(data)
+            ends = {name: item.offset + item.stored.nbytes for name, item in whole.items()}
+            for end in range(len(data) - 1, 20, -1 - len(data) // 60):
+                with self.subTest(format=format, end=end):
+                    self.check_cut(data[:end], whole, ends)
+        packed = golden("v019_basic.bpk")
+        whole, file = load(packed), load(packed[:-1], partial=True)
+        self.assertEqual(file.attrs["layout"], "packed")
+        self.assertEqual(len(file), len(whole) - len(file.attrs["missing"]))
+        self.assertEqual([item.tobytes() for item in file.values()],
+                         [whole[name].tobytes() for name in file])
+
+    def check_cut(self, cut, whole, ends):
+        """Compare what partial=True gives of a file without its end."""
+        last = max(ends.values())
+        if not whole.kind.IN_FRONT:
+            error = error_of(Unsupported, load, cut, partial=True)
+            self.assertIn("no index in front", error.what)
+            self.assertIn(f"the end is missing: it does not end as a {whole.kind.TITLE} file does",
+                          error_of(FormatError, load, cut).what)
+            return
+        try:
+            file = load(cut, partial=True)
+        except FormatError:  # what says where tensors are is cut
+            error_of(FormatError, load, cut)
+            self.assertTrue(len(cut) < min(ends.values()) or whole.format == "primitiv")
+            return
+        found = [name for name in whole if ends[name] <= len(cut)]
+        self.assertEqual(list(file), found)
+        for name in found:
+            self.assertEqual(file[name].tobytes(), whole[name].tobytes())
+        if len(cut) >= last:
+            self.assertNotIn("missing", file.attrs)
+            self.assertEqual(list(load(cut)), list(whole))
+            return
+        run, left = whole.format == "primitiv", [name for name in whole if name not in found]
+        self.assertEqual(file.attrs["missing"], left[:1] if run else left)
+        self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
+        error = error_of(FormatError, load, cut)
+        wants, count = f"the index wants {last}", len(whole)
+        if run:
+            wants, count = f"the tensors up to here want {ends[left[0]]}", len(found) + 1
+        self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
+                         f"{len(found)} of {count} tensors are whole")
+        report = tensorfmt.verify(cut)
+        self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
+                         [(error.what, error.field, error.offset)])
+        self.assertTrue(tensorfmt.verify(cut, partial=True).rows)
+        if found:  # a file of its own
+            self.assertEqual(list(load(dumps(file, format=file.format))), found)
+        summary = tensorfmt.convert(cut, io.BytesIO(), format="ztensor", partial=True)
+        self.assertEqual(summary.missing, file.attrs["missing"])
+        self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
+        self.assertNotIn("missing", summary.left_behind)
+
     def test_access_errors(self):
         data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
                         + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
@@ -5057,9 +5323,14 @@ class BadFileTest(TestCase):
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
                 item = list(load(made).values())[0]
-                for call in (item.tobytes, item.tolist, lambda item=item: item[0],
-                             lambda item=item: item.data, lambda item=item: list(item.flat),
-                             item.contiguous, lambda item=item: item.astype("float64")):
+                calls = (item.tobytes, item.contiguous, item.tolist, lambda item=item: item[0],
+                         lambda item=item: item.data, lambda item=item: list(item.flat),
+                         lambda item=item: item.astype("float64"))
+                if item.holds_bytes():  # nothing but the dtype is unknown
+                    self.assertEqual(item.tobytes(), bytes(item.raw))
+                    error_of(Unsupported, item.contiguous().tolist)
+                    calls = calls[2:]
+                for call in calls:
                     error = error_of(kind, call)
                     self.assertEqual(error.tensor, item.name)
                     self.assertIn(word, str(error))
@@ -5229,7 +5500,7 @@ class ShortcutTest(TestCase):
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if not row_of(kind).index:  # it skips from tensor to tensor
                         requests = 41 if values == 50000 else 2 + len(data) / 65536.0
-                        nbytes = max(nbytes, 41 * 5000, len(data))
+                        nbytes = max(nbytes, 41 * 5000, 1.001 * len(data))
                     self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
@@ -5605,7 +5876,7 @@ class CorpusTest(TestCase):
         for row in rows:
             wanted = ["good", None, None, None]
             try:
-                load(os.path.join(folder, row["file"]), verify=True).close()
+                load(read_file(os.path.join(folder, row["file"])), verify=True)
             except FormatError as error:
                 verdict = "unsupported" if isinstance(error, Unsupported) else "bad"
                 rule = "%s: %s" % (error.check, error.field)
@@ -5675,9 +5946,9 @@ def upstream_files():
     one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
     return [
         (golden("m012_mixed.mag"), "none of the tensors"), (golden("m012_meta_only.mag"), ""),
-        (long, "65536 bytes"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
+        (long, "too long"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
         (small_mag((b"a\0", (1,), 0, 4, 256)), "none of the tensors"),
-        (spec_mag((24, "01"), (40, "00")), "NUL in a key"),
+        (spec_mag((24, "01"), (40, "00")), "has a NUL"),
         (burnpack(tiny), ""), (burnpack(tiny.replace(b"\7", b"\xc6\xf6")), "a tag in front"),
         (burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")), "data_offsets of indefinite"),
         (burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")), "dtype of indefinite"),
@@ -5774,7 +6045,7 @@ class VerifyTest(TestCase):
             for number, enough in ((cost, True), (cost - 1, False)):
                 with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
                     text = str(tensorfmt.verify(data))
-                    self.assertEqual("not decoded: more" not in text, enough, (text, number))
+                    self.assertEqual("more work than" not in text, enough, (text, number))
                     self.assertEqual("cannot decompress" in text, enough and cost == 1 << 15)
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
@@ -5806,7 +6077,7 @@ class VerifyTest(TestCase):
         for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
                 text = str(tensorfmt.verify(rows_of(n)))
-                self.assertEqual("not decoded: more" not in text, enough, (n, len(rows_of(n))))
+                self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
 
     @full
     @accepts
@@ -6278,7 +6549,7 @@ class CopyTest(TestCase):
     def lost_attributes(self, tree, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
         defined, stored, used = attributes_of(tree)
-        others = set("make with_values floats to_numpy to_dlpack".split())  # of features
+        others = set("make with_values floats".split())  # of features
         others.add("cast")  # also of a memoryview
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
@@ -6338,9 +6609,8 @@ class CopyTest(TestCase):
 
     def test_later_generations_that_a_copy_lacks_are_named(self):
         copy = module_of(self.make(["mag", "ztensor"], "no-tools")[1])
-        for data, word in ((snapshot(), "magnetron snapshot 100 (magnetron 0.1.5, 0.1.6) is"),
-                (snapshot((32, "20")), "magnetron storage 100 (unreleased) is not read"),
-                (snapshot(version=200), "magnetron snapshot 200 (magnetron 0.1.7 to 0.1.9)"),
+        for data, word in ((snapshot(), "version 100 (magnetron 0.1.5, 0.1.6) is not read"),
+                (snapshot(version=200), "version 200 (magnetron 0.1.7 to 0.1.9) is not"),
                 (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
                 (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
                 (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
@@ -6878,8 +7148,9 @@ class UsualJsonTest(TestCase):
                 self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
                 for row in found:
                     self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # two kinds and the odd one
-                self.assertEqual(calls_of(tensorfmt.Safetensors, "_open", load, data), 3)
+                data = safetensors(text, bytes(15))  # the first, one of the others, the odd one
+                called = calls_of(tensorfmt.Safetensors, "_open", load, data)
+                self.assertEqual(called, 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
             found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
@@ -6887,7 +7158,7 @@ class UsualJsonTest(TestCase):
             self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
 
     def test_nothing_passes_that_plain_json_refuses(self):
-        usual, hole = ",".join(self.header()), tensorfmt.HOLE
+        usual, hole = ",".join(self.header()), tensorfmt.Usual.HOLE
         self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
         for old, new in (
                 ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
@@ -6909,7 +7180,8 @@ class UsualJsonTest(TestCase):
         self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
     def test_names_that_look_like_a_hole(self):
-        for name in (tensorfmt.HOLE, tensorfmt.HOLE + "0", "x\\u0038", tensorfmt.HOLE + "\\u0030"):
+        hole = tensorfmt.Usual.HOLE
+        for name in (hole, hole + "0", "x\\u0038", hole + "\\u0030"):
             found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
             self.assertEqual(len(found[1]), 10)
 
@@ -6922,10 +7194,10 @@ class UsualJsonTest(TestCase):
             self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
                              [(name, item.tobytes()) for name, item in items])
             self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 2)
             odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
             data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 4)
+            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
@@ -7173,7 +7445,14 @@ class ArraysAndDigestsTest(PeerCase):
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
-        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c8"))))
+        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
+        for array, words in ((numpy.array(["a"]), "metadata="), (numpy.array([b"a"]), "metadata="),
+                             (numpy.array([1, None]), '.astype("float64")'),
+                             (numpy.ones(2, "M8[s]"), '.astype("int64")')):
+            self.assertIn(words, str(self.error(TypeError, array)))
+        item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
+        self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
+        self.assertEqual(item.tobytes(), struct.pack("<4f", 3, 0, 1, 2))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -7456,16 +7735,8 @@ class TrustTest(FolderCase):
         wanted = "model.layers.0.self_attn.q_proj.weight"
         names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
         file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        calls = []
-
-        class Counted(__import__("difflib").SequenceMatcher):
-            def ratio(self):
-                calls.append(len(self.a) * len(self.b))
-                return super().ratio()
-        with Changed(__import__("difflib"), "SequenceMatcher", Counted):
-            text = file.say_missing(wanted)
-        self.assertIn("; nearest is '", text)
-        self.assertLessEqual(sum(calls), 1 << 21)
+        text = file.say_missing(wanted)
+        self.assertIn("; nearest is 'model.layers.0.self_attn.q_proj.weight0' (", text)
 
 
 def in_terminal(columns, *args, **env):
@@ -7610,16 +7881,51 @@ class TerminalTest(FolderCase):
 
     def test_what_was_not_reached(self):
         data = dumps(self.net, format="burnpack")
-        size = 10 + struct.unpack("<I", data[6:10])[0]
+        ends = [item.offset + item.nbytes for item in load(data).values()]
         fields = []
         with self.assertRaises(FormatError):
             for field in tensorfmt.explain(data[:600]):
                 fields.append(field)
         self.assertTiles(fields, 600)
         self.assertEqual([(field.name, field.kind, field.offset) for field in fields
-                          if field.kind not in ("structure", "data")],
-                         [("metadata_size", "fault", 6), ("not reached", "unreached", size)])
+                          if field.kind in ("fault", "unreached")],
+                         [("metadata_size", "fault", 6), (
+                             "not reached", "unreached", max([end for end in ends if end <= 600]))])
         self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
+
+    def test_a_file_cut_short_shows_what_is_whole(self):
+        for kind in ("mag", "primitiv"):
+            data = dumps(self.net, format=kind)
+            whole = list(tensorfmt.explain(data))
+            at = [field.offset for field in whole if field.kind == "data"][-1]
+            fields = []
+            with self.assertRaises(FormatError):
+                for field in tensorfmt.explain(data[:at + 1]):
+                    fields.append(field)
+            self.assertTiles(fields, at + 1)
+            self.assertEqual(len([field for field in fields if field.kind == "fault"]), 1)
+            names = [field.name for field in whole if field.kind == "data"]
+            found = [field.name for field in fields if field.kind == "data"]
+            self.assertEqual(found[:len(names) - 1], names[:-1])
+
+    def test_a_notebook_shows_the_page(self):
+        from html import unescape
+        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
+            write_file("net.any", data)
+            for source in (data, "net.any"):
+                found = tensorfmt.explain(source)
+                frame = found._repr_html_()
+                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
+                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
+                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
+                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
+                first = next(found)  # the fields are still there
+                offset, nbytes, name, value, doc = first
+                self.assertEqual((offset, first.nbytes), (0, nbytes))
+
+
+PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
+             "table tr td th script br").split()
 
 
 @full
@@ -7636,7 +7942,21 @@ class PageTest(TestCase):
         self.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
         for word in ('src="', "http", "url(", "@import", "<link"):
             self.assertNotIn(word, text)
+        self.check_tags(text)
         return text
+
+    def check_tags(self, text):
+        """No tag that a text of the file could need to do harm, no script in an attribute."""
+        from html.parser import HTMLParser
+        parser, found, odd = HTMLParser(), set(), []
+
+        def start(tag, attrs):
+            found.add(tag)
+            odd.extend([key for key, _ in attrs if key.startswith("on")])
+        parser.handle_starttag = start
+        parser.feed(text)
+        self.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
+        self.assertTrue({"input", "section", "td", "script"}.issubset(found))
 
     def test_texts_of_the_file_are_escaped(self):
         evil = "<img src=x onerror=alert(1)></script>{{rows}}%s\"'&"
@@ -7647,10 +7967,10 @@ class PageTest(TestCase):
             text = self.page(dumps(items, format=kind))
             self.assertNotIn("<img", text)
             self.assertEqual(text.count("</script>"), 1)
-            self.assertEqual(text.count("<tbody>"), 1)
-        entry = {"w": {"dtype": "<b>1", "shape": [0], "data_offsets": [0, 0]}}
+            self.assertEqual(text.count('id="fields"'), 1)
+        entry = {"w": {"dtype": "<b>q", "shape": [0], "data_offsets": [0, 0]}}
         text = self.page(safetensors(entry, b""))
-        self.assertTrue("<b>1" not in text and "&lt;b&gt;1" in text)
+        self.assertTrue("<b>q" not in text and "&lt;b&gt;q" in text)
 
     def test_every_golden_and_what_is_left_of_it(self):
         for _, title, data, wanted in FILES:
@@ -7735,12 +8055,7 @@ class CopiesTellTest(TestCase):
                 doc = copy.__doc__
                 words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
                 lacking = [name for name in tensorfmt.__all__ if name not in copy.__all__]
-                if "dumps" in copy.__all__:  # what the example does, works
-                    example = doc[doc.index("    save("):doc.index("    with")].strip()
-                    example = example.replace("save(", "save(folder + ")
-                    exec(example, dict(copy.__dict__, folder=self.folder + os.sep))
-                else:
-                    lacking.append("save(")
+                self.assertTrue("    with load(" in doc and "save(" not in doc)
                 for name in [name for name in lacking if name not in ("save", "tensor")]:
                     self.assertNotIn(name, words - {"convert", "verify", "explain"})
                 self.assertEqual("explain" in doc, "explain" in copy.__all__)
@@ -7768,10 +8083,10 @@ class CopiesTellTest(TestCase):
                 continue
             item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
             for call in (item.__array__, item.__dlpack__):
-                if "arrays" not in copy.FEATURES:
+                if not getattr(copy, "ARRAYS", False):
                     self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
             small = "only" in flags or "no-tools" in flags
-            self.assertEqual("arrays" in copy.FEATURES, not small or "arrays" in flags)
+            self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
 
 
 @full

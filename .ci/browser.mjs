@@ -18,6 +18,7 @@ const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args });
+const TAGS = "html,head,meta,title,style,body,header,h1,p,input,output,main,section,b,i,span,a,table,tbody,tr,td,th,script,br";
 const files = fs.readdirSync(pages).filter((name) => name.endsWith(".html")).sort();
 
 async function open(file, width, hash = "") {
@@ -42,6 +43,9 @@ for (const file of files) for (const width of [1400, 900, 420]) {
   const cut = await page.$$eval(".hex", (cells) => cells.filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length);
   check("no sideways scroll", wide <= width, wide);
   check("no bytes are cut", !cut, cut);
+  const odd = await page.evaluate((known) => all(`:not(${known})`).map((e) => e.tagName).join(), TAGS);
+  check("only tags that are known", !odd, odd);
+  check("no script in attributes", await page.evaluate(() => all("*").every((e) => e.getAttributeNames().every((name) => !name.startsWith("on")))));
   check("names are text", await page.evaluate(() => window.hacked === undefined && document.scripts.length === 1));
   check("rows", await page.evaluate(() => rows.length && rows.every((r) => r.cells.length === 6)));
   check("each place has one anchor", await page.evaluate(() => new Set(all("[id]").map((e) => e.id)).size === all("[id]").length));
@@ -61,7 +65,7 @@ for (const file of files) for (const width of [1400, 900, 420]) {
       const light = (text) => part(text).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
         .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
       const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (part(c).length < 4) return c; } };
-      return Math.min(...all(".say, .at a, .hex span, .hex u, .txt, .name, .box, .box b, .banner").slice(0, 400).filter((e) => e.offsetParent && e.textContent.trim()).map((e) => {
+      return Math.min(...all(".say, .at a, .hex span, .hex span i, .txt, .name, .box, .box b, .banner").slice(0, 400).filter((e) => e.offsetParent && e.textContent.trim()).map((e) => {
         const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort();
         return (b + 0.05) / (a + 0.05);
       }));
@@ -122,9 +126,9 @@ const folded = await shown();
 check("arrow left folds", folded < all && await page.evaluate(() => document.activeElement.ariaExpanded === "false"), folded);
 await page.keyboard.press("ArrowRight");
 check("arrow right unfolds", await shown() === all);
-await page.click(`tr[data-b="${table}"] button`);
+await page.click(`tr[data-b="${table}"] [role=button]`);
 check("the button folds", await shown() === folded);
-await page.click(`tr[data-b="${table}"] button`);
+await page.click(`tr[data-b="${table}"] [role=button]`);
 const back = await page.$(`tr[data-b="${table}"] td.say a:last-child`);
 await back.click();
 await page.waitForTimeout(50);
@@ -173,7 +177,7 @@ for (const [file, label, text, value] of [["net.bpk", "DS", "rounded up to 256",
 title = "net.bpk.html";
 page = await open(title, 1400);
 check("meanings name the place of a label", (await page.textContent("#fields")).includes("bytes from DS = 0x"));
-check("histograms", await page.$$eval("#list path", (found) => found.filter((e) => e.getAttribute("d").length > 20).length) >= 3);
+check("histograms", await page.$$eval("#list i.bars", (found) => found.filter((e) => getComputedStyle(e).clipPath.length > 20 && e.offsetWidth === 96).length) >= 3);
 await page.close();
 
 // ---- many rows, broken files, an address with a place

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What users get as types: checked by mypy --strict and pyright (.ci/run types), and run there."""
+import array
+import io
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import tensorfmt
@@ -33,11 +35,28 @@ with load(data) as file:
     assert_type(w.nbytes, int)
     assert_type(w.tobytes(), bytes)
     assert_type(w.astype("float64"), Tensor)
+    assert_type(tensor([1], int, (1, 1)).astype(float), Tensor)
+    print(float(tensor([1])), int(tensor(2.5)), f"{tensor(2.5):.2f}")
     raw: memoryview = w.raw
     shown: memoryview = w.data
     values: List[Any] = w.tolist()
     number: float = w[0, 1]
     wrong: int = w.raw  # type: ignore[assignment]  # raw is not Any
+for other in bytearray(data), memoryview(data), io.BytesIO(data), array.array("B", data):
+    assert_type(load(other), File)
+target = io.BytesIO()
+tensorfmt.save(target, made, format="ztensor")
+tensorfmt.convert(data, target, format="ztensor")
+tensorfmt.convert(load(data), target, format="ztensor")
+tensorfmt.convert([data], target, format="ztensor")
+try:
+    load(3)  # type: ignore[arg-type]
+except TypeError:
+    pass
+try:
+    tensorfmt.save(b"path", made)  # type: ignore[arg-type]
+except TypeError:
+    pass
 try:
     load(b"no tensors")
 except FormatError as error:
