@@ -955,9 +955,6 @@ class Trace:
         if name in self.offsets:
             self.offsets[name] = offset
 
-    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
-        """Add the end mark of a container, away from its head."""
-
     def find(self, names: Any) -> "Optional[int]":
         """Return the offset of the last of these names that was traced."""
         found = [self.offsets[name] for name in names if self.offsets.get(name) is not None]
@@ -1000,18 +997,17 @@ class Reader:
 
     def names(self, path: Any) -> "List[str]":
         """Return the names of the fields along a path, the outermost first."""
-        found, name = [self.outermost], ""
+        found = [""]
         for key in path:
-            name = join_path(name, key)
-            found.append(name)
-        return found
+            found.append(join_path(found[-1], key))
+        return [self.outermost] + found[1:]
 
     def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
         """Trace a field of the record."""
         if self.trace is not None:
-            owner = self.prefix if self.where or self.tensor is not None else None
-            self.trace.add(offset, nbytes, self.prefix + field, value, doc, len(self.where) // 2,
-                           owner=owner)
+            prefix, depth = self.prefix, len(self.where) // 2
+            owner = prefix if self.where or self.tensor is not None else None
+            self.trace.add(offset, nbytes, prefix + field, value, doc, depth, owner=owner)
 
     def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
@@ -1114,13 +1110,13 @@ class Cursor(Reader):
               error: "Type[FormatError]" = FormatError) -> None:
         """Raise unless a field has a value from low to high."""
         if not low <= value <= high:
-            raise self.error(f"{field} is {value}, expected {low} to {high}: {why}", field,
-                             error=error)
+            what = f"{field} is {value}, expected {low} to {high}: {why}"
+            raise self.error(what, field, error=error)
 
     def check_schema(self, schema: Any, found: Any, *path: Any) -> None:
         """Raise for the first thing that is wrong in a map."""
-        for wrong in schema.wrongs(found, *path):
-            raise self.error(wrong[1], *wrong[0])
+        for place, why in schema.wrongs(found, *path):
+            raise self.error(why, *place)
 
     def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
         """Yield the Tensors of the entries of an index for admit(); note the faults of the others.
@@ -1267,9 +1263,7 @@ class Digest:
 
     def text(self) -> str:
         """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
-        if self._sha:
-            return "sha256:" + str(self._sha.digest().hex())
-        return f"crc32c:0x{self._crc:08X}"
+        return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
 
     @staticmethod
     def is_text(kind: str, text: str) -> bool:
@@ -1803,8 +1797,8 @@ class CborFields(TokenPaths):
         if kind == "break":
             owner = self.owner(depth - 1, path)
             if start < stop:
-                self.trace.add_end(self.base + start, stop - start, path or self.root, depth - 1,
-                                   owner)
+                self.trace.add(self.base + start, stop - start, path or self.root, None,
+                               "break: the end of it", depth - 1, owner=owner)
             return
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
@@ -2676,10 +2670,7 @@ ENCODINGS["zstd"] = Zstd()
 # -- [5f] JSON -----------------------------------------------------------------------------------
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
-JSON_TOKEN = (rb'[ \t\r\n]*([\[\]{}:,]|"[^"\\\x00-\x1f]*"?|-?(?:0|[1-9]\d*)(?:\.\d+)?'
-              rb"(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity|)"
-              rb"(?=[ \t\r\n]*([\]}]?))")  # and the bracket that follows
-JSON_TEXT = rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*("?)'  # an escape, what follows
+JSON_ESCAPE = rb"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})"  # a wrong one
 JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
 JSON_COSTS = {"array": 120, "map": 280}  # bytes that CPython takes
 JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
@@ -2749,21 +2740,19 @@ def json_decoder(python: bool, runs: Any = None) -> Any:
 def json_value(text: str, depth: int, decoder: Any) -> Any:
     """Return the value, unless more than `depth` arrays and objects are open at once."""
     value = decoder.decode(text)
-    for i, _ in enumerate(json_levels(value)):
-        if i == depth:
+    for level, boxes in enumerate(json_levels(value)):
+        if boxes and level == depth:
             raise FormatError("nested too deep")
     return value
 
 
 def json_levels(value: Any) -> Chunks:
-    """Yield the dicts and lists of each level of a value, the outermost first."""
-    boxes, inner = [], [value]
-    while inner:
-        boxes = [item for item in inner if isinstance(item, (dict, list, tuple))]
-        if boxes:
-            yield boxes
-        inner = [item for box in boxes for item in (
-            box.values() if isinstance(box, dict) else box)]
+    """Yield the dicts and lists of each level of a value, the outermost first, then none."""
+    boxes: Any = [[value]]
+    while boxes:
+        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
+                 if isinstance(item, (dict, list, tuple))]
+        yield boxes
 
 
 def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
@@ -2799,79 +2788,77 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
 
 def json_tokens(data: bytes, python: bool) -> Chunks:
     """Yield (position, containers around, kind, value, key) of each token, as in cbor_read."""
+    text = data.decode("latin-1")  # one character for each byte
     boxes: Any = [["", None, 0]]  # open ones: what follows an item, keys of an object, key or index
-    allowed = JSON_VALUE
-    for start, mark, value in json_marks(data, python):
+    decoder, allowed, end = json_decoder(python), JSON_VALUE, 0
+    while True:
+        start, mark = json_mark(text, end)
         if not mark or mark not in allowed:
             break
-        box, level = boxes[-1], len(boxes) - 1
+        box, level, end = boxes[-1], len(boxes) - 1, start + 1
         if mark in ",:":
             allowed = JSON_VALUE if mark == ":" or box[1] is None else '"'
-        elif mark in "]}":
+            continue
+        if mark in "]}":
             yield start, level, "break", None, None
             boxes.pop()
             allowed = boxes[-1][0]
-        elif allowed[0] == '"':
+            continue
+        value: Any = 0 if mark + json_mark(text, end)[1] in ("[]", "{}") else -1  # so many items
+        if mark in '"0':
+            value, end = json_leaf(data, text, start, decoder, python)
+        if allowed[0] == '"':
             yield start, level, "key", value, None
             if value in box[1]:
                 raise FormatError(f"key {show(value)} twice", start)
             box[1].add(value)
             box[2], allowed = value, ":"
-        else:
-            yield start, level, JSON_KINDS[mark], value, box[2]
-            box[2] = box[2] + 1 if box[1] is None else None
-            allowed = box[0]
-            if mark == "[":
-                boxes.append([",]", None, 0])
-                allowed = JSON_VALUE + "]"
-            elif mark == "{":
-                boxes.append([",}", set(), None])
-                allowed = '"}'
-    if allowed or start < len(data):
-        here = show(data[start:start + 9]) if data[start:] else "the end"
-        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
-        raise FormatError(f"{here}, expected {wanted}", start)
+            continue
+        yield start, level, JSON_KINDS[mark], value, box[2]
+        box[2] = box[2] + 1 if box[1] is None else None
+        allowed = box[0]
+        if mark == "[":
+            boxes.append([",]", None, 0])
+            allowed = JSON_VALUE + "]"
+        elif mark == "{":
+            boxes.append([",}", set(), None])
+            allowed = '"}'
+    if mark or allowed:
+        here = show(data[start:start + 9]) if mark else "the end"
+        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
 
 
-def json_marks(data: bytes, python: bool) -> Chunks:
-    """Yield (position, first character, value) of each token.
+def json_wanted(allowed: str) -> str:
+    """Return in words which marks may come next."""
+    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
 
-    The character is 0 for a number or a word, "" at the end and for what is no token. The value
-    of a bracket is 0 where the other follows, else -1: so many items.
-    """
+
+def json_mark(text: str, at: int) -> "Tuple[int, str]":
+    """Return where the next token begins, and its first character; 0: of a number or a word."""
+    mark = text[at:at + 1]
+    while mark and mark in " \t\r\n":
+        at += 1
+        mark = text[at:at + 1]
+    return at, mark if mark in '[]{}:,"' else "0"
+
+
+def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
+    """Return (value, position behind it) of a text, a number or a word."""
     import re
-    decoder, end = json_decoder(python), 0
-    match, more = re.compile(JSON_TOKEN).match, re.compile(JSON_TEXT).match
-    while True:
-        found: Any = match(data, end)
-        start, end = found.span(1)
-        token, after = found.groups()
-        mark = token[:1].decode()
-        value: Any = 0 if token + after in (b"[]", b"{}") else -1
-        if mark == '"':
-            closed = token[1:].endswith(b'"')
-            while not closed:
-                part = more(data, end)
-                if part is None:
-                    what = "a string that does not end, or holds what must be escaped"
-                    raise FormatError(what, start)
-                end, closed = part.end(), part.group(1)
-        elif mark not in "[]{}:,":
-            mark = "0"
-        if mark and mark in '"0':
-            value = json_leaf(data[start:end], start, decoder, python)
-        yield start, mark, value
-
-
-def json_leaf(token: bytes, start: int, decoder: Any, python: bool) -> Any:
-    """Return the value of a text, a number or a word."""
     try:
+        end = decoder.raw_decode(text, start)[1]
+        token = data[start:end]
         value = decoder.decode(token.decode())
+        if b"\\u" in token and re.search(JSON_ESCAPE, token):  # PyPy takes \u0_41
+            raise ValueError
+        if python or not isinstance(value, str) or is_text(value):
+            return value, end
+        what = f"{show(value)} is not Unicode text (a lone surrogate)"
     except FormatError as error:
-        raise FormatError(error.what, start)
-    if not python and isinstance(value, str) and not is_text(value):
-        raise FormatError(f"{show(value)} is not Unicode text (a lone surrogate)", start)
-    return value
+        what = error.what
+    except ValueError:
+        what = f"{show(data[start:start + 9])}, expected a value"
+    raise FormatError(what, start)
 
 
 # <save>
@@ -8691,9 +8678,6 @@ class FieldTrace(Trace):
                 return
         self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
                                  target))
-
-    def add_end(self, offset: int, nbytes: int, name: str, depth: int, owner: Any) -> None:
-        self.add(offset, nbytes, name, None, "break: the end of it", depth, owner=owner)
 
     def find(self, names: Any) -> "Optional[int]":
         for field in self.fields[self._known:]:
