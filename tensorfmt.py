@@ -90,8 +90,10 @@ __all__ = [
 ]
 
 
+# <tools>
 def __dir__() -> "List[str]":  # what completion offers
     return __all__ + ["__version__"]
+# </tools>
 
 
 
@@ -109,19 +111,11 @@ except ImportError:  # a board without files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
-                        Optional, Protocol, Sequence, Tuple, Type, Union, ValuesView)
+                        Optional, Sequence, Tuple, Type, Union, ValuesView)
 
-    from _typeshed import ReadableBuffer
-
-    class Readable(Protocol):
-        def read(self, __nbytes: int) -> Any: ...
-        def seek(self, __offset: int, __whence: int = ...) -> Any: ...
-        def tell(self) -> int: ...
-
-    class Writable(Protocol):
-        def write(self, __data: Any) -> Any: ...
-    Source = Union[str, os.PathLike[str], ReadableBuffer, Readable]
-    Target = Union[str, os.PathLike[str], Writable]
+    from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
+    Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
+    Target = Union[str, os.PathLike[str], SupportsWrite[Any]]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
@@ -797,8 +791,10 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
+        # <later safetensors>
         for shard in self.shards:
             shard.close()
+        # </later safetensors>
 
     # <full>
     def __reduce__(self) -> Any:
@@ -1537,8 +1533,9 @@ class CborItems:
         self.data, self.end, self.token = data, len(data), token
         self.bignum, self.simple = bignum, simple
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
-        self.runs = runs
-        self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
+        if FAST:
+            self.runs = runs
+            self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
         self.budget = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
 
     def read(self, start: int, tag: Any) -> Any:
@@ -1617,7 +1614,7 @@ class CborItems:
 
     def open(self, major: int, size: int, start: int, stop: int) -> Any:
         """Return a new array or map of `size` items; what CPython takes for it is spent."""
-        count, room = size - self.hidden, self.end - stop
+        count, room = size - (self.hidden if FAST else 0), self.end - stop
         if count > room >> major - 4:
             raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
         if not BOARD:
@@ -3510,10 +3507,10 @@ class File(TensorMap):
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
-        if name in self.attrs.get("missing", ()):
-            return f"{quote(name)} does not lie whole in the file, which is cut short"
         text = f"no tensor {show(name)}"
         # <tools>
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} does not lie whole in the file, which is cut short"
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
             near = max(self, key=lambda other: likeness(name, other), default="")
             text += f"; nearest is {quote(near)}" if likeness(name, near) >= 0.5 else ""
@@ -3701,7 +3698,9 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     values = [item.item() if hasattr(item, "item") else item for item in level]
     types = set([type(value) for value in values])
     for one in types - {int, float, bool}:
-        remedy = REMEDIES["U"] if one is str else ""
+        remedy = ""
+        if not BOARD and one is str:
+            remedy = REMEDIES["U"]
         raise ValueError(f"{one.__name__} among the numbers{remedy}")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
@@ -4687,10 +4686,12 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
             f"{len(ends) - len(cut)} of {len(ends)} tensors are whole")
     for name in cut:
         del tensors[name]
-    if reader.missing is None:
-        reader.fault(what, *path, check="bounds")
-    else:
+    # <tools>
+    if reader.missing is not None:
         reader.missing += cut
+        return
+    # </tools>
+    reader.fault(what, *path, check="bounds")
 
 
 def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
@@ -8222,15 +8223,19 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
 def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     """Return (attrs, metadata, tensors), or raise an error that was deferred."""
     options = dict(options)
+    # <tools>
     if options.pop("partial", False):
         if not kind.IN_FRONT:
             what = f"partial=True: {kind.TITLE} has no index in front of its data"
             raise Unsupported(what, path=reader.path)
         reader.missing = []
+    # </tools>
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
+    # <tools>
     if reader.missing:
         parsed[0]["missing"] = reader.missing
+    # </tools>
     # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
@@ -10740,6 +10745,8 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
+FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
+DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
@@ -10816,10 +10823,15 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
+    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else (
+        {"BOARD": False} if "tools" in drop else {})
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
     text = decide(text, known)
+    if "full" in drop:
+        text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
+    if "save" in drop:
+        text = drop_docstrings(text, roots)
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
@@ -10897,6 +10909,39 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
             shifts[i] += chosen[0].col_offset - one.col_offset
         gone.update([i for i in range(start, stop) if i not in kept])
     return "\n".join([line[shifts[i]:] for i, line in enumerate(lines) if i not in gone])
+
+
+def drop_docs(text: str) -> str:
+    """Return the text without what each field and option means."""
+    import ast
+    lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
+    docs: Any = []
+    for one in ast.walk(ast.parse(text)):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in places:
+            rows: Any = [(one.func.id, row) for row in one.args]
+            rows += [(word.arg, word.value) for word in one.keywords]
+            docs += [row.elts[places[kind]] for kind, row in rows
+                     if kind in places and isinstance(row, ast.Tuple)]
+        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
+            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
+        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in DOC_MAPS:
+            docs += getattr(one.value, "values", [])
+    docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
+    for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
+        line = lines[doc.lineno - 1]
+        lines[doc.lineno - 1] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
+    return "\n".join(lines)
+
+
+def drop_docstrings(text: str, public: Any) -> str:
+    """Return the text without the docstrings of functions that are not public."""
+    import ast
+    lines = text.split("\n")
+    for one in sorted(ast.walk(ast.parse(text)), key=lambda one: -int(getattr(one, "lineno", 0))):
+        if isinstance(one, ast.FunctionDef) and one.name not in public and len(one.body) > 1:
+            if ast.get_docstring(one):
+                del lines[one.body[0].lineno - 1:one.body[0].end_lineno]
+    return "\n".join(lines)
 
 
 def drop_unnamed(text: str, needed: Any) -> str:
