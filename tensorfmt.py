@@ -1520,8 +1520,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
             tags, tag = 0, None
     except UnicodeError:
         wrong = FormatError("text is not UTF-8", start)
-    except FormatError as error:
-        wrong = error
+    except FormatError as error:  # not kept: its traceback has all that was read
+        wrong = type(error)(error.what, error.offset)
     path = None if token is None else token.path(len(stack), key if keyed else len(box))
     raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
 
@@ -4805,6 +4805,7 @@ class Usual:
     def split(self, data: bytes) -> Any:
         """Return the pieces between the entries, and a list for each row: its values in all."""
         import re
+        known: Any = {}
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
@@ -4813,6 +4814,8 @@ class Usual:
         for i, what in enumerate(self.whats):
             if what in ("start", "size", "stop"):
                 columns[i] = self.numbers(columns[i])
+            elif not what:  # few texts, many times
+                columns[i] = list(map(known.setdefault, columns[i], columns[i]))
         return found[::width], columns
 
     def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
@@ -4881,6 +4884,8 @@ class Usual:
         """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
         lead, at = self.lead, len(self.lead)
         for i, piece in zip(range(len(column)), pieces):
+            if i:
+                pieces[i - 1] = b""  # its Tensor has all of it
             if piece[:at] != lead and lead in piece:
                 heads[i], _, rest = piece.rpartition(lead)
                 pieces[i] = piece = lead + rest
