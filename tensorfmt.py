@@ -3193,7 +3193,7 @@ class Tensor:
         stored = self.stored
         if self.is_plain():
             return iter((stored.source.view(self.start, stored.nbytes),))
-        if self.holds_bytes() or (self.itemsize is None and stored.why is None):  # quantized
+        if self.itemsize is None and stored.why is None:  # quantized
             return self.stored_blocks()
         itemsize = self.check()
         # <zstd burnrecord>
@@ -10483,7 +10483,7 @@ height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(
 font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
-<section id="top"><section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
+<section id="top" role="group"><section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
 {{strip}}</section><section class="strip">{{strip}}</section></section><section id="bar">
 <p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
 <input type="search" aria-label="search" placeholder="search names, values, bytes">
@@ -10607,14 +10607,14 @@ def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
     error, sums, total, text = found.error, found.sums, found.source.nbytes, ""
     for kind in [kind for kind, nbytes in sums.items() if nbytes]:
-        text += (f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
+        text += (f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
                  f"{sums[kind]:,} bytes ({100 * sums[kind] / total:.1f} %)</span>")
     if error is None:
         return text
     at, lost = total if error.offset is None else error.offset, sums["unreached"]
     return text + (
         '</p><section class="banner fault" role="alert"><b>This file is broken: '
-        f'{to_html(error.what, MAX_LINE)}.</b><br>The fault is at <a href="#0x{at:x}">0x{at:x}, '
+        f'{to_html(error.what, MAX_LINE)}.</b> The fault is at <a href="#0x{at:x}">0x{at:x}, '
         f'{to_html(error.field or "")}</a>: {total - sums["fault"] - lost:,} bytes were read, '
         f"{lost:,} were not.</section><p>")
 
@@ -10648,9 +10648,10 @@ def page_tensors(found: Explained) -> str:
     items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
     if not items:
         return ""
-    rows = f"""<section><b>{count_of(len(items), "tensor")}</b><section class="scroll">
+    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first
+{PAGE_VALUES}<section class="scroll">
 <table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>
-<th class="n">at</th><th title="of the first {PAGE_VALUES}">values</th><th>from, to</th></tr>"""
+<th class="n">at</th><th>values</th><th>from, to</th></tr>"""
     for name, item in list(items.items())[:PAGE_ROWS]:
         bars = ends = ""
         left -= 0 if item.is_plain() else item.stored.nbytes
@@ -10828,14 +10829,13 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else (
-        {"BOARD": False} if "tools" in drop else {})
+    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
     text = decide(text, known)
     if "full" in drop:
         text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
-    if "save" in drop:
+    if "tools" in drop:
         text = drop_docstrings(text, roots)
     text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
