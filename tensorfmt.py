@@ -821,8 +821,8 @@ class Shard(Path):
             declared: Any = self._stamp
             what, (nbytes, magic) = "", declared
             if not os.path.isfile(self.path):
-                what = "the shard is missing"
-            elif nbytes is not None:
+                raise Unsupported("the shard is missing", path=self.path)
+            if nbytes is not None:
                 with open(self.path, "rb") as file:
                     begins, found = file.read(len(magic)), file.seek(0, 2)
                 if (begins, found) != (magic, nbytes):
@@ -3324,7 +3324,7 @@ class Tensor:
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
-        return self.in_memory(self.tobytes())
+        return self.in_memory(bytes(self.raw) if self.holds_bytes() else self.tobytes())
 
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
@@ -7695,7 +7695,7 @@ class Shards(Format):
          True, "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
-        return head.lstrip()[:1] == b"{" and (b'"metadata"' in head or b'"weight_map"' in head)
+        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
 
     @staticmethod
     def misfit_name(name: Any) -> str:

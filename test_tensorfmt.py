@@ -2510,7 +2510,8 @@ class TensorTest(TestCase):
             data = dumps({"w": item}, format="safetensors")
             again = load(data)["w"]
             for one in (item, again, again.contiguous(), tensor(again)):
-                self.assertEqual((one.tobytes(), bytes(one.raw)), (make_bytes(nbytes),) * 2)
+                self.assertEqual(bytes(one.raw), make_bytes(nbytes))
+                error_of(Unsupported, one.tobytes)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
                 what = error_of(Unsupported, one.tolist).what
                 self.assertEqual(what.partition("bytearray(t.raw), dtype=torch.")[2], call)
@@ -3908,7 +3909,8 @@ class ShardTest(FolderCase):
                 ({"a": two}, "b", f"its place is {two!r}, but {one!r} has it")):
             path = self.write_model(**changes)
             file = load(path)
-            error = error_of(FormatError, lambda: file[name])  # noqa: B023
+            kind = Unsupported if "missing" in word else FormatError
+            error = error_of(kind, lambda: file[name])  # noqa: B023
             self.assertIn(word, error.what)
             self.assertEqual((os.path.basename(error.path), error.tensor), (
                 changes.get("a") if name == "a" else os.path.basename(path),
@@ -3970,7 +3972,8 @@ class ShardTest(FolderCase):
             self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
             self.assertEqual(len(load(path)), 2)
             if "give" not in word:
-                self.assertIn(word, error_of(FormatError, load(path)["far"].tolist).what)
+                kind = FormatError if changed else Unsupported
+                self.assertIn(word, error_of(kind, load(path)["far"].tolist).what)
             self.assertEqual(load(path)["near"].tolist(), [1, 2])
 
 
