@@ -3324,7 +3324,7 @@ class Tensor:
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
-        return self.in_memory(bytes(self.raw) if self.holds_bytes() else self.tobytes())
+        return self.in_memory(self.tobytes())
 
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
@@ -10483,7 +10483,8 @@ height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(
 font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 </style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
-<section id="top" role="group"><section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
+<section id="top" role="group">
+<section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
 {{strip}}</section><section class="strip">{{strip}}</section></section><section id="bar">
 <p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
 <input type="search" aria-label="search" placeholder="search names, values, bytes">

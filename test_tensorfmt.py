@@ -2509,7 +2509,7 @@ class TensorTest(TestCase):
             item = tensorfmt.Tensor("w", None, shape, stored, 0, ("st_dtype", code), "safetensors")
             data = dumps({"w": item}, format="safetensors")
             again = load(data)["w"]
-            for one in (item, again, again.contiguous(), tensor(again)):
+            for one in (item, again, tensor(again)):
                 self.assertEqual(bytes(one.raw), make_bytes(nbytes))
                 error_of(Unsupported, one.tobytes)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
@@ -3840,7 +3840,6 @@ class ZTensor2Test(TestCase):
     def test_what_is_only_listed(self):
         file = load(zt1((b"cf32", b"cf33")))
         self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        self.assertEqual(file["w"].tobytes(), bytes(file["w"].raw))
         error_of(Unsupported, file["w"].tolist)
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
         self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
@@ -3916,16 +3915,17 @@ class ShardTest(FolderCase):
                 changes.get("a") if name == "a" else os.path.basename(path),
                 "a" if name == "b" else name))
             self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
-            self.assertIn(word, str(error_of(FormatError, load, path, verify=True)))
+            self.assertRaises(FormatError, load, path, verify=True)
             if name != "b":
                 self.assertEqual(file["d"].tolist(), [100, 1])
-            error_of(FormatError, tensorfmt.convert, path, io.BytesIO(), format="ztensor")
+            error_of(kind, tensorfmt.convert, path, io.BytesIO(), format="ztensor")
         for name in ("../m.safetensors", "/etc/passwd", "a\\b", "", "..", "C:x", "a\0", 3):
             error = error_of(FormatError, load, self.write_model(a=name))
             self.assertEqual((error.field, "a plain file name" in error.what),
                              ("weight_map.a", True))
         for text, field in ((b'{"weight_map":{"a":"x","a":"y"}}', "index"),
-                            (b'{"metadata":{}}', "index"), (b'{"weight_map":{},', "index"),
+                            (b'{"metadata":{"total_size":1}}', "index"),
+                            (b'{"weight_map":{},', "index"),
                             (b'{"weight_map":[]}', "weight_map")):
             self.assertEqual(error_of(FormatError, load, text).field, field, text)
         path = self.write_model()
@@ -5335,10 +5335,6 @@ class BadFileTest(TestCase):
                 calls = (item.tobytes, item.contiguous, item.tolist, lambda item=item: item[0],
                          lambda item=item: item.data, lambda item=item: list(item.flat),
                          lambda item=item: item.astype("float64"))
-                if item.holds_bytes():  # nothing but the dtype is unknown
-                    self.assertEqual(item.tobytes(), bytes(item.raw))
-                    error_of(Unsupported, item.contiguous().tolist)
-                    calls = calls[2:]
                 for call in calls:
                     error = error_of(kind, call)
                     self.assertEqual(error.tensor, item.name)
@@ -7679,7 +7675,7 @@ class ArraysAndDigestsTest(PeerCase):
             self.assertIn(words, str(self.error(TypeError, array)))
         item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
         self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
-        self.assertEqual(item.tobytes(), struct.pack("<4f", 3, 0, 1, 2))
+        self.assertEqual(bytes(item.raw), struct.pack("<4f", 3, 0, 1, 2))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
