@@ -3127,7 +3127,9 @@ class Tensor:
 
     def say_bytes(self) -> str:
         """Return the end of a message: the call that makes torch's tensor of the stored bytes."""
-        for code in self.attrs.values() if self.holds_bytes() else ():
+        stored = self.stored
+        alone = (self.dtype, stored.encoding, stored.order) == (None, "raw", "<")
+        for code in self.attrs.values() if alone and stored.entry is None else ():
             if isinstance(code, str) and code in TORCH_TYPES:
                 shape = list(self.shape)
                 if TORCH_TYPES[code].endswith("_x2"):  # two in a byte
@@ -3135,11 +3137,6 @@ class Tensor:
                 return ("; .raw has the bytes: torch.frombuffer(bytearray(t.raw), "
                         f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
         return ""
-
-    def holds_bytes(self) -> bool:
-        """Return whether its bytes as stored are all that can be had of it."""
-        stored = self.stored
-        return (self.dtype, stored.encoding, stored.order, stored.entry) == (None, "raw", "<", None)
 
     def _span(self) -> "Tuple[int, int]":
         """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
@@ -3193,8 +3190,6 @@ class Tensor:
         stored = self.stored
         if self.is_plain():
             return iter((stored.source.view(self.start, stored.nbytes),))
-        if self.itemsize is None and stored.why is None:  # quantized
-            return self.stored_blocks()
         itemsize = self.check()
         # <zstd burnrecord>
         if stored.encoding != "raw":
@@ -3328,36 +3323,34 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
-        itemsize, old = self.check(), self.stored
+        self.check()
+        old = self.stored
         # <zstd burnrecord sparse quantized tools>
         if old.encoding != "raw":
             return self._decoded_once()[key]
         # </zstd burnrecord sparse quantized tools>
-        keys = key if isinstance(key, tuple) else (key,)
-        found = None
-        if FAST and old.strides is None:
-            found = self._locate(keys, itemsize)
-        offset, nbytes, shape, strides = found or self._locate_part(list(keys), itemsize)
+        keys, shape = key if isinstance(key, tuple) else (key,), self.shape
+        if FAST and old.strides is None and len(keys) <= len(shape):
+            offset, nbytes = self.start, old.nbytes
+            for k, n in zip(keys, shape):
+                if type(k) is not int or not -n <= k < n:
+                    break
+                nbytes //= n
+                offset += k % n * nbytes
+            else:  # integers of row-major elements: the usual case
+                return self._part(offset, nbytes, shape[len(keys):] or None, None)
+        return self._part(*self._locate(list(keys)))
+
+    def _part(self, offset: int, nbytes: int, shape: Any, strides: Any) -> Any:
+        """Return a Tensor of a part; without a shape, its number."""
+        old = self.stored
         if shape is None:
             return unpack_values(str(self.dtype), old.source.view(offset, nbytes), old.order)[0]
         stored = Storage(old.source, nbytes, strides, old.order)
         return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
 
-    def _locate(self, keys: Any, itemsize: int) -> Any:
-        """As _locate_part, 4 times as fast, of integers and row-major elements; else None."""
-        shape, at = self.shape, 0
-        if len(keys) > len(shape):
-            return None
-        for k, n in zip(keys, shape):
-            if type(k) is not int or not -n <= k < n:
-                return None
-            at = at * n + k % n
-        rest = shape[len(keys):]
-        nbytes = count_elements(rest) * itemsize
-        return self.start + at * nbytes, nbytes, rest or None, None
-
-    def _locate_part(self, keys: "List[Any]", itemsize: int) -> Any:
-        """Return (offset, nbytes, shape, strides) of a part; of a number without a shape."""
+    def _locate(self, keys: "List[Any]") -> Any:
+        """Return the arguments of _part()."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or given > self.ndim:
@@ -3378,6 +3371,7 @@ class Tensor:
                     show(index), axis, show(self.shape)))
             offset += index % n * stride
         shape, strides, nbytes = tuple(sizes), tuple(steps), self.stored.nbytes
+        itemsize = ITEMSIZE[self.dtype]
         if 0 in shape or strides == row_major(shape, itemsize):
             strides, nbytes = (), count_elements(shape) * itemsize
         return offset, nbytes, shape if shape or dots else None, strides or None
@@ -3857,15 +3851,16 @@ class Sparse(Tensor):
         parts, size = self.components, self.check()
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
-        places, values = find_places(self.shape, parts), parts["values"].tobytes()
-        order = sorted(range(len(places)), key=lambda k: places[k])
-        k, step = 0, BLOCK // size
+        values = parts["values"].tobytes()
+        places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
+        places.reverse()  # the next one is the last
+        step = BLOCK // size
         for start in range(0, self.size, step):
             block = bytearray(min(step, self.size - start) * size)
-            while k < len(order) and places[order[k]] < start + step:
-                at, i = (places[order[k]] - start) * size, order[k] * size
+            while places and places[-1][0] < start + step:
+                place, i = places.pop()
+                at = (place - start) * size
                 block[at:at + size] = values[i:i + size]
-                k += 1
             yield block
 
     def copy(self, **changes: Any) -> Tensor:
@@ -3889,34 +3884,35 @@ class Sparse(Tensor):
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
         parts = self.components
-        if "coords" in parts:
-            return parts
         places = find_places(self.shape, parts)
-        order = sorted(range(len(places)), key=lambda k: places[k])
-        for key in ("values", "indices") if order != sorted(order) else ():
-            values = list(pieces(parts[key].tobytes(), parts[key].check()))
-            parts[key] = parts[key].in_memory(b"".join([values[k] for k in order]))
+        for key in ("values", "indices") if "indices" in parts and places != sorted(places) else ():
+            elements = sorted(zip(places, pieces(parts[key].tobytes(), parts[key].check())))
+            parts[key] = parts[key].in_memory(b"".join([element for _, element in elements]))
         return parts
 
     @staticmethod
     def make(dtype: Any, shape: Any, components: Any, attrs: Facts) -> Tensor:
         """Return a sparse Tensor of its parts, each as tensor() takes it."""
-        keys = sorted(components)
-        if keys not in (["indices", "indptr", "values"], ["coords", "values"]) or shape is None:
-            raise ValueError("a sparse tensor needs shape= and components {values, indptr, "
-                             "indices} or {values, coords}")
+        shape = None if shape is None else as_shape(shape)
+        layout = {("coords", "values"): "coo", ("indices", "indptr", "values"): "csr"}.get(
+            tuple(sorted(components)))
+        if shape is None or layout is None or (layout == "csr" and len(shape) != 2):
+            raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                             "shape of rank 2 and {values, indptr, indices}")
         parts: "Dict[str, Tensor]" = Map()
-        for key in reversed(keys):  # values first
+        for key in sorted(components, reverse=True):  # values first
             part = tensor(components[key], dtype if key == "values" else None)
             if key != "values" and part.dtype not in INDEX_TYPES:
                 part = part.astype("uint64")
-            parts[key] = part.contiguous().copy(shape=(part.size,), name=key)
-        shape = as_shape(shape)
+            nnz = parts.get("values", part).size
+            dims = part_shapes(layout, shape, nnz)[key]
+            if part.size != count_elements(dims):
+                raise ValueError(f"{key} has {part.size} elements, {nnz} values of shape "
+                                 f"{show(shape)} need {count_elements(dims)}")
+            parts[key] = part.contiguous().copy(shape=dims, name=key)
         why = find_bad_index(shape, parts)
         if why is not None:
             raise ValueError(why)
-        if "coords" in parts:
-            parts["coords"] = parts["coords"].copy(shape=(len(shape), parts["values"].size))
         return join_parts(parts, shape, "", Map(attrs.items()), None)
 
 
@@ -3937,11 +3933,11 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
     if entry.fault is not None:
         raise item.error(*entry.fault)
+    nnz, shape = entry.nnz, entry.shape
+    if entry.layout in ("csr", BLOBS[0]) and len(shape) != 2:
+        raise item.error(f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
         return split_blob(item, entry)
-    nnz, shape = entry.nnz, entry.shape
-    if entry.layout == "csr" and len(shape) != 2:
-        raise item.error(f"csr needs rank 2, this is rank {len(shape)}")
     for role, count in ("values", 1), ("coords", len(shape)):  # a size tells it, too
         part = entry.parts.get(role)
         if nnz is None and count and part is not None and part.decoded_nbytes is not None:
@@ -3983,20 +3979,16 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
         base = base.contiguous()
     layout, step, head = "coo", 8 * rank + size, 0  # bytes of an element, and in front of them
-    if entry.layout == "sparsecsr":
-        if rank != 2:
-            raise item.error(f"sparsecsr needs rank 2, this is rank {rank}")
+    if entry.layout == BLOBS[0]:
         layout, step, head = "csr", 8 + size, 8 * shape[0] + 8
     nnz, rest = divmod(nbytes - head, step)
     if nnz < 0 or rest:
         raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
-    places = {  # dtype, start, strides
-        "values": (dtype, 8 * rank, (step,)) if layout == "coo" else (dtype, head + 8 * nnz, None),
-        "coords": ("uint64", 0, (8, step)), "indptr": ("uint64", 0, None),
-        "indices": ("uint64", head, None)}
+    places: Any = {"indptr": (0, None), "indices": (head, None), "coords": (0, (8, step)),
+                   "values": (head + 8 * nnz, None) if head else (8 * rank, (step,))}
     parts = Map()
     for role, dims in part_shapes(layout, shape, nnz).items():
-        code, start, strides = places[role]
+        code, (start, strides) = dtype if role == "values" else "uint64", places[role]
         stored = Storage(base.stored.source, count_elements(dims) * ITEMSIZE[code], strides)
         parts[role] = Tensor(role, code, dims, stored, base.start + start, (), item.format)
     return parts
@@ -4005,31 +3997,22 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
 def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
                    rising: bool = False) -> "Optional[str]":
     """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz, rank = parts["values"].size, len(shape)
+    nnz = parts["values"].size
     if "coords" in parts:
-        coords = parts["coords"].data
-        if len(coords) != rank * nnz:
-            return f"{len(coords)} coordinates for {nnz} values of rank {rank}"
-        axes: Any = [(coords[axis * nnz:axis * nnz + nnz], n) for axis, n in enumerate(shape)]
-    elif rank != 2:
-        return f"csr needs rank 2, this is rank {rank}"
+        axes: Any = zip(pieces(parts["coords"].data, nnz or 1), shape)
     else:
-        indptr, indices = parts["indptr"].data, parts["indices"].data
-        if len(indptr) != shape[0] + 1 or len(indices) != nnz:
-            return "%d row pointers and %d columns for %d rows and %d values" % (
-                len(indptr), len(indices), shape[0], nnz)
-        if indptr[0] != 0 or indptr[len(indptr) - 1] != nnz:
+        indptr, axes = parts["indptr"].tolist(), [(parts["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[-1] != nnz:
             return "indptr does not go from 0 to the number of values"
-        for i, (start, stop) in enumerate(zip(indptr, indptr[1:])):
-            if start > stop:
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
                 return f"indptr falls in row {i}"
-        axes = [(indices, shape[1])]
     for numbers, n in axes if nnz else ():
         if max(numbers) >= n:
             return f"an index is outside the shape: {max(numbers)} of {n}"
     places = find_places(shape, parts)
     ordered = sorted(places)
-    if rising and "indices" in parts and places != ordered:
+    if rising and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
     twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
     return f"element {ordered[twice[0]]} occurs twice" if twice else None
@@ -4038,9 +4021,11 @@ def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
 def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
     """Return the row-major number of each stored element."""
     if "coords" in parts:
-        coords, nnz, strides = parts["coords"].data, parts["values"].size, row_major(shape, 1)
-        return [sum([coords[axis * nnz + k] * step for axis, step in enumerate(strides)])
-                for k in range(nnz)]
+        nnz = parts["values"].size
+        places = [0] * nnz
+        for numbers, n in zip(pieces(parts["coords"].data, nnz or 1), shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
     indptr, indices = parts["indptr"].data, parts["indices"].data
     return [i * shape[1] + column for i in range(shape[0])
             for column in indices[indptr[i]:indptr[i + 1]]]
@@ -4069,26 +4054,22 @@ class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
-    SCHEMES: Facts = {}  # by the attr: what has scheme_of(attr) -> dict or None, plan(tensor, dict)
+    SCHEMES: Any  # of the one format that has such tensors
 
     def check(self) -> int:
         raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
-    def _found(self) -> "Tuple[Any, Facts]":
-        """Return (what its format registered, the scheme)."""
-        for key, schemes in self.SCHEMES.items():
-            if key in self.attrs:
-                return schemes, schemes.scheme_of(self.attrs[key])
-        raise self.error("no quantization scheme is known for it", Unsupported)
+    blocks = Tensor.stored_blocks
 
     @property
     def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
-        return self._found()[1]
+        if self.SCHEMES.KEY not in self.attrs:
+            raise self.error("no quantization scheme is known for it", Unsupported)
+        return self.SCHEMES.scheme_of(self.attrs[self.SCHEMES.KEY])
 
     def plan(self) -> Plan:
-        schemes, scheme = self._found()
-        plan: Plan = schemes.plan(self, scheme)
+        plan: Plan = self.SCHEMES.plan(self, self.scheme)
         if plan.nbytes != self.stored.nbytes:
             raise self.error(f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}",
                              Unsupported)
@@ -4163,17 +4144,13 @@ class Quantized(Tensor):
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes; an attr holds the scheme."""
-        if shape is None or not [key for key, schemes in Quantized.SCHEMES.items() if key in attrs
-                                 and isinstance(schemes.scheme_of(attrs[key]), dict)]:
-            needs = " or ".join([schemes.NEEDS for schemes in Quantized.SCHEMES.values()])
-            raise ValueError("qfloat needs bytes, shape= and " + needs)
+        known = Quantized.SCHEMES
+        if shape is None or not isinstance(known.scheme_of(attrs.get(known.KEY)), dict):
+            raise ValueError("qfloat needs bytes, shape= and " + known.NEEDS)
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
     # </save>
-
-
-FEATURES["quantized"] = Quantized
 
 
 def minifloat(kind: str, code: int) -> float:
@@ -7226,7 +7203,7 @@ class Burnpack(Format):
 class BurnSchemes:
     """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
 
-    NEEDS = 'burn_dtype={"QFloat": {...}}'
+    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
               "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
     SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
@@ -7270,7 +7247,8 @@ class BurnSchemes:
         return Plan(None if kind[0] == "Q" else kind, bits, size, self.SCALES[param], count, block)
 
 
-Quantized.SCHEMES["burn_dtype"] = BurnSchemes()
+FEATURES["quantized"] = Quantized
+Quantized.SCHEMES = BurnSchemes()
 # </quantized>
 
 

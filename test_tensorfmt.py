@@ -2699,16 +2699,17 @@ CSR_DENSE = [[0.0, 0.0, 1.5, 0.0, 0.0], [0.0] * 5, [-2.0, 0.0, 0.0, 3.25, 8.0]]
 COO_DENSE = [[0.0, 1.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, -2.0], [3.25, 0.0, 0.0, 8.0, 0.0]]
 
 SPARSE_ERRORS = (  # what is wrong, shape, components, words of the message
-    ("rank", (3,), CSR, "rank 2"), ("rows", (4, 5), CSR, "for 4 rows and 4"),
+    ("rank", (3,), CSR, "rank 2"),
+    ("rows", (4, 5), CSR, "indptr has 4 elements, 4 values of shape [4, 5] need 5"),
     ("first pointer", (3, 5), dict(CSR, indptr=[1, 1, 1, 4]), "from 0"),
     ("last pointer", (3, 5), dict(CSR, indptr=[0, 1, 1, 3]), "from 0"),
     ("falling", (3, 5), dict(CSR, indptr=[0, 2, 1, 4]), "falls in row 1"),
     ("column", (3, 4), CSR, "outside the shape: 4 of 4"), ("too many", (1, 1), COO, "2 of 1"),
     ("column twice", (3, 5), dict(CSR, indices=[2, 0, 0, 4]), "element 10 occurs twice"),
-    ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "4 row pointers and 3 columns for 3 rows"),
+    ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "indices has 3 elements, 4 values"),
     ("coordinate", (3, 4), COO, "outside the shape: 4 of 4"),
     ("coordinate twice", (3, 5), dict(COO, coords=[[0, 1, 2, 2], [1, 4, 3, 3]]), "twice"),
-    ("coordinates", (3, 5), dict(COO, coords=[0, 1, 2]), "3 coordinates for 4 values of rank 2"))
+    ("coordinates", (3, 5), dict(COO, coords=[0, 1, 2]), "coords has 3 elements, 4 values"))
 
 
 def make_entry(data, **fields):
