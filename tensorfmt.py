@@ -3009,8 +3009,6 @@ class Tensor:
 
     def flat_attrs(self) -> "Tuple[Any, ...]":
         """Return keys and values in turn."""
-        if isinstance(self._attrs, tuple):
-            return self._attrs
         return tuple([item for pair in self.attrs.items() for item in pair])
 
     def attrs_without(self, keys: Any) -> Facts:
@@ -3232,11 +3230,11 @@ class Tensor:
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
-        keys = "name", "dtype", "shape", "stored", "start", "format"
-        args: Facts = dict([(key, getattr(self, key)) for key in keys])
-        args["attrs"] = Map(self.attrs.items())
+        args: Facts = dict([(key, getattr(self, key)) for key in (
+            "name", "dtype", "shape", "stored", "start", "format")], attrs=Map(self.attrs.items()))
         args.update(changes)
-        return (Tensor if args["dtype"] in ITEMSIZE else type(self))(**args)
+        dense = "stored" in changes and args["dtype"] in ITEMSIZE
+        return (Tensor if dense else type(self))(**args)
 
     def in_memory(self, data: Any) -> "Tensor":
         """Return it over row-major little-endian bytes in memory."""
@@ -3506,8 +3504,7 @@ class File(TensorMap):
         if name in self.attrs.get("missing", ()):
             return f"{quote(name)} does not lie whole in the file, which is cut short"
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
-            near = max(self, key=lambda other: likeness(name, other), default="")
-            text += f"; nearest is {quote(near)}" if likeness(name, near) >= 0.5 else ""
+            text += nearest(name, self)
         # </tools>
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
@@ -3573,10 +3570,14 @@ class File(TensorMap):
     # </full>
 
 
-def likeness(a: str, b: str) -> float:
-    """Return how much of two names is a beginning and an end of both, from 0 to 1."""
-    ends = [len(os.path.commonprefix(pair)) for pair in ((a, b), (a[::-1], b[::-1]))]
-    return min(sum(ends), len(a), len(b)) / max(len(a), len(b), 1)
+def nearest(name: str, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    def likeness(other: str) -> float:
+        """Return how much is a beginning and an end of both, from 0 to 1."""
+        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = max(names, key=likeness, default="")
+    return f"; nearest is {quote(near)}" if likeness(near) >= 0.5 else ""
 
 
 if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -3665,14 +3666,13 @@ def adopt(item: Any) -> Any:
     if not hasattr(item, "attrs_without"):
         return item
     format = item.format if item.format in NAMES else None
-    attrs = Map(item.attrs.items() if item.format == format else ())
-    old = item.stored
+    attrs, old = Map(item.attrs.items() if item.format == format else ()), item.stored
+    make = FEATURES.get(type(item).__name__.lower(), Tensor)
+    if make is FEATURES.get("sparse"):
+        parts = Map([(key, adopt(part)) for key, part in item.components.items()])
+        return make.join(parts, item.shape, item.name, attrs, format)
     stored = Storage(old.source, old.nbytes, old.strides, old.order, old.encoding, old.why)
-    args: Any = (item.name, item.dtype, item.shape, stored, item.start, attrs, format)
-    made = FEATURES.get(type(item).__name__.lower(), Tensor)
-    if made is FEATURES.get("sparse"):
-        args += Map([(key, adopt(part)) for key, part in item.components.items()]),
-    return made(*args)
+    return make(item.name, item.dtype, item.shape, stored, item.start, attrs, format)
 
 
 def as_shape(shape: Any) -> Shape:
@@ -3807,17 +3807,12 @@ MAX_DENSE = 1 << 30  # bytes of the dense form
 class Sparse(Tensor):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
-    __slots__ = ("_parts",)
-
-    def __init__(self, name: str, dtype: Any, shape: Shape, stored: Any, start: int = 0,
-                 attrs: Any = (), format: Any = None, parts: Any = None) -> None:
-        super().__init__(name, dtype, shape, stored, start, attrs, format)
-        self._parts = parts  # Tensors; None: not opened yet
+    __slots__ = ("_parts",)  # Tensors, when they have been opened
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        if self._parts is None:
+        if not hasattr(self, "_parts"):
             parts = open_sparse(self, self.stored.entry)
             why = find_bad_index(self.shape, parts, find_format(str(self.format)).RISING)
             if why:
@@ -3834,8 +3829,8 @@ class Sparse(Tensor):
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
-        parts, entry, first = self._parts, self.stored.entry, 0
-        if not parts:  # their sizes lie in one of them
+        parts, entry, first = getattr(self, "_parts", None), self.stored.entry, 0
+        if parts is None:  # their sizes lie in one of them
             blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
             if blob is not None:
                 first = 8 * (blob.nbytes if blob.encoding == "raw" else self.nbytes)
@@ -3864,22 +3859,32 @@ class Sparse(Tensor):
             yield block
 
     def copy(self, **changes: Any) -> Tensor:
-        dense = "stored" in changes  # what described the parts is gone
-        if dense:
+        if "stored" in changes:  # its dense form: what described the parts is gone
             changes.setdefault("attrs", self.attrs_without(self.layout_keys))
         new = super().copy(**changes)
-        return new if dense else Sparse(new.name, new.dtype, new.shape, new.stored, new.start,
-                                        new.attrs, new.format, self._parts)
+        if isinstance(new, Sparse) and hasattr(self, "_parts"):
+            new._parts = self._parts
+        return new
+
+    @staticmethod
+    def join(parts: Any, shape: Shape, name: str, attrs: Any, format: Any) -> Tensor:
+        """Return the sparse tensor that has these parts."""
+        old = parts["values"].stored
+        stored = Storage(old.source, old.nbytes, None, "<", "sparse")
+        made = Sparse(name, parts["values"].dtype, shape, stored, parts["values"].start, attrs,
+                      format)
+        made._parts = parts
+        return made
 
     # <full>
     def __reduce__(self) -> Any:
-        return join_parts, (self.components, self.shape, self.name, self.attrs, self.format)
+        return Sparse.join, (self.components, self.shape, self.name, self.attrs, self.format)
     # </full>
 
     def with_values(self, dtype: str) -> Tensor:
         parts = self.components
         parts["values"] = parts["values"].astype(dtype)
-        return join_parts(parts, self.shape, self.name, self.attrs, self.format)
+        return Sparse.join(parts, self.shape, self.name, self.attrs, self.format)
 
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
@@ -3913,20 +3918,13 @@ class Sparse(Tensor):
         why = find_bad_index(shape, parts)
         if why is not None:
             raise ValueError(why)
-        return join_parts(parts, shape, "", Map(attrs.items()), None)
+        return Sparse.join(parts, shape, "", Map(attrs.items()), None)
 
 
 FEATURES["sparse"] = Sparse
 INDEX_TYPES = ("uint64", "uint32")
 BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
 LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
-
-
-def join_parts(parts: Any, shape: Shape, name: str, attrs: Any, format: Any) -> Tensor:
-    """Return the sparse tensor that has these parts."""
-    values = parts["values"]
-    stored = Storage(values.stored.source, values.stored.nbytes, None, "<", "sparse")
-    return Sparse(name, values.dtype, shape, stored, values.start, attrs, format, parts)
 
 
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
@@ -9529,12 +9527,6 @@ def raw_output() -> Any:
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
     sys.stdout.flush()
     return sys.stdout.buffer
-
-
-def nearest(name: str, names: Any) -> str:
-    """Return a question about the name that is most like a wrong one; "" if none is."""
-    near = max(names, key=lambda other: likeness(name, other), default="")
-    return f"; did you mean {quote(near)}?" if likeness(name, near) >= 0.5 else ""
 
 
 def rounded(number: int, unit: str) -> str:
