@@ -2933,28 +2933,27 @@ def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
     if FAST and steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
         return _turn_block(view, first, dims, steps, itemsize)
-    unit = 1 if BOARD else itemsize  # slices with steps are of typed views, which boards lack
-    out = bytearray(itemsize * count_elements(dims))
-    places, steps = row_major(tuple(dims), itemsize // unit), [step // unit for step in steps]
+    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first // unit)]  # (place in out, place in view) of each run
+    starts = [(0, first)]  # (place in out, place in view) of each run
     for axis, count in enumerate(dims):
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
-    if BOARD:
+    if BOARD:  # it lacks typed views, which have slices with steps
         for i in range(n):
             for to, at in starts:
                 at += i * step
                 out[to + i * place:to + i * place + itemsize] = view[at:at + itemsize]
         return out
     target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
+    place, step = place // itemsize, step // itemsize
     tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
         count = min(tile, n - i)
         for to, at in starts:
-            to, at = to + i * place, at + i * step
+            to, at = to // itemsize + i * place, at // itemsize + i * step
             stop = at + count * step
             target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
     return out
@@ -3353,11 +3352,11 @@ class Tensor:
         given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or given > self.ndim:
             raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
+        keys[at:at + 1] = [slice(None)] * (self.ndim - given)
         offset, sizes, steps = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):
-                places = range(n) if k is Ellipsis else range(n)[k]
+            if isinstance(k, slice):
+                places = range(n)[k]
                 size = max(0, -((places.start - places.stop) // places.step))
                 offset += places.start * stride if size else 0
                 sizes.append(size)
@@ -3552,14 +3551,13 @@ class File(TensorMap):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        left, right = "<td style=text-align:left>", "<td style=text-align:right>"
         rows = [(item.dtype, show(item.shape), item.nbytes, name)
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
         text = "<tr><th>dtype<th>shape<th>bytes<th>name"
         for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
-            facts = [to_html(fact) for fact in row]
-            text += f"<tr>{left}{facts[0]}{left}{facts[1]}{right}{facts[2]}{left}{facts[3]}"
+            text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
+                                      in zip(("left", "left", "right", "left"), row)])
         return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
     # </tools>
 
