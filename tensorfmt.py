@@ -3006,10 +3006,6 @@ class Tensor:
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
         return self._attrs
 
-    def flat_attrs(self) -> "Tuple[Any, ...]":
-        """Return keys and values in turn."""
-        return tuple([item for pair in self.attrs.items() for item in pair])
-
     def attrs_without(self, keys: Any) -> Facts:
         return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
 
@@ -3136,25 +3132,22 @@ class Tensor:
         return ""
 
     def _span(self) -> "Tuple[int, int]":
-        """Return (start, stop) of its bytes, relative to element (0, ..., 0)."""
+        """Return (start, nbytes) of its bytes, relative to element (0, ..., 0)."""
         stored = self.stored
         if stored.strides is None or 0 in self.shape:
             return 0, stored.nbytes
         ends = [(n - 1) * stride for n, stride in zip(self.shape, stored.strides)]
-        low = sum([min(end, 0) for end in ends])
-        return low, sum(ends) - low + (self.itemsize or 1)
+        return sum([min(end, 0) for end in ends]), sum(map(abs, ends)) + (self.itemsize or 1)
 
     @property
     def raw(self) -> memoryview:
         """The stored bytes, read-only; of a sub-tensor from its first to its last."""
-        low, high = self._span()
-        return self.stored.source.view(self.start + low, high - low)
+        start, nbytes = self._span()
+        return self.stored.source.view(self.start + start, nbytes)
 
     def _is_whole(self) -> bool:
         """Return whether its bytes lie decoded and without gaps."""
-        low, high = self._span()
-        return self.stored.encoding == "raw" and (
-            self.stored.strides is None or high - low == self.nbytes)
+        return self.stored.encoding == "raw" and self._span()[1] == self.nbytes
 
     @property
     def zero_copy(self) -> bool:
@@ -4811,7 +4804,7 @@ class Usual:
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
-            flat, more = like.flat_attrs(), None
+            flat, more = tuple([x for pair in like.attrs.items() for x in pair]), None
             if attr is not None:
                 at = flat.index(self.attr) + 1
                 flat, found, more = flat[:at], flat[at], flat[at + 1:]
@@ -4833,7 +4826,7 @@ class Usual:
             raise ValueError
         like: Tensor = self.open_entry(name, entry)
         stored = like.stored
-        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+        if type(like) is not Tensor or [x for x in like.attrs.values() if type(x) in (list, Map)] or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None):
             raise ValueError
         return like
