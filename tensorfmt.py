@@ -463,7 +463,8 @@ def pack_values(dtype: str, values: Any) -> Any:
     if dtype in INT_RANGE:
         values = [whole_number(value, dtype) for value in values]
     elif dtype != "float64":
-        values = [to_float(value) if type(value) is int else value for value in values]
+        values = [value if type(value) is not int else to_odd(value) if abs(value) >> 53 else
+                  float(value) for value in values]
     if dtype == "bfloat16":
         return narrow_bfloat16(values)
     code = STRUCT_CODE[dtype]
@@ -490,14 +491,13 @@ def to_inf(value: Any, limit: float) -> float:
     return INFINITY if value >= limit else -INFINITY
 
 
-def to_float(value: int) -> float:
+def to_odd(value: int) -> float:
     """Return an integer as float64, rounded to odd: one more rounding stays right."""
-    number = to_inf(value, FLOAT64_LIMIT)
-    if abs(number) == INFINITY or int(number) == value:
-        return number
-    bits, = unpack_from("<q", pack("<d", number))
-    bits -= abs(int(number)) > abs(value)  # float() rounded away from zero: truncate
-    return float(unpack_from("<d", pack("<q", bits | 1))[0])
+    shift = 0
+    while abs(value) >> shift + 53:
+        shift += 8
+    rest = value & (1 << shift) - 1
+    return to_inf(value - rest | (1 << shift if rest else 0), FLOAT64_LIMIT)
 
 
 def narrow_bfloat16(values: Any) -> bytes:
