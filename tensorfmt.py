@@ -3071,13 +3071,14 @@ class Tensor:
             raise ValueError(f"{self.ndim} dimensions are too many to be shown; see .flat")
         if not 0 < self.size <= MAX_SHOWN:
             edge = min(edge, 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0)
-        widths = [0]
+        width = 0
 
         def text_of(item: Any, depth: int) -> str:
+            nonlocal width
             if not depth:
-                item = float("%.8g" % item) if isinstance(item, float) else item
-                widths.append(len(repr(item)))
-                return repr(item).rjust(width)
+                text = repr(float("%.8g" % item) if isinstance(item, float) else item)
+                width = max(width, len(text))
+                return text.rjust(width)
             n = item.shape[0]
             rows = list(range(n)) if n <= 2 * edge else (
                 list(range(edge)) + [-n] + list(range(n - edge, n)))
@@ -3086,9 +3087,8 @@ class Tensor:
                 count = max(1, (80 - 2 * self.ndim) // (width + 2))
                 texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
             return "[" + (",\n" + " " * (self.ndim - depth + 1)).join(texts) + "]"
-        base, width = self.decoded() if self.shape else self.item(), 0
+        base = self.decoded() if self.shape else self.item()
         text_of(base, self.ndim)  # how wide they are
-        width = max(widths)
         return text_of(base, self.ndim)
 
     def __len__(self) -> int:
@@ -4026,14 +4026,17 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
 class Plan:
     """How a quantized tensor is laid out: values, zeros to 4 bytes, scales."""
 
-    def __init__(self, kind: "Optional[str]", bits: int, value_bytes: int, scale: str, count: int,
+    def __init__(self, shape: Shape, kind: "Optional[str]", bits: int, scale: str,
                  block: Any) -> None:
         self.kind = kind  # of minifloat; None: two's complement
         self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
-        self.scale, self.count = scale, count  # a dtype or a minifloat, how many
+        self.scale, self.count = scale, 1  # a dtype or a minifloat, how many
         self.block = block  # shape of what shares a scale; None: all
-        self.scales_at = round_up(value_bytes, 4)
-        self.nbytes = self.scales_at + count * ITEMSIZE.get(scale, 1)
+        if block:
+            sides = [1] * (len(shape) - len(block)) + block
+            self.count = count_elements([-(-n // k) for n, k in zip(shape, sides)])
+        self.scales_at = round_up(count_elements(shape) * bits + 7 >> 3, 4)
+        self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
 DEQUANTIZE = '; .dequantize() or convert(cast="float32"), --cast float32'
@@ -4826,7 +4829,8 @@ class Usual:
             raise ValueError
         like: Tensor = self.open_entry(name, entry)
         stored = like.stored
-        if type(like) is not Tensor or [x for x in like.attrs.values() if type(x) in (list, Map)] or (
+        kinds = [type(value) for value in like.attrs.values()]
+        if type(like) is not Tensor or list in kinds or Map in kinds or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None):
             raise ValueError
         return like
@@ -7227,13 +7231,8 @@ class BurnSchemes:
             block = sizes[:rank] if fits else None
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
-        bits = self.VALUES[kind]
-        size = (item.size * bits + 7) // 8  # stored in words of 32 bits or not: zeros follow
-        count = 1
-        if block:
-            sides = [1] * (item.ndim - len(block)) + block
-            count = count_elements([-(-n // k) for n, k in zip(item.shape, sides)])
-        return Plan(None if kind[0] == "Q" else kind, bits, size, self.SCALES[param], count, block)
+        return Plan(item.shape, None if kind[0] == "Q" else kind, self.VALUES[kind],
+                    self.SCALES[param], block)
 
 
 FEATURES["quantized"] = Quantized
