@@ -3042,9 +3042,8 @@ class Tensor:
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        if self.stored.entry:
-            return self.stored.entry.ranges()
-        return [(self.start, self.stored.nbytes, "")]
+        entry = self.stored.entry
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -3345,11 +3344,11 @@ class Tensor:
         given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or given > self.ndim:
             raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        keys[at:at + 1] = [slice(None)] * (self.ndim - given)
+        keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
         offset, sizes, steps = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
-            if isinstance(k, slice):
-                places = range(n)[k]
+            if k is Ellipsis or isinstance(k, slice):  # boards cannot make a slice
+                places = range(n) if k is Ellipsis else range(n)[k]
                 size = max(0, -((places.start - places.stop) // places.step))
                 offset += places.start * stride if size else 0
                 sizes.append(size)
