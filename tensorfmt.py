@@ -3657,8 +3657,8 @@ def adopt(item: Any) -> Any:
         return item
     format = item.format if item.format in NAMES else None
     attrs, old = Map(item.attrs.items() if item.format == format else ()), item.stored
-    make = FEATURES.get(type(item).__name__.lower(), Tensor)
-    if make is FEATURES.get("sparse"):
+    make: Any = FEATURES.get(type(item).__name__.lower(), Tensor)
+    if "sparse" in FEATURES and make is FEATURES["sparse"]:
         parts = Map([(key, adopt(part)) for key, part in item.components.items()])
         return make.join(parts, item.shape, item.name, attrs, format)
     stored = Storage(old.source, old.nbytes, old.strides, old.order, old.encoding, old.why)
