@@ -4031,10 +4031,12 @@ class Plan:
         self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
         self.scale, self.count = scale, 1  # a dtype or a minifloat, how many
         self.block = block  # shape of what shares a scale; None: all
+        self.step: Any = count_elements(shape)  # elements in turn that share it; None: not clear
+        self.scales_at = round_up(self.step * bits + 7 >> 3, 4)
         if block:
             sides = [1] * (len(shape) - len(block)) + block
             self.count = count_elements([-(-n // k) for n, k in zip(shape, sides)])
-        self.scales_at = round_up(count_elements(shape) * bits + 7 >> 3, 4)
+            self.step = None if set(block[:-1]) - {1} or shape[-1] % block[-1] else block[-1]
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
@@ -4108,23 +4110,16 @@ class Quantized(Tensor):
 
     def floats(self) -> Tensor:
         """Return what dequantize() does, computed when its bytes are asked for."""
-        self._shared(self.plan())
-        return Cast(self, "float32")
-
-    def _shared(self, plan: Plan) -> int:
-        """Return how many elements share a scale."""
-        if plan.block is None:
-            return self.size
-        step: int = plan.block[-1]
-        if set(plan.block[:-1]) - {1} or self.shape[-1] % step:
+        plan = self.plan()
+        if plan.step is None:
             what = f"the block shape {show(plan.block)} has two meanings among the backends"
             raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        return step
+        return Cast(self, "float32")
 
     def cast_blocks(self, dtype: str) -> Chunks:
         """Yield values x scales as float32."""
         plan = self.plan()
-        step = self._shared(plan)
+        step = plan.step
         for start, numbers in self.runs(plan):
             last = (start + len(numbers) - 1) // step
             scales = self.factors(plan, start // step, last + 1)
