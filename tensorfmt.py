@@ -3879,8 +3879,8 @@ class Sparse(Tensor):
     def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the parts; of csr, with the columns of each row in rising order."""
         parts = self.components
-        places = find_places(self.shape, parts)
-        for key in ("values", "indices") if "indices" in parts and places != sorted(places) else ():
+        places = find_places(self.shape, parts) if "indices" in parts else []
+        for key in ("values", "indices") if places != sorted(places) else ():
             elements = sorted(zip(places, pieces(parts[key].tobytes(), parts[key].check())))
             parts[key] = parts[key].in_memory(b"".join([element for _, element in elements]))
         return parts
@@ -3989,8 +3989,8 @@ def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
     if "coords" in parts:
         axes: Any = zip(pieces(parts["coords"].data, nnz or 1), shape)
     else:
-        indptr, axes = parts["indptr"].tolist(), [(parts["indices"].data, shape[1])]
-        if indptr[0] != 0 or indptr[-1] != nnz:
+        indptr, axes = parts["indptr"].data, [(parts["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
             return "indptr does not go from 0 to the number of values"
         for i in range(shape[0]):
             if indptr[i] > indptr[i + 1]:

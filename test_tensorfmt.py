@@ -6924,7 +6924,7 @@ class CommandTest(TestCase):
     def test_what_was_meant(self):
         for wrong, right in (("lss", "ls"), ("verfy", "verify"), ("explian", "explain")):
             self.assertIn("; nearest is '%s'" % right, run(wrong)[2])
-        self.assertNotIn("mean", run("frobnicate")[2])
+        self.assertNotIn("nearest", run("frobnicate")[2])
         tensorfmt.save("names.bpk", {"layer.0.weight": F32, "layer.1.bias": F32})
         self.assertEqual(run("explain", "--tensor", "layer.1.bais", "names.bpk")[::2], (
             1, "error: names.bpk: no tensor 'layer.1.bais'; nearest is 'layer.1.bias'\n"))
