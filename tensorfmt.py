@@ -4740,16 +4740,12 @@ class Usual:
     DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
     SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
-    ALONE = b"\xa1%s"  # a container of one entry
 
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
                  high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
         self.rows, self.schema, self.open_entry = rows, schema, open_entry
         self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
-        self.whats = [row[1] for row in rows]
-        self.attr = [what for what in self.whats + [None] if what not in (
-            "", "name", "start", "size", "stop")][0]
-        self.kinds: Any = {}  # kind but for the shape -> a Tensor, its attrs around self.attr
+        self.likes: Any = {}  # kind but for the shape -> a Tensor, its attrs around its own one
 
     def read(self, data: bytes, rules: Facts) -> Any:
         """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
@@ -4758,74 +4754,81 @@ class Usual:
         try:
             text, runs = self.take_out(data, rules)
             count = len(runs)
-            value, end = self.read_plain(text, runs, rules) if count else (None, 0)
+            value, end = self.read_plain(text, runs, rules)
         except (ValueError, LookupError):
             return None
-        return None if runs or not count else (value, end + len(data) - len(text), count)
+        return None if runs else (value, end + len(data) - len(text), count)
 
     def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
         """Return the index with HOLEs, and the Run of each."""
-        pieces, columns = self.split(data)
-        column = dict(zip(self.whats, columns))
-        starts, sizes = column["start"], column.get("size")
-        if sizes is None:
-            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
-        kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
-        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
+        heads, columns = self.split(data)
+        names = self.names(heads, columns[0])
         known: Any = {}
-        heads: Any = {}
-        texts, runs, tensors, count = [], Map(), None, len(starts)
+        runs, texts, tensors = Map(), [], None
         low, step, base = self.low, self.step, self.base
-        rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
-        for i, (name, start, kind, attr) in enumerate(rows):
-            if name is None:  # it cannot be told from what is in front of it
-                texts += [heads.get(i, b""), self.text_of(pieces[i], columns, i)]
-                tensors, count = None, count - 1
+        rows = zip(range(len(names)), names, *self.values(columns))
+        for i, name, start, attr, kind in rows:
+            if name is None:
+                texts += [heads[i], self.text_of(columns, i)]
+                tensors = None
                 continue
-            alike = known.get(kind)
-            if alike is None:
-                entry = pieces[i], columns, i
-                alike = known[kind] = self.learn(kind, name, start, attr, entry, rules)
-            dtype, shape, stored, last, flat, more, format = alike
+            if kind not in known:
+                entry = self.alone(name, self.text_of(columns, i))
+                known[kind] = self.learn(kind, name, start, attr, entry, rules)
+            dtype, shape, stored, last, flat, more, format = known[kind]
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
                 flat += (attr,) + more
-            if tensors is None or i in heads:
+            if heads[i] or tensors is None:
                 hole = f"{self.HOLE}{len(runs)}"
                 tensors = runs.setdefault(hole, Run()).tensors
-                texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
+                texts += [heads[i], self.pack_hole(name, hole)]
             tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-        text = b"".join(texts + pieces[-1:])
-        if (sum([len(run.tensors) for run in runs.values()]) < count  # a name twice
+        text = b"".join(texts + heads[-1:])
+        found = sum([len(run.tensors) for run in runs.values()])
+        if (not runs or found < len(names) - names.count(None)  # a name twice
                 or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
             raise ValueError
         return text, runs
 
     def split(self, data: bytes) -> Any:
-        """Return the pieces between the entries, and a list for each row: its values in all."""
+        """Return what is in front of each entry, and behind all; for each row its values in all."""
         import re
-        known: Any = {}
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
         found = re.split(pattern, data)
         columns = [found[i::width] for i in range(1, width)]
-        for i, what in enumerate(self.whats):
-            if what in ("start", "size", "stop"):
+        known: Any = {}
+        for i, row in enumerate(self.rows):
+            if row[1] in ("start", "size", "stop"):
                 columns[i] = self.numbers(columns[i])
-            elif not what:  # few texts, many times
+            elif not row[1]:  # few texts, many times
                 columns[i] = list(map(known.setdefault, columns[i], columns[i]))
         return found[::width], columns
 
-    def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
-        """Return the bytes of an entry behind a piece."""
+    def text_of(self, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind its name."""
         values = [column[i] for column in columns]
-        return piece + b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                                 for row, value in zip(self.rows, values)])
+        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                         for row, value in zip(self.rows, values)])
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: Any, rules: Facts) -> Any:
-        """Return what the entries of a kind share; `entry` of text_of() is one of them."""
+    def values(self, columns: Any) -> Any:
+        """Return columns of starts, attrs and kinds: (nbytes, texts in which few kinds differ)."""
+        whats = [row[1] for row in self.rows]
+        column = dict(zip(whats, columns))
+        starts, sizes = column["start"], column.get("size")
+        if sizes is None:
+            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
+        attrs: Any = [None] * len(starts)
+        for what in set(whats).difference(("", "name", "start", "size", "stop")):
+            attrs = self.attrs(column[what])
+        kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
+        return starts, attrs, kinds
+
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes, rules: Facts) -> Any:
+        """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
         import re
         nbytes, *rest = kind
         text = b"|".join(rest)
@@ -4833,30 +4836,27 @@ class Usual:
         first, last = found.span()
         shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
         alike = text[:first] + text[last:]
-        if alike not in self.kinds:
-            like = self.read_entry(name, self.text_of(*entry), rules)
+        if alike not in self.likes:
+            like = self.read_entry(entry, name, rules)
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
             flat, more = like.flat_attrs(), None
             if attr is not None:
-                at = flat.index(self.attr) + 1
-                flat, found, more = flat[:at], flat[at], flat[at + 1:]
-                if found != attr:
-                    raise ValueError
-            self.kinds[alike] = like, flat, more
-        like, flat, more = self.kinds[alike]
+                at = flat.index(attr)
+                flat, more = flat[:at], flat[at + 1:]
+            self.likes[alike] = like, flat, more
+        like, flat, more = self.likes[alike]
         if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
             raise ValueError
         stored = Storage(like.stored.source, nbytes, None, like.stored.order)
         return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def read_entry(self, name: str, text: bytes, rules: Facts) -> Tensor:
+    def read_entry(self, text: bytes, name: str, rules: Facts) -> Tensor:
         """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
-        text = (b"\x81%s" if self.lead else self.ALONE) % text
         found, end = self.read_plain(text, {}, rules)
         entry = found[0] if self.lead else found.popitem()[1]
-        if end < len(text) or [wrong for wrong in self.schema.wrongs(entry)]:
+        if end < len(text) or list(self.schema.wrongs(entry)):
             raise ValueError
         like: Tensor = self.open_entry(name, entry)
         stored = like.stored
@@ -4880,28 +4880,28 @@ class Usual:
         return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
                 value[1 + (value[0] == 0x78):].decode() for value in values]
 
-    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
-        """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
-        lead, at = self.lead, len(self.lead)
-        for i, piece in zip(range(len(column)), pieces):
-            if i:
-                pieces[i - 1] = b""  # its Tensor has all of it
-            if piece[:at] != lead and lead in piece:
-                heads[i], _, rest = piece.rpartition(lead)
-                pieces[i] = piece = lead + rest
-            size = len(piece) - at - 1
-            if piece[:at] != lead or size < 0:
-                yield None
-            elif size > 24 and piece[at] == 0x78 and piece[at + 1] == size - 1:
-                yield piece[at + 2:].decode()
-            elif size < 24 and piece[at] == 0x60 + size:
-                yield piece[at + 1:].decode()
-            else:
-                yield None
+    def names(self, heads: Any, column: Any) -> Any:
+        """Return the name that is all of each head, and empty that; None where it is not."""
+        names, lead, at = [], self.lead, len(self.lead)
+        for i in range(len(column)):
+            head, name = heads[i], None
+            size = len(head) - at - 1
+            if head[:at] != lead or size < 0:
+                pass
+            elif size > 24 and head[at] == 0x78 and head[at + 1] == size - 1:
+                name, heads[i] = head[at + 2:].decode(), b""
+            elif size < 24 and head[at] == 0x60 + size:
+                name, heads[i] = head[at + 1:].decode(), b""
+            names.append(name)
+        return names
 
-    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
-        """Return what stands for a Run whose first name is a piece."""
-        return (b"" if self.lead else piece) + cbor_dumps(hole)
+    def alone(self, name: str, entry: bytes) -> bytes:
+        """Return a container of one entry."""
+        return (b"\x81" + self.lead if self.lead else b"\xa1") + cbor_dumps(name) + entry
+
+    def pack_hole(self, name: str, hole: str) -> bytes:
+        """Return what stands for a Run whose first tensor has this name."""
+        return (b"" if self.lead else cbor_dumps(name)) + cbor_dumps(hole)
 
 
 class UsualJson(Usual):
@@ -4910,7 +4910,6 @@ class UsualJson(Usual):
     NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-    ALONE = b'{"":0%s}'
 
     def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
         return json_read(text, runs=runs, **rules), len(text)
@@ -4921,13 +4920,13 @@ class UsualJson(Usual):
     def numbers(self, values: Any) -> Any:
         return list(map(int, values))
 
-    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
-        for i in range(len(column)):
-            if pieces[i]:
-                heads[i], pieces[i] = pieces[i], b""
+    def names(self, heads: Any, column: Any) -> Any:
         return b'"'.join(column).decode().split('"')
 
-    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+    def alone(self, name: str, entry: bytes) -> bytes:
+        return b'{"":0%s}' % entry
+
+    def pack_hole(self, name: str, hole: str) -> bytes:
         return f',"{name}":"{hole}"'.encode()
 
 
