@@ -1154,7 +1154,7 @@ class Cursor(Reader):
         """
         token, found = self.tracer(offset, name, root, schema, deep, data), None
         if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
+            found = self.usual.read(data, lambda text, runs: cbor_read(text, runs=runs, **rules))
         value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
         return value, offset + end
 
@@ -1163,7 +1163,8 @@ class Cursor(Reader):
         """As cbor(), for JSON; its whole is the field `root`."""
         token, found = self.tracer(offset, "", root, schema, deep), None
         if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
+            found = self.usual.read(data, lambda text, runs: (
+                json_read(text, runs=runs, **rules), len(text)))
         value, _, self.runs = found or (
             json_read(data, offset, root, token=token, **rules), 0, 0)
         return value, offset + len(data.rstrip(b" \t\r\n"))
@@ -4242,11 +4243,9 @@ class Schema:
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
         if type(found) is not self.of:
-            words = "a map" if self.of is Map else "an array"
-            yield path, f"it is {show(found)}, expected {words}"
+            yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
             return
-        pairs: Any = enumerate(found) if type(found) is list else found.items()
-        for key, value in pairs:
+        for key, value in enumerate(found) if self.of is list else found.items():
             kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
@@ -4334,25 +4333,21 @@ class Format:
                 what, error = f"{name}; only {self.TITLE} is read", Unsupported
         raise cursor.error(what, "magic", offset=0, check="magic", error=error)
 
-    def read(self, cursor: Any) -> Any:
-        """Return (attrs, metadata, tensors); no byte of a tensor is read."""
-        raise NotImplementedError
+    read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what parse() returns."""
         return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
-    # <ztensor tools>
+    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
-
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
-    # </ztensor tools>
 
     def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
         """Return the error of a file whose end is not that of its format."""
@@ -4396,7 +4391,6 @@ class Format:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
 
-    # <save>
     def check_options(self, options: Any) -> None:
         check_options(options, self.OPTIONS, f"saving {self.NAME}")
 
@@ -4451,12 +4445,12 @@ class Format:
 
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        why = item.stored.why
+        why, held = item.stored.why, ", ".join(self.DTYPES)
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            held = f"(it holds {', '.join(self.DTYPES)})"
-            yield why or f"{item.dtype} {held}{name_remedy(item.dtype, self.DTYPES)}"
+            yield why or (f"{item.dtype} (it holds {held})"
+                          + name_remedy(item.dtype, self.DTYPES))
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
@@ -4483,7 +4477,6 @@ class Format:
             yield from item.blocks() if item.stored.why is None else item.stored_blocks()
             at = start + item.nbytes
         yield bytes(end - at) + tail
-    # </save>
 
 
 class Part:
@@ -4545,19 +4538,15 @@ class Entry:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
-        # <sparse later>
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of Tensor.error(), raised for its values
-        # </sparse later>
 
-    # <sparse later>
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
         for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
         return Part("", None, 64, 0)
-    # </sparse later>
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
@@ -4572,13 +4561,11 @@ class Entry:
         # </sparse later>
         return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
 
-    # <sparse later>
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
-    # </sparse later>
 
 
 # <later>
@@ -4722,8 +4709,8 @@ class Usual:
 
     `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
     "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
-    open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
-    with `schema`. "start" counts from `base`, is a multiple of `step` and `low` at least; data end
+    open_entry(name, entry) is that of the format, for an entry that agrees with `schema`. "start"
+    counts from `base`, is a multiple of `step` and `low` at least; data end
     at `high` at most. `lead`: bytes before the name in an array; in a map the name is the key.
 
     One pattern finds the usual entries. Those that directly follow another one are a Run. It is
@@ -4746,19 +4733,23 @@ class Usual:
         self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
         self.likes: Any = {}  # kind but for the shape -> a Tensor, its attrs around its own one
 
-    def read(self, data: bytes, rules: Facts) -> Any:
-        """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
+    def read(self, data: bytes, plain_read: Any) -> Any:
+        """Return (value, position behind it, number of its Runs), or None: nothing is usual.
+
+        plain_read(text, Runs by their HOLEs) returns the first two.
+        """
         if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
             return None
+        self.plain_read = plain_read
         try:
-            text, runs = self.take_out(data, rules)
+            text, runs = self.take_out(data)
             count = len(runs)
-            value, end = self.read_plain(text, runs, rules)
+            value, end = plain_read(text, runs)
         except (ValueError, LookupError):
             return None
         return None if runs else (value, end + len(data) - len(text), count)
 
-    def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
+    def take_out(self, data: bytes) -> "Tuple[bytes, Facts]":
         """Return the index with HOLEs, and the Run of each."""
         heads, columns = self.split(data)
         names = self.names(heads, columns[0])
@@ -4773,7 +4764,7 @@ class Usual:
                 continue
             if kind not in known:
                 entry = self.alone(name, self.text_of(columns, i))
-                known[kind] = self.learn(kind, name, start, attr, entry, rules)
+                known[kind] = self.learn(kind, name, start, attr, entry)
             dtype, shape, stored, last, flat, more, format = known[kind]
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
@@ -4826,7 +4817,7 @@ class Usual:
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
         return starts, attrs, kinds
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes, rules: Facts) -> Any:
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes) -> Any:
         """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
         import re
         nbytes, *rest = kind
@@ -4836,7 +4827,7 @@ class Usual:
         shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
         alike = text[:first] + text[last:]
         if alike not in self.likes:
-            like = self.read_entry(entry, name, rules)
+            like = self.read_entry(entry, name)
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
@@ -4851,21 +4842,18 @@ class Usual:
         stored = Storage(like.stored.source, nbytes, None, like.stored.order)
         return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def read_entry(self, text: bytes, name: str, rules: Facts) -> Tensor:
+    def read_entry(self, text: bytes, name: str) -> Tensor:
         """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
-        found, end = self.read_plain(text, {}, rules)
+        found, end = self.plain_read(text, {})
         entry = found[0] if self.lead else found.popitem()[1]
         if end < len(text) or list(self.schema.wrongs(entry)):
             raise ValueError
         like: Tensor = self.open_entry(name, entry)
-        stored = like.stored
-        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+        stored, own = like.stored, [x for x in like.flat_attrs() if type(x) in (list, Map)]
+        if type(like) is not Tensor or own or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None):
             raise ValueError
         return like
-
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return cbor_read(text, runs=runs, **rules)
 
     def pack(self, number: int) -> bytes:
         return cbor_head(0, number)
@@ -4909,9 +4897,6 @@ class UsualJson(Usual):
     NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return json_read(text, runs=runs, **rules), len(text)
 
     def pack(self, number: int) -> bytes:
         return b"%d" % number
