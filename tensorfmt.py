@@ -4245,7 +4245,8 @@ class Schema:
         if type(found) is not self.of:
             yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
             return
-        for key, value in enumerate(found) if self.of is list else found.items():
+        pairs: Any = found.items() if self.of is Map else enumerate(found)
+        for key, value in pairs:
             kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
                 yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
@@ -4297,7 +4298,7 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
-    TEXTS: "Tuple[str, ...]" = ()  # keys of its metadata, text to text; "*": any
+    TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
@@ -4405,10 +4406,9 @@ class Format:
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         """Return (key, why) of metadata that cannot be written."""
-        known = self.TEXTS
-        why = f"{self.TITLE} holds text to text" if known else "there is no place for metadata"
+        why = f"{self.TITLE} holds text to text" if self.TEXTS else "there is no place for metadata"
         return [(key, why) for key, value in metadata.items()
-                if not is_text(key) or not is_text(value) or not (key in known or "*" in known)]
+                if not (self.TEXTS and is_text(key) and is_text(value))]
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
@@ -4432,11 +4432,11 @@ class Format:
             if item._attrs and item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
-        wrong = [f"{show(key)} = {show(metadata[key])} ({why})"
+        texts = [f"{show(key)} = {show(metadata[key])} ({why})"
                  for key, why in self.misfit_metadata(metadata, options)]
-        if wrong:
+        if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
-                             % (self.TITLE, ", ".join(wrong)))
+                             % (self.TITLE, ", ".join(texts)))
         names = [name for name, _ in items]
         text = "".join(names)
         if is_text(text) and "\0" not in text and "" not in names:
@@ -4710,8 +4710,8 @@ class Usual:
     `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
     "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
     open_entry(name, entry) is that of the format, for an entry that agrees with `schema`. "start"
-    counts from `base`, is a multiple of `step` and `low` at least; data end
-    at `high` at most. `lead`: bytes before the name in an array; in a map the name is the key.
+    counts from `base`, is a multiple of `step` and `low` at least; data end at `high` at most.
+    `lead`: bytes before the name in an array; in a map the name is the key.
 
     One pattern finds the usual entries. Those that directly follow another one are a Run. It is
     taken out of the index; a HOLE takes its place, a text with digits that are nowhere else. The
@@ -5156,12 +5156,14 @@ class Mag(Format):
             yield "magnetron 0.1.2 shows the metadata, but none of the tensors"
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        def fits(key: Any, value: Any) -> bool:
-            number = isinstance(value, float) or (
-                isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64)
-            return number and is_text(key) and "\0" not in key and 0 < len(key.encode()) < 1 << 16
-        why = "mag holds u64, i64 and float64, by text of 1 to 65535 bytes without NUL"
-        return [(key, why) for key, value in metadata.items() if not fits(key, value)]
+        misfits = []
+        for key, value in metadata.items():
+            if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
+                misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
+            elif not isinstance(value, float) and not (
+                    isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
+                misfits.append((key, "mag holds numbers only: u64, i64, float64"))
+        return misfits
 
     def check_name(self, name: str) -> "List[str]":
         rules = ("an empty name", not name), ("a NUL in the name", "\0" in name)
@@ -5178,14 +5180,16 @@ class Mag(Format):
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64) if items else end
         for raw, (_, item) in zip(keys, items):
-            key, nbytes = (item.dtype, item.shape), min(item.nbytes, (1 << 64) - 1)
+            key = item.dtype, item.shape
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
-                number = self.DTYPES.index(item.dtype)
-                keep(known, key, self.SPEC.pack(*places + (number, nbytes, 0, 0))[:57])
-            rows += [pack("<I", len(raw)), raw, known[key], offset.to_bytes(12, "little")]  # aux 0
+                number, nbytes = self.DTYPES.index(item.dtype), min(item.nbytes, (1 << 64) - 1)
+                fields = self.SPEC.pack(*places + (number, nbytes, 0, 0))[:57]
+                keep(known, key, (fields, nbytes))
+            fields, nbytes = known[key]  # data_offset and aux = 0 follow
+            rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
             starts.append(offset)
-            offset += round_up(nbytes, 64)
+            offset += nbytes + -nbytes % 64
         if offset >> 64:
             raise ValueError("mag cannot hold 2**64 bytes of data")
         index = b"".join(rows)
@@ -5249,8 +5253,8 @@ class Mag100(Format):
         cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        found = self._tensors(cursor, version, names, records, start)
-        tensors = admit(cursor, found, start, cursor.end, ("key_id", "numel", "offset"))
+        items = self._tensors(cursor, version, names, records, start)
+        tensors = admit(cursor, items, start, cursor.end, ("key_id", "numel", "offset"))
         end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
         if end < cursor.end:
             cursor.remark("magnetron refuses a file with bytes behind the data", end)
@@ -5298,11 +5302,11 @@ class Mag100(Format):
                 wrong = "offset", f"data at {offset}, {at - start} is next"
             if wrong:
                 raise cursor.error(wrong[1], wrong[0], tensor=name, check="sizes")
-            dtype, attrs, why = dtypes[number], (), None
+            dtype, attrs, why = dtypes[number], None, None
             if dtype not in ITEMSIZE:
                 dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
             stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-            yield Tensor(name, dtype, shape, stored, at, attrs, self.NAME)
+            yield Tensor(name, dtype, shape, stored, at, attrs or (), self.NAME)
             at += stored.nbytes
 
 
@@ -5414,7 +5418,8 @@ class Mag300(Format):
         if not is_text(name):
             raise cursor.error("the name has a lone surrogate", tensor=name)
         shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
-        attrs, why = (), None
+        attrs: Any = ()
+        why = None
         dtype: Any = Mag.LATER_DTYPES[number] if number < len(Mag.LATER_DTYPES) else None
         itemsize = ITEMSIZE.get(dtype, 1)
         need = count_elements(shape) * itemsize
@@ -6926,7 +6931,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
-    TEXTS = ("*",)
+    TEXTS = True
     DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
@@ -7260,7 +7265,6 @@ class TensorBuffers(Format):
     FILE_ATTRS = ("version", "operations")
     TENSOR_ATTRS = ("id",)
     CONTENT = ("operations",)
-    TEXTS = ("model",)
     DATA_ORDER = True
     MAX_RANK = 64
     DIM_BITS = 32
@@ -7389,6 +7393,10 @@ class TensorBuffers(Format):
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
+        return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
+                if key != "model" or not is_text(value)]
+
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         entries, at, ids, hashes = [], 4, {}, {}
@@ -7476,7 +7484,7 @@ class Safetensors(Format):
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
-    TEXTS = ("*",)
+    TEXTS = True
     IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
