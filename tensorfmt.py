@@ -4783,35 +4783,30 @@ class Usual:
         return text, runs
 
     def split(self, data: bytes) -> Any:
-        """Return what is in front of each entry, and behind all; for each row its values in all."""
+        """Return what is in front of each entry, and behind all; for each row its texts in all."""
         import re
+        known: Any = {}
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
         found = re.split(pattern, data)
         columns = [found[i::width] for i in range(1, width)]
-        known: Any = {}
-        for i, row in enumerate(self.rows):
-            if row[1] in ("start", "size", "stop"):
-                columns[i] = self.numbers(columns[i])
-            elif not row[1]:  # few texts, many times
-                columns[i] = list(map(known.setdefault, columns[i], columns[i]))
-        return found[::width], columns
+        return found[::width], [column if row[1] else list(map(known.setdefault, column, column))
+                                for row, column in zip(self.rows, columns)]  # few, many times
 
     def text_of(self, columns: Any, i: int) -> bytes:
         """Return the bytes of an entry behind its name."""
-        values = [column[i] for column in columns]
-        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                         for row, value in zip(self.rows, values)])
+        return b"".join([row[0] + column[i] for row, column in zip(self.rows, columns)])
 
     def values(self, columns: Any) -> Any:
-        """Return columns of starts, attrs and kinds: (nbytes, texts in which few kinds differ)."""
+        """Return starts, attrs and kinds: (nbytes, texts in which few kinds differ) of each."""
         whats = [row[1] for row in self.rows]
         column = dict(zip(whats, columns))
-        starts, sizes = column["start"], column.get("size")
-        if sizes is None:
-            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
-        attrs: Any = [None] * len(starts)
+        starts = list(self.numbers(column["start"]))
+        sizes = self.numbers(column.get("size") or column["stop"])
+        if "stop" in column:
+            sizes = [stop - start for start, stop in zip(starts, sizes)]
+        attrs: Any = [None] * len(columns[0])
         for what in set(whats).difference(("", "name", "start", "size", "stop")):
             attrs = self.attrs(column[what])
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
@@ -4828,8 +4823,8 @@ class Usual:
         alike = text[:first] + text[last:]
         if alike not in self.likes:
             like = self.read_entry(entry, name)
-            place = like.name, like.shape, like.stored.nbytes, like.start
-            if place != (name, shape, nbytes, self.base + start):
+            if (like.name, like.shape, like.stored.nbytes, like.start) != (
+                    name, shape, nbytes, self.base + start):
                 raise ValueError
             flat, more = like.flat_attrs(), None
             if attr is not None:
@@ -4855,17 +4850,15 @@ class Usual:
             raise ValueError
         return like
 
-    def pack(self, number: int) -> bytes:
-        return cbor_head(0, number)
-
     def numbers(self, values: Any) -> Any:
         number = int.from_bytes
-        return [number(value[1:] or value, "big") for value in values]
+        return (number(value[1:] or value, "big") for value in values)
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
-        return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values]
+        number = int.from_bytes
+        return (None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values)
 
     def names(self, heads: Any, column: Any) -> Any:
         """Return the name that is all of each head, and empty that; None where it is not."""
@@ -4898,11 +4891,8 @@ class UsualJson(Usual):
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
 
-    def pack(self, number: int) -> bytes:
-        return b"%d" % number
-
     def numbers(self, values: Any) -> Any:
-        return list(map(int, values))
+        return map(int, values)
 
     def names(self, heads: Any, column: Any) -> Any:
         return b'"'.join(column).decode().split('"')
