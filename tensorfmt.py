@@ -4412,8 +4412,7 @@ class Format:
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
-        given: Any = tensor._attrs
-        return tensor.attrs if given != () and tensor.format in (None, self.NAME) else {}
+        return tensor.attrs if tensor._attrs and tensor.format in (None, self.NAME) else {}
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor of unknown values can be written as it is stored."""
@@ -4445,12 +4444,12 @@ class Format:
 
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        why, held = item.stored.why, ", ".join(self.DTYPES)
+        why = item.stored.why
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            yield why or (f"{item.dtype} (it holds {held})"
-                          + name_remedy(item.dtype, self.DTYPES))
+            yield why or "%s (it holds %s)%s" % (item.dtype, ", ".join(self.DTYPES),
+                                                 name_remedy(item.dtype, self.DTYPES))
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
@@ -4521,17 +4520,12 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor as an index describes it; its parts by role have its bytes."""
+    """A tensor as an index describes it; its parts by role have its bytes.
 
-    # <sparse later>
-    # layout                parts
-    # dense                 data
-    # csr                   values, indptr, indices
-    # coo                   values, coords
-    # sparse                values and what a wrong entry has of the others
-    # sparsecsr, sparsecoo  data: one blob of all, see [6b]
-    # ""                    any: the layout is not known, the parts are listed
-    # </sparse later>
+    Layouts: dense (data), csr (values, indptr, indices), coo (values, coords), sparse (values, and
+    what a wrong entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see
+    [6b]), "" (any: the layout is not known, the parts are listed).
+    """
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
                  parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
