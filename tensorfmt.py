@@ -5089,12 +5089,19 @@ class Mag(Format):
 
     def _alike(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
         """Return (Storage, dtype or None, its number, bytes, shape, (field, what is wrong))."""
-        if spec:
+        if spec:  # -1 ends the shape, or 0 if there are data
             *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
-            shape, wrong = self._spec_shape(places, nbytes)
+            rank, wrong = 0, None
+            while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+                rank += 1
+            shape = tuple(places[:rank])
+            if len(set(places[rank:])) > 1:
+                wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
+            if min(shape + (0,)) < 0:
+                wrong = "shape", f"a dimension is below -1: {places}"
         else:
-            aux, numel, *places = fields
-            number, shape = aux & 255, tuple(places)
+            aux, numel, *dims = fields
+            number, shape = aux & 255, tuple(dims)
             nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
             wrong = self.wrong_shape(shape, numel)
             if aux >> 16:
@@ -5103,19 +5110,6 @@ class Mag(Format):
                 wrong = "aux", f"rank {len(shape)}; 1 to 6 exist"
         dtype = self.DTYPES[number] if number < 4 else None
         return Storage(cursor.source, nbytes), dtype, number, nbytes, shape, wrong
-
-    @staticmethod
-    def _spec_shape(places: "List[int]", nbytes: int) -> Any:
-        """Return (shape, (field, what is wrong) or None); -1 ends it, or 0 if there are data."""
-        rank = 0
-        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
-            rank += 1
-        shape, wrong = tuple(places[:rank]), None
-        if len(set(places[rank:])) > 1:
-            wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
-        if min(shape + (0,)) < 0:
-            wrong = "shape", f"a dimension is below -1: {places}"
-        return shape, wrong
 
     @staticmethod
     def wrong_shape(shape: Shape, numel: int) -> Any:
@@ -5145,7 +5139,7 @@ class Mag(Format):
             if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
                 misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
             elif not isinstance(value, float) and not (
-                    isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
+                    isinstance(value, int) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
         return misfits
 
