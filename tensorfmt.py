@@ -4618,10 +4618,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             if len(tensors) < count:
                 raise reader.error("two tensors have one name")
             continue
-        stored = item.stored
-        if FAST and stored in fitting and item.name not in tensors and (
+        name, stored = item.name, item.stored
+        if FAST and stored in fitting and name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
-            tensors[item.name] = item  # as most are
+            tensors[name] = item  # as most are
             continue
         path = admit_one(reader, item, tensors, low, high, fields)
         if path is not None:
@@ -4948,8 +4948,9 @@ class Mag(Format):
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     FOUR = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
-    LATER_DTYPES = ("float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 "
-                    "int32 uint64 int64").split()  # of snapshots, by number; 100 lacks float8
+    LATER_DTYPES: "List[str]" = (  # of snapshots, by number; 100 lacks float8
+        "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
+        "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
     SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
@@ -5004,7 +5005,7 @@ class Mag(Format):
         most = (left - 16 * count) // (73 if spec else 24)
         cursor.limit("num_tensors", total, 0, most, "as many as fit")
         cursor.seek(24)
-        meta, records, kinds = [], [], {}
+        meta, records, kinds, code = [], [], {}, self.FOUR
         for i in range(count):
             cursor.where, at = ("metadata", i), cursor.pos
             kind, payload, nbytes = cursor.record(self.META)
@@ -5015,7 +5016,7 @@ class Mag(Format):
                 last = len(data) - 73  # of the records that lie whole in the window: one call each
                 stop = at + 4 + unpack_from("<I", data, at)[0]
                 while stop <= last and len(records) < total:
-                    kind, offset, aux, nbytes = unpack_from(self.FOUR, data, stop)
+                    kind, offset, aux, nbytes = unpack_from(code, data, stop)
                     records.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
                     at = stop + 69
                     stop += 73 + nbytes
