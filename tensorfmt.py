@@ -4948,7 +4948,7 @@ class Mag(Format):
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     FOUR = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
-    LATER_DTYPES: "List[str]" = (  # of snapshots, by number; 100 lacks float8
+    LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
