@@ -343,10 +343,13 @@ def join_index(field: str, *index: int) -> str:
 
 
 def clip_path(path: str) -> str:
-    """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
+
+    The CRC keeps them apart.
+    """
     if BOARD or len(path) <= MAX_PATH:
         return path
-    return f"{path[:80]}...{crc32(path.encode()):08x}...{path[-20:]}"  # the CRC keeps them apart
+    return f"{path[:80]}...{__import__('binascii').crc32(path.encode()):08x}...{path[-20:]}"
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -4489,7 +4492,7 @@ class Format:
 
 
 class Part:
-    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
+    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
 
     __slots__ = ("role", "dtype", "offset", "nbytes", "decoded_nbytes", "encoding", "order", "why",
                  "digest", "source")
@@ -4535,17 +4538,15 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor as an index describes it; its parts by role have its bytes."""
+    """A tensor of several parts as an index describes it.
 
-    # <sparse later>
-    # layout                parts
-    # dense                 data
-    # csr                   values, indptr, indices
-    # coo                   values, coords
-    # sparse                values and what a wrong entry has of the others
-    # sparsecsr, sparsecoo  data: one blob of all, see [6b]
-    # ""                    any: the layout is not known, the parts are listed
-    # </sparse later>
+    layout                parts
+    csr                   values, indptr, indices
+    coo                   values, coords
+    sparse                values and what a wrong entry has of the others
+    sparsecsr, sparsecoo  data: one blob of all, see [6b]
+    ""                    any: the layout is not known, the parts are listed
+    """
 
     __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
 
@@ -4554,41 +4555,31 @@ class Entry:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
-        # <sparse later>
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of Tensor.error(), raised for its values
-        # </sparse later>
 
-    # <sparse later>
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
         for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
         return Part("", None, 64, 0)
-    # </sparse later>
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        # <sparse later>
-        if self.layout != "dense":
-            main, encoding, why = self.main(), "sparse", None
-            if not self.layout:
-                encoding, why = main.encoding, main.why or self.why
-            stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-            made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored,
-                                                main.offset, self.attrs, format)
-            return made
-        # </sparse later>
-        return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        main, encoding, why = self.main(), "sparse", None
+        if not self.layout:
+            encoding, why = main.encoding, main.why or self.why
+        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+        made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                            self.attrs, format)
+        return made
 
-    # <sparse later>
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
-    # </sparse later>
 
 
 # <later>
@@ -5522,7 +5513,7 @@ class ZFamily(Format):
     """What all generations of zTensor share: an index of entries, each made of parts.
 
     read() of a generation finds the index, read_index() parses it, read_entry() of the generation
-    makes a checked Entry of an item. `where`: the keys in an item that lead to a part.
+    makes a Tensor of an item. `where`: the keys in an item that lead to a part.
     """
 
     FAMILY = "ztensor"
@@ -5543,7 +5534,7 @@ class ZFamily(Format):
     ENTRY = Schema()
     USUAL: Any = ()  # rows of Usual
     LEAD = b""
-    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Entry, or an error
+    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Tensor, or an error
 
     def find_index(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
         """Return offset and bytes of an index with its size behind it, up to `end`."""
@@ -5561,7 +5552,7 @@ class ZFamily(Format):
     def read_index(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
         """Return the index, one item of CBOR, and the function that opens its entries."""
         def open_entry(name: Any, facts: Any) -> Any:
-            return self.read_entry(cursor, name, facts, limits).open(cursor.source, self.NAME)
+            return self.read_entry(cursor, name, facts, limits)
         if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
             cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, self.ALIGN, self.ALIGN, end,
                                  lead=self.LEAD)
@@ -5570,9 +5561,9 @@ class ZFamily(Format):
             raise cursor.error("bytes left over behind the index", offset=stop)
         return index, open_entry
 
-    def check_place(self, cursor: Cursor, where: Any, part: Part, end: int) -> None:
+    def check_place(self, cursor: Cursor, where: Any, offset: int, nbytes: int, end: int) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
-        align, offset, nbytes = self.ALIGN, part.offset, part.nbytes
+        align = self.ALIGN
         if not align <= offset <= end - nbytes or offset % align:
             what = f"{nbytes} bytes at {offset}, expected a multiple of {align}, all before {end}"
             raise cursor.error(what, *where + (self.FIELDS["offset"],), check="bounds")
@@ -5678,8 +5669,8 @@ class ZObjects(ZFamily):
             elif inside is not None:
                 self.remark_unknown(cursor, inside, value)
 
-    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Entry:
-        """Return an object as an Entry; its attrs are what the file says."""
+    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
+        """Return an object as a Tensor; its attrs are what the file says."""
         if not self.KEY[0](name):
             raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
@@ -5697,12 +5688,15 @@ class ZObjects(ZFamily):
             for key, value in found["data"].items():
                 if key != "dtype" and (key, value) != ("type", "bool"):
                     attrs += key, value
-            return Entry(name, parts["data"].dtype, shape, known, attrs, parts)
+            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
         values = None if "data" in parts else parts.get("values")
         if known and known in LAYOUTS and values is not None and values.dtype is not None:
-            return Entry(name, values.dtype, shape, known, attrs, parts)
-        return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
+            entry = Entry(name, values.dtype, shape, known, attrs, parts)
+        else:
+            why = f"layout {show(layout)} is not known"
+            entry = Entry(name, None, shape, "", attrs, parts, why)
+        return entry.open(cursor.source, self.NAME)
 
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too."""
@@ -5774,7 +5768,10 @@ class ZTensor(ZFamily):
              (b"", "checksum", Usual.DIGEST), (b"", "", rb"[^\xff]{0,512}\xff"))
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    READS = "dense", "sparse", "sparsecsr", "sparsecoo"
+    READS: "Tuple[str, ...]" = ("dense",)  # layouts
+    # <sparse>
+    READS += "sparse", "sparsecsr", "sparsecoo"
+    # </sparse>
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     FIELDS = {"offset": "offset", "nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
@@ -5795,30 +5792,36 @@ class ZTensor(ZFamily):
         tensors = admit(cursor, found, fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Entry:
+    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Tensor:
         name, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why, dense = ITEMSIZE.get(dtype, 0), None, layout == "dense"
+        size, why = ITEMSIZE.get(dtype, 0), None
         for what, value, known in (
-                ("layout", layout, dense or (layout in self.READS and layout in LAYOUTS)),
+                ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
             if not known:
                 why = f"{what} {show(value)} is not known"
         if not size:
             facts["dtype"], dtype = dtype, None
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        part = Part("values" if layout == "sparse" and not why else "data", dtype, offset, nbytes,
-                    None, encoding, ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, (), part, end)
-        if encoding in self.ENCODED[1:] or (why is None and dense):
-            need = count_elements(shape) * size if dense else 0
+        order = ">" if big else "<"
+        self.check_place(cursor, (), offset, nbytes, end)
+        # <zstd sparse>
+        part = Part("values" if layout == "sparse" else "data", dtype, offset, nbytes, None,
+                    encoding, order, why, facts.get("checksum"))
+        if encoding in self.ENCODED[1:]:
+            need = count_elements(shape) * size if layout == "dense" else 0
             self.check_size(cursor, (), part, shape, need)
-        entry = Entry(name, dtype, shape, "dense" if why else layout, facts, {part.role: part})
+        # </zstd sparse>
         # <sparse>
-        if part.role == "values":
-            self.read_sparse(cursor, facts, entry, end)
+        if why is None and layout != "dense":
+            entry = Entry(name, dtype, shape, layout, facts, {part.role: part})
+            if layout == "sparse":
+                self.read_sparse(cursor, facts, entry, end)
+            return entry.open(cursor.source, self.NAME)
         # </sparse>
-        return entry
+        stored = Storage(cursor.source, nbytes, None, order, encoding, why)
+        return Tensor(name, dtype, shape, stored, offset, facts, self.NAME)
 
     # <sparse>
     # layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
@@ -5857,7 +5860,7 @@ class ZTensor(ZFamily):
         big = encoding == "raw" and facts.get("data_endianness") == "big"
         part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
                     ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, where, part, end)
+        self.check_place(cursor, where, part.offset, part.nbytes, end)
         return part
     # </sparse>
 
@@ -6107,7 +6110,7 @@ class ZTensor1(ZObjects):
             why = f"encoding {show(encoding)} is not known"
         part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
                     "raw" if encoding is None else encoding, "<", why, found.get("digest"))
-        self.check_place(cursor, where, part, end)
+        self.check_place(cursor, where, part.offset, part.nbytes, end)
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
@@ -6327,7 +6330,7 @@ class ZTensor2(ZObjects):
             why, encoding = f"encoding {show(encoding)} is not known", "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
                     found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"))
-        self.check_place(cursor, where, part, end)
+        self.check_place(cursor, where, part.offset, part.nbytes, end)
         if code is not None:
             part.dtype = "bool" if code == "bool" else None
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
