@@ -1128,16 +1128,14 @@ class Cursor(Reader):
                 self.runs -= 1
                 yield entry
                 continue
-            item = None
             self.tensor = entry.get("name") if type(name) is int and type(entry) is Map else name
             if type(self.tensor) is not str:
                 self.tensor = None
             try:
                 self.check_schema(schema, entry)
-                item = open_entry(name, entry)
+                yield open_entry(name, entry)
             except FormatError as error:
                 self._note(error)
-            yield item
         if FAST and self.runs:
             raise self.error("entries in another place")
 
@@ -2643,13 +2641,13 @@ class Zstd:
 
     # <save>
     def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
-        """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+        """Yield one zstd frame of nbytes bytes in blocks; with its size, where the module can."""
         module = zstd_module()
         compressor = module.ZstdCompressor(level)
         if hasattr(compressor, "compressobj"):
             compressor = compressor.compressobj(size=nbytes)
         for key in "set_pledged_input_size", "_set_pledged_input_size":
-            getattr(compressor, key, int)(nbytes)
+            getattr(compressor, key, int)(nbytes)  # int: this one has no such method
         for block in blocks:
             yield compressor.compress(block)
         yield compressor.flush()
@@ -4503,12 +4501,11 @@ class Part:
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
-        wrong, given = "decoded_nbytes", self.decoded_nbytes
-        if self.encoding == "raw":
-            wrong = "nbytes"
-        elif self.encoding in ENCODINGS and (
+        given = self.decoded_nbytes
+        wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
+        if self.encoding in ENCODINGS and (
                 not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
-            return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
+            return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
         wanted = need if need < 1 << 64 else "more than 2**64"
@@ -4620,7 +4617,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
     """
     tensors: "Dict[str, Tensor]" = Map()
     cut: Any = None  # path of the first one that is not whole
-    fitting = set()  # Storages of the right size
+    if FAST:
+        fitting = set()  # Storages of the right size
     for item in items:
         if item is None:
             continue
@@ -4641,20 +4639,25 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         # </tools>
         number, what, check = misfit(item, tensors, low, high)
         path = (fields[number],) if fields[number] else ()
-        whole = check != "bounds" or item.start < low or not isinstance(reader, Cursor)
-        if what and whole:
-            reader.fault(what, *path, tensor=name, check=check)
-            continue
-        tensors[name] = item
-        if not whole:
+        # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
+        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
+            tensors[name] = item
             cut = cut or reader.where + path
             if reader.run:
                 break
-        elif FAST and reader.trace is None:
+            continue
+        # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
+        if what:
+            reader.fault(what, *path, tensor=name, check=check)
+            continue
+        tensors[name] = item
+        if FAST and reader.trace is None:
             fitting.add(stored)
     reader.where, reader.tensor = (), None
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if cut is not None:
         keep_whole(reader, tensors, *cut)
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     return tensors
 
 
@@ -5554,12 +5557,12 @@ class ZFamily(Format):
         cursor.check_schema(self.TREE[1], index)
         return index, open_entry
 
-    def check_place(self, cursor: Cursor, where: Any, offset: int, nbytes: int, end: int) -> None:
+    def check_place(self, cursor: Cursor, offset: int, nbytes: int, end: int, *path: Any) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
         align = self.ALIGN
         if not align <= offset <= end - nbytes or offset % align:
             what = f"{nbytes} bytes at {offset}, expected a multiple of {align}, all before {end}"
-            raise cursor.error(what, *where + (self.FIELDS["offset"],), check="bounds")
+            raise cursor.error(what, *path, check="bounds")
 
     def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
         """Raise unless a part can hold the `need` bytes that a shape takes."""
@@ -5680,8 +5683,8 @@ class ZObjects(ZFamily):
                     attrs += key, value
             return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
-        dtype, why = "values" in parts and parts["values"].dtype or None, None
-        if dtype is None or "data" in parts or not known or known not in LAYOUTS:
+        dtype, why = getattr(parts.get("values"), "dtype", None), None
+        if not (known and known in LAYOUTS and dtype) or "data" in parts:
             dtype, known, why = None, "", f"layout {show(layout)} is not known"
         entry = Entry(name, dtype, shape, known, attrs, parts, why)
         return entry.open(cursor.source, self.NAME)
@@ -5761,7 +5764,7 @@ class ZTensor(ZFamily):
     READS += "sparse", "sparsecsr", "sparsecoo"
     # </sparse>
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
-    FIELDS = {"offset": "offset", "nbytes": "size"}
+    FIELDS = {"nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
 
@@ -5791,7 +5794,7 @@ class ZTensor(ZFamily):
             facts["dtype"], dtype = dtype, None
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         order = ">" if big else "<"
-        self.check_place(cursor, (), offset, nbytes, end)
+        self.check_place(cursor, offset, nbytes, end, "offset")
         # <zstd sparse>
         part = Part("values" if layout == "sparse" else "data", dtype, offset, nbytes, None,
                     encoding, order, why, facts.get("checksum"))
@@ -5846,7 +5849,7 @@ class ZTensor(ZFamily):
         big = encoding == "raw" and facts.get("data_endianness") == "big"
         part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
                     ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, where, part.offset, part.nbytes, end)
+        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
         return part
     # </sparse>
 
@@ -6036,7 +6039,7 @@ class ZTensor1(ZObjects):
     PARTS, LAYOUT = "components", "format"
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
-    FIELDS = {"offset": "offset", "nbytes": "length", "decoded_nbytes": "uncompressed_length"}
+    FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
@@ -6096,7 +6099,7 @@ class ZTensor1(ZObjects):
             why = f"encoding {show(encoding)} is not known"
         part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
                     "raw" if encoding is None else encoding, "<", why, found.get("digest"))
-        self.check_place(cursor, where, part.offset, part.nbytes, end)
+        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
@@ -6173,11 +6176,11 @@ class ZTensor2(ZObjects):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    FIELDS = {"offset": "blob"}
+    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
-    SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
+    CODEC = "zt.zstd-seekable/1"
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
     FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
@@ -6308,13 +6311,11 @@ class ZTensor2(ZObjects):
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
             end = shards[shard][0] - 40
-        if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
-            encoding = self.CODEC
-        elif encoding is not None:
+        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
             why, encoding = f"encoding {show(encoding)} is not known", "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
                     found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"))
-        self.check_place(cursor, where, part.offset, part.nbytes, end)
+        self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
             part.dtype = "bool" if code == "bool" else None
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
@@ -6353,10 +6354,7 @@ class ZTensor2(ZObjects):
             need = part.decoded_nbytes or 0
             if bits and role in shapes:
                 need = -(-count_elements(shapes[role]) * bits // 8)
-            wrong = part.misfit(shapes.get(role), need)
-            if wrong is not None:
-                field = "decoded_length" if "encoding" in facts[role] else "blob"
-                raise cursor.error(wrong[1], "parts", role, field, check="sizes")
+            self.check_size(cursor, ("parts", role), part, shapes.get(role), need)
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
