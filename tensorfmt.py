@@ -4350,11 +4350,10 @@ class Format:
         return nbytes, 0
     # </ztensor tools>
 
-    def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
+    def no_end(self, cursor: Reader, field: str, check: str = "index") -> FormatError:
         """Return the error of a file whose end is not that of its format."""
         what = f"the end is missing: it does not end as a {self.TITLE} file does"
-        made: FormatError = cursor.error(what, field, check=check)
-        return made
+        return cursor.error(what, field, check=check)
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4610,15 +4609,13 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
           fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
-    `items`: Tensors in the order of the index, each with reader.where at its record; None where a
-    fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
-    to `high`. `fields` of the record have the name, the size and the place, for errors; "": it
-    is the record itself.
+    `items`: Tensors in the order of the index, each with reader.where at its record; None: a fault
+    was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low` to
+    `high`. `fields` of the record have name, size and place, for errors; "": the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
     cut: Any = None  # path of the first one that is not whole
-    if FAST:
-        fitting = set()  # Storages of the right size
+    fitting = set()  # Storages of the right size
     for item in items:
         if item is None:
             continue
@@ -4633,24 +4630,19 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
                 low <= item.start <= high - stored.nbytes):
             tensors[name] = item  # as most are
             continue
-        # <tools>
-        if reader.trace is not None and reader.trace.owners is not None:
-            reader.trace.owners[reader.prefix] = name
-        # </tools>
-        number, what, check = misfit(item, tensors, low, high)
+        number, what, check = misfit(reader, item, tensors, low, high)
         path = (fields[number],) if fields[number] else ()
+        if what:
+            reader.fault(what, *path, tensor=name, check=check)
+            continue
+        tensors[name] = item
         # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
-        if check == "bounds" and item.start >= low and isinstance(reader, Cursor):
-            tensors[name] = item
+        if check:
             cut = cut or reader.where + path
             if reader.run:
                 break
             continue
         # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
-        if what:
-            reader.fault(what, *path, tensor=name, check=check)
-            continue
-        tensors[name] = item
         if FAST and reader.trace is None:
             fitting.add(stored)
     reader.where, reader.tensor = (), None
@@ -4680,14 +4672,23 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
     reader.fault(what, *path, check="bounds")
 
 
-def misfit(item: Tensor, tensors: Facts, low: float, high: float) -> "Tuple[int, str, str]":
-    """Return (index in `fields` of admit(), what is wrong or "", the check of verify)."""
+def misfit(reader: Any, item: Tensor, tensors: Facts, low: float, high: float) -> Any:
+    """Return (index in `fields` of admit(), what is wrong, the check of verify).
+
+    (0, "", "") where all is right; what is "" also where the file ends too early.
+    """
     stored, start, nbytes = item.stored, item.start, item.stored.nbytes
+    # <tools>
+    if reader.trace is not None and reader.trace.owners is not None:
+        reader.trace.owners[reader.prefix] = item.name
+    # </tools>
     if item.name in tensors:
         return 0, "two tensors have this name", "index"
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if nbytes and not low <= start <= high - nbytes:
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
-        return 2, what, "bounds"
+        return 2, "" if start >= low and isinstance(reader, Cursor) else what, "bounds"
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
         need: Any = count_elements(item.shape) * ITEMSIZE[item.dtype]
         if need != nbytes:
