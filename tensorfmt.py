@@ -1264,10 +1264,10 @@ class Digest:
 
     @staticmethod
     def is_text(kind: str, text: str) -> bool:
-        """Return whether text() of this kind could have returned the text."""
-        if kind == "sha256":
-            return len(text) == 71 and text == text.lower() and text[:7] == "sha256:"
-        return len(text) == 17 and text == "crc32c:0x" + text[9:].upper()
+        """Return whether a digest of this kind is written as zTensor writes it."""
+        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(kind)
+        digits = "0x" + text[9:].upper() if kind == "crc32c" else text[len(kind) + 1:].lower()
+        return len(text) == size and text == f"{kind}:{digits}"
 
 
 XXH3_SECRET = bytes.fromhex(
@@ -5610,6 +5610,12 @@ class ZFamily(Format):
             return "ok", kind + " agrees"
         return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
 
+    def known_digest(self, item: Tensor, kind: str) -> str:
+        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
+        ours = item.format == self.NAME and item.offset is not None
+        text = str(item.attrs.get(self.DIGEST)) if ours else ""
+        return text if Digest.is_text(kind, text) else ""  # check_stored() hashes the bytes
+
     @staticmethod
     def hash_blocks(kind: str, blocks: Any) -> str:
         # <later>
@@ -5647,16 +5653,9 @@ class ZObjects(ZFamily):
     read_part: Any = None  # (cursor, where, part, its object, limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
-    def read_top(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
-        """Return the manifest, a map with the keys that it must have, and as read_index()."""
-        top, open_entry = self.read_index(cursor, start, data, end, limits)
-        if cursor.trace is not None:
-            self.remark_unknown(cursor, self.TREE[1], top)
-        return top, open_entry
-
     def remark_unknown(self, cursor: Cursor, schema: Schema, facts: Any) -> None:
         """Remark on the keys of a map, and of those inside of it, that are not known."""
-        for key, value in facts.items() if hasattr(facts, "items") else ():
+        for key, value in facts.items() if cursor.trace and hasattr(facts, "items") else ():
             inside = schema.about(key)[1]
             if schema.rows and key not in schema.rows:
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
@@ -6006,9 +6005,8 @@ class ZTensor(ZFamily):
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, plan["level"])
         elif not copied and order == ">":
             blocks = (swap(piece, part.check()) for piece in part.parts())
-        checked = copied and part.format == self.NAME and part.offset is not None
-        text = str(part.attrs.get("checksum")) if checked else ""  # by check_stored()
-        digest = None if kind == "none" or Digest.is_text(kind, text) else Digest(kind)
+        text = self.known_digest(part, kind) if copied else ""
+        digest = None if kind == "none" or text else Digest(kind)
         at = start
         for block in blocks:
             at += len(block)
@@ -6075,7 +6073,8 @@ class ZTensor1(ZObjects):
             cursor.seek(end)
             cursor.record(self.MAGIC_END)
         start, data = self.find_index(cursor, end)
-        top, open_entry = self.read_top(cursor, start, data, start, start)
+        top, open_entry = self.read_index(cursor, start, data, start, start)
+        self.remark_unknown(cursor, self.TREE[1], top)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
@@ -6108,10 +6107,10 @@ class ZTensor1(ZObjects):
             return
         if "data" not in parts:
             raise cursor.error("a dense tensor has the part 'data'", "components")
-        part, shape = parts["data"], entry["shape"]
+        part = parts["data"]
         if part.why is None:
-            need = count_elements(shape) * ITEMSIZE[part.dtype]
-            self.check_size(cursor, ("components", "data"), part, shape, need)
+            need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
+            self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
@@ -6224,7 +6223,8 @@ class ZTensor2(ZObjects):
             return attrs, Map(), Map()
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
         shards: Any = Map()  # entries that Usual reads are of this file
-        top, open_entry = self.read_top(cursor, start, data, end, (end, shards, far))
+        top, open_entry = self.read_index(cursor, start, data, end, (end, shards, far))
+        self.remark_unknown(cursor, self.TREE[1], top)
         if "shards" in top:
             attrs["shards"] = top["shards"]
             for name, facts in top["shards"].items():
@@ -6445,7 +6445,8 @@ class ZTensor2(ZObjects):
         zeros = memoryview(bytes(self.PLACE))
         names = [encode_text(name) for name, _ in items]
         for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
-            text = self._digest_of(item)
+            text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
+            text = text or self.hash_blocks("xxh3", item.blocks())
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
             start = places[0] if places else round_up(at, self.PLACE)
@@ -6469,14 +6470,6 @@ class ZTensor2(ZObjects):
         start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
-
-    def _digest_of(self, item: Tensor) -> str:
-        """Return the digest of a tensor: that of the file it comes from, or a new one."""
-        text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
-        if (item.offset is not None and item.stored.encoding == "raw" and len(text) == 21
-                and text[:5] == "xxh3:"):
-            return text  # check_stored() compares it with the bytes
-        return self.hash_blocks("xxh3", item.blocks())
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
@@ -7663,6 +7656,12 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 # -- [7f2] shards --------------------------------------------------------------------------------
 
 
+def misfit_shard(name: Any) -> str:
+    """Return what the name of a shard should be, or ""."""
+    fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+    return "" if fine else "a plain file name"
+
+
 class Shards(Format):
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
@@ -7677,17 +7676,11 @@ class Shards(Format):
     MARKED = False
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
-        ("weight_map", Schema(other=(lambda name: Shards.misfit_name(name), "the file of it")),
-         True, "files by name of the tensor"), doc="an index")
+        ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
+         "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
-
-    @staticmethod
-    def misfit_name(name: Any) -> str:
-        """Return what the name of a shard should be, or ""."""
-        fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
-        return "" if fine else "a plain file name"
 
     def read(self, cursor: Cursor) -> Any:
         data = cursor.source.read(0, cursor.end)
