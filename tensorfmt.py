@@ -1155,7 +1155,7 @@ class Cursor(Reader):
         """
         token, found = self.tracer(offset, name, root, schema, deep, data), None
         if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
+            found = self.usual.read(data, lambda text, runs: cbor_read(text, runs=runs, **rules))
         value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
         return value, offset + end
 
@@ -1164,7 +1164,8 @@ class Cursor(Reader):
         """As cbor(), for JSON; its whole is the field `root`."""
         token, found = self.tracer(offset, "", root, schema, deep), None
         if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
+            found = self.usual.read(data, lambda text, runs: (
+                json_read(text, runs=runs, **rules), len(text)))
         value, _, self.runs = found or (
             json_read(data, offset, root, token=token, **rules), 0, 0)
         return value, offset + len(data.rstrip(b" \t\r\n"))
@@ -4239,10 +4240,9 @@ class Schema:
     def wrongs(self, found: Any, *path: Any) -> Chunks:
         """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
         if type(found) is not self.of:
-            words = "a map" if self.of is Map else "an array"
-            yield path, f"it is {show(found)}, expected {words}"
+            yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
             return
-        pairs: Any = enumerate(found) if type(found) is list else found.items()
+        pairs: Any = found.items() if self.of is Map else enumerate(found)
         for key, value in pairs:
             kind = self.rows.get(key, self.other)[0]
             if self.keys is not None and not self.keys[0](key):
@@ -4295,6 +4295,7 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
+    TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
@@ -4330,25 +4331,21 @@ class Format:
                 what, error = f"{name}; only {self.TITLE} is read", Unsupported
         raise cursor.error(what, "magic", offset=0, check="magic", error=error)
 
-    def read(self, cursor: Any) -> Any:
-        """Return (attrs, metadata, tensors); no byte of a tensor is read."""
-        raise NotImplementedError
+    read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what parse() returns."""
         return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
-    # <ztensor tools>
+    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
-
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
-    # </ztensor tools>
 
     def no_end(self, cursor: Reader, field: str, check: str = "index") -> FormatError:
         """Return the error of a file whose end is not that of its format."""
@@ -4379,13 +4376,7 @@ class Format:
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
 
-    # <later>
-    # <tools>
-    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
-        """Yield (status, text, tensor) of the files that this one names."""
-        return iter(())
-    # </tools>
-    # </later>
+    verify_shards: Any = None  # (source, attrs, deep, verify): rows (status, text, tensor)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -4398,7 +4389,6 @@ class Format:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
 
-    # <save>
     def check_options(self, options: Any) -> None:
         check_options(options, self.OPTIONS, f"saving {self.NAME}")
 
@@ -4413,7 +4403,9 @@ class Format:
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         """Return (key, why) of metadata that cannot be written."""
-        return [(key, "there is no place for metadata") for key in metadata]
+        why = f"{self.TITLE} holds text to text" if self.TEXTS else "there is no place for metadata"
+        return [(key, why) for key, value in metadata.items()
+                if not (self.TEXTS and is_text(key) and is_text(value))]
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
@@ -4428,33 +4420,38 @@ class Format:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
         problems, fine = [], {}  # fine: classes, dtypes, shapes
         for name, item in items:
-            key, known = (type(item), item.dtype, item.shape), item.dtype in self.DTYPES
+            key = type(item), item.dtype, item.shape
             if key not in fine or item.stored.why:
-                found = len(problems)
-                if is_sparse(item) and "sparse" not in self.USES:
-                    problems.append((name, "sparse; .todense() or convert(dense=True)"))
-                if (item.stored.why or not known) and not self.passes(item):
-                    problems.append((name, item.stored.why or "%s (it holds %s)%s" % (
-                        item.dtype, ", ".join(self.DTYPES), name_remedy(item.dtype, self.DTYPES))))
-                if item.ndim > self.MAX_RANK:
-                    problems.append((name, f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"))
-                if [n for n in item.shape if n >> self.DIM_BITS]:
-                    problems.append((name, f"a dimension over 2**{self.DIM_BITS}-1"))
-                if known and found == len(problems):
+                wrong = [(name, why) for why in self.misfits(item)]
+                problems += wrong
+                if not wrong and item.dtype in self.DTYPES:
                     keep(fine, key, True)
             if item._attrs and item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
-        misfits = [f"{show(key)} = {show(metadata[key])} ({why})"
-                   for key, why in self.misfit_metadata(metadata, options)]
-        if misfits:
+        texts = [f"{show(key)} = {show(metadata[key])} ({why})"
+                 for key, why in self.misfit_metadata(metadata, options)]
+        if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
-                             % (self.TITLE, ", ".join(misfits)))
+                             % (self.TITLE, ", ".join(texts)))
         names = [name for name, _ in items]
         text = "".join(names)
         if is_text(text) and "\0" not in text and "" not in names:
             return problems  # names that no format refuses
         return problems + [(name, why) for name in names for why in self.check_name(name)]
+
+    def misfits(self, item: Tensor) -> Chunks:
+        """Yield why a tensor cannot be written, but for its name and attrs."""
+        why, held = item.stored.why, ", ".join(self.DTYPES)
+        if is_sparse(item) and "sparse" not in self.USES:
+            yield "sparse; .todense() or convert(dense=True)"
+        if (why or item.dtype not in self.DTYPES) and not self.passes(item):
+            yield why or (f"{item.dtype} (it holds {held})"
+                          + name_remedy(item.dtype, self.DTYPES))
+        if item.ndim > self.MAX_RANK:
+            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
+        if [n for n in item.shape if n >> self.DIM_BITS]:
+            yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -4477,14 +4474,10 @@ class Format:
             yield from item.blocks() if item.stored.why is None else item.stored_blocks()
             at = start + item.nbytes
         yield bytes(end - at) + tail
-    # </save>
 
 
 class Part:
     """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
-
-    __slots__ = ("role", "dtype", "offset", "nbytes", "decoded_nbytes", "encoding", "order", "why",
-                 "digest", "source")
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
                  decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
@@ -4495,8 +4488,7 @@ class Part:
         self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
         self.encoding, self.order = encoding, order
         self.why = why  # why its values cannot be read, or None
-        self.digest = digest  # as the file has it
-        self.source = source  # that has its bytes, if the file does not
+        self.digest, self.source = digest, source  # of the file; what has its bytes, if not it
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
@@ -4507,8 +4499,7 @@ class Part:
             return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
-        wanted = need if need < 1 << 64 else "more than 2**64"
-        return wrong, f"{given} bytes, {self.dtype or 'its type'} {show(shape)} needs {wanted}"
+        return wrong, say_need(f"{given} bytes", self.dtype, shape, need)
 
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
@@ -4536,8 +4527,6 @@ class Entry:
     ""                    any: the layout is not known, the parts are listed
     """
 
-    __slots__ = ("name", "dtype", "shape", "layout", "attrs", "parts", "nnz", "why", "fault")
-
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
                  parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
         self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
@@ -4559,9 +4548,8 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or self.why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        made: Tensor = LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                            self.attrs, format)
-        return made
+        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                    self.attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -4625,20 +4613,15 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             if len(tensors) < count:
                 raise reader.error("two tensors have one name")
             continue
-        name, stored = item.name, item.stored
-        if FAST and stored in fitting and name not in tensors and (
+        stored = item.stored
+        if FAST and stored in fitting and item.name not in tensors and (
                 low <= item.start <= high - stored.nbytes):
-            tensors[name] = item  # as most are
+            tensors[item.name] = item  # as most are
             continue
-        number, what, check = misfit(reader, item, tensors, low, high)
-        path = (fields[number],) if fields[number] else ()
-        if what:
-            reader.fault(what, *path, tensor=name, check=check)
-            continue
-        tensors[name] = item
+        path = admit_one(reader, item, tensors, low, high, fields)
         # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
-        if check:
-            cut = cut or reader.where + path
+        if path is not None:
+            cut = cut or path
             if reader.run:
                 break
             continue
@@ -4651,6 +4634,46 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
         keep_whole(reader, tensors, *cut)
     # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     return tensors
+
+
+def admit_one(reader: Reader, item: Tensor, tensors: Facts, low: float, high: float,
+              fields: Any) -> Any:
+    """Add a tensor, or note a fault; return the path of its place if it is not whole, or None."""
+    # <tools>
+    if reader.trace is not None and reader.trace.owners is not None:
+        reader.trace.owners[reader.prefix] = item.name
+    # </tools>
+    stored, start, nbytes = item.stored, item.start, item.stored.nbytes
+    number, what, check = 0, "", "index"
+    if item.name in tensors:
+        what = "two tensors have this name"
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
+    elif nbytes and not low <= start <= high - nbytes:
+        number, check = 2, "bounds"
+        what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
+    elif item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
+        need = count_elements(item.shape) * ITEMSIZE[item.dtype]
+        if need != nbytes:
+            number, check = 1, "sizes"
+            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
+    path = (fields[number],) if fields[number] else ()
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
+    if check == "bounds" and start >= low and isinstance(reader, Cursor):
+        tensors[item.name] = item
+        return reader.where + path
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
+    if what:
+        reader.fault(what, *path, tensor=item.name, check=check)
+    else:
+        tensors[item.name] = item
+    return None
+
+
+def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
+    """Return the message for so many bytes, where a dtype and a shape need others."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
 
 
 def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
@@ -4672,32 +4695,6 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
     reader.fault(what, *path, check="bounds")
 
 
-def misfit(reader: Any, item: Tensor, tensors: Facts, low: float, high: float) -> Any:
-    """Return (index in `fields` of admit(), what is wrong, the check of verify).
-
-    (0, "", "") where all is right; what is "" also where the file ends too early.
-    """
-    stored, start, nbytes = item.stored, item.start, item.stored.nbytes
-    # <tools>
-    if reader.trace is not None and reader.trace.owners is not None:
-        reader.trace.owners[reader.prefix] = item.name
-    # </tools>
-    if item.name in tensors:
-        return 0, "two tensors have this name", "index"
-    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
-    if nbytes and not low <= start <= high - nbytes:
-        what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
-        return 2, "" if start >= low and isinstance(reader, Cursor) else what, "bounds"
-    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
-    if item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
-        need: Any = count_elements(item.shape) * ITEMSIZE[item.dtype]
-        if need != nbytes:
-            need = need if need < 1 << 64 else "more than 2**64"
-            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {need}"
-            return 1, what, "sizes"
-    return 0, "", ""
-
-
 class Run:
     """Tensors whose entries directly follow each other in the index; Usual makes them."""
 
@@ -4710,9 +4707,9 @@ class Usual:
 
     `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
     "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
-    open_entry(name, entry) is the plain reader, which returns the Tensor of an entry that agrees
-    with `schema`. "start" counts from `base`, is a multiple of `step` and `low` at least; data end
-    at `high` at most. `lead`: bytes before the name in an array; in a map the name is the key.
+    open_entry(name, entry) is that of the format, for an entry that agrees with `schema`. "start"
+    counts from `base`, is a multiple of `step` and `low` at least; data end at `high` at most.
+    `lead`: bytes before the name in an array; in a map the name is the key.
 
     One pattern finds the usual entries. Those that directly follow another one are a Run. It is
     taken out of the index; a HOLE takes its place, a text with digits that are nowhere else. The
@@ -4727,92 +4724,99 @@ class Usual:
     DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
     SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
-    ALONE = b"\xa1%s"  # a container of one entry
 
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
                  high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
         self.rows, self.schema, self.open_entry = rows, schema, open_entry
         self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
-        self.whats = [row[1] for row in rows]
-        self.attr = [what for what in self.whats + [None] if what not in (
-            "", "name", "start", "size", "stop")][0]
-        self.kinds: Any = {}  # kind but for the shape -> a Tensor, its attrs around self.attr
+        self.likes: Any = {}  # kind but for the shape -> a Tensor, its attrs around its own one
 
-    def read(self, data: bytes, rules: Facts) -> Any:
-        """Return (value, position behind it, number of its Runs), or None: nothing is usual."""
+    def read(self, data: bytes, plain_read: Any) -> Any:
+        """Return (value, position behind it, number of its Runs), or None: nothing is usual.
+
+        plain_read(text, Runs by their HOLEs) returns the first two.
+        """
         if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
             return None
+        self.plain_read = plain_read
         try:
-            text, runs = self.take_out(data, rules)
+            text, runs = self.take_out(data)
             count = len(runs)
-            value, end = self.read_plain(text, runs, rules) if count else (None, 0)
+            value, end = plain_read(text, runs)
         except (ValueError, LookupError):
             return None
-        return None if runs or not count else (value, end + len(data) - len(text), count)
+        return None if runs else (value, end + len(data) - len(text), count)
 
-    def take_out(self, data: bytes, rules: Facts) -> "Tuple[bytes, Facts]":
+    def take_out(self, data: bytes) -> "Tuple[bytes, Facts]":
         """Return the index with HOLEs, and the Run of each."""
-        pieces, columns = self.split(data)
-        column = dict(zip(self.whats, columns))
-        starts, sizes = column["start"], column.get("size")
-        if sizes is None:
-            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
-        kinds = zip(sizes, *[texts for what, texts in zip(self.whats, columns) if not what])
-        attrs = self.attrs(column[self.attr]) if self.attr else [None] * len(starts)
+        heads, columns = self.split(data)
+        names = self.names(heads, columns[0])
         known: Any = {}
-        heads: Any = {}
-        texts, runs, tensors, count = [], Map(), None, len(starts)
+        runs, texts, tensors = Map(), [], None
         low, step, base = self.low, self.step, self.base
-        rows = zip(self.names(pieces, columns[0], heads), starts, kinds, attrs)
-        for i, (name, start, kind, attr) in enumerate(rows):
-            if name is None:  # it cannot be told from what is in front of it
-                texts += [heads.get(i, b""), self.text_of(pieces[i], columns, i)]
-                tensors, count = None, count - 1
+        rows = zip(range(len(names)), names, *self.values(columns))
+        for i, name, start, attr, kind in rows:
+            if name is None:
+                texts += [heads[i], self.text_of(columns, i)]
+                tensors = None
                 continue
-            alike = known.get(kind)
-            if alike is None:
-                entry = pieces[i], columns, i
-                alike = known[kind] = self.learn(kind, name, start, attr, entry, rules)
-            dtype, shape, stored, last, flat, more, format = alike
+            if kind not in known:
+                entry = self.alone(name, self.text_of(columns, i))
+                known[kind] = self.learn(kind, name, start, attr, entry)
+            dtype, shape, stored, last, flat, more, format = known[kind]
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
                 flat += (attr,) + more
-            if tensors is None or i in heads:
+            if heads[i] or tensors is None:
                 hole = f"{self.HOLE}{len(runs)}"
                 tensors = runs.setdefault(hole, Run()).tensors
-                texts += [heads.get(i, b""), self.hole(pieces[i], name, hole)]
+                texts += [heads[i], self.pack_hole(name, hole)]
             tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-        text = b"".join(texts + pieces[-1:])
-        if (sum([len(run.tensors) for run in runs.values()]) < count  # a name twice
+        text = b"".join(texts + heads[-1:])
+        found = sum([len(run.tensors) for run in runs.values()])
+        if (not runs or found < len(names) - names.count(None)  # a name twice
                 or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
             raise ValueError
         return text, runs
 
     def split(self, data: bytes) -> Any:
-        """Return the pieces between the entries, and a list for each row: its values in all."""
+        """Return what is in front of each entry, and behind all; for each row its values in all."""
         import re
-        known: Any = {}
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
         found = re.split(pattern, data)
         columns = [found[i::width] for i in range(1, width)]
-        for i, what in enumerate(self.whats):
-            if what in ("start", "size", "stop"):
+        known: Any = {}
+        for i, row in enumerate(self.rows):
+            if row[1] in ("start", "size", "stop"):
                 columns[i] = self.numbers(columns[i])
-            elif not what:  # few texts, many times
+            elif not row[1]:  # few texts, many times
                 columns[i] = list(map(known.setdefault, columns[i], columns[i]))
         return found[::width], columns
 
-    def text_of(self, piece: bytes, columns: Any, i: int) -> bytes:
-        """Return the bytes of an entry behind a piece."""
+    def text_of(self, columns: Any, i: int) -> bytes:
+        """Return the bytes of an entry behind its name."""
         values = [column[i] for column in columns]
-        return piece + b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                                 for row, value in zip(self.rows, values)])
+        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
+                         for row, value in zip(self.rows, values)])
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: Any, rules: Facts) -> Any:
-        """Return what the entries of a kind share; `entry` of text_of() is one of them."""
+    def values(self, columns: Any) -> Any:
+        """Return columns of starts, attrs and kinds: (nbytes, texts in which few kinds differ)."""
+        whats = [row[1] for row in self.rows]
+        column = dict(zip(whats, columns))
+        starts, sizes = column["start"], column.get("size")
+        if sizes is None:
+            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
+        attrs: Any = [None] * len(starts)
+        for what in set(whats).difference(("", "name", "start", "size", "stop")):
+            attrs = self.attrs(column[what])
+        kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
+        return starts, attrs, kinds
+
+    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes) -> Any:
+        """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
         import re
         nbytes, *rest = kind
         text = b"|".join(rest)
@@ -4820,40 +4824,34 @@ class Usual:
         first, last = found.span()
         shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
         alike = text[:first] + text[last:]
-        if alike not in self.kinds:
-            like = self.read_entry(name, self.text_of(*entry), rules)
+        if alike not in self.likes:
+            like = self.read_entry(entry, name)
             place = like.name, like.shape, like.stored.nbytes, like.start
             if place != (name, shape, nbytes, self.base + start):
                 raise ValueError
             flat, more = like.flat_attrs(), None
             if attr is not None:
-                at = flat.index(self.attr) + 1
-                flat, found, more = flat[:at], flat[at], flat[at + 1:]
-                if found != attr:
-                    raise ValueError
-            self.kinds[alike] = like, flat, more
-        like, flat, more = self.kinds[alike]
+                at = flat.index(attr)
+                flat, more = flat[:at], flat[at + 1:]
+            self.likes[alike] = like, flat, more
+        like, flat, more = self.likes[alike]
         if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
             raise ValueError
         stored = Storage(like.stored.source, nbytes, None, like.stored.order)
         return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
 
-    def read_entry(self, name: str, text: bytes, rules: Facts) -> Tensor:
+    def read_entry(self, text: bytes, name: str) -> Tensor:
         """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
-        text = (b"\x81%s" if self.lead else self.ALONE) % text
-        found, end = self.read_plain(text, {}, rules)
+        found, end = self.plain_read(text, {})
         entry = found[0] if self.lead else found.popitem()[1]
-        if end < len(text) or [wrong for wrong in self.schema.wrongs(entry)]:
+        if end < len(text) or list(self.schema.wrongs(entry)):
             raise ValueError
         like: Tensor = self.open_entry(name, entry)
-        stored = like.stored
-        if type(like) is not Tensor or [x for x in like.flat_attrs() if type(x) in (list, Map)] or (
+        stored, own = like.stored, [x for x in like.flat_attrs() if type(x) in (list, Map)]
+        if type(like) is not Tensor or own or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None):
             raise ValueError
         return like
-
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return cbor_read(text, runs=runs, **rules)
 
     def pack(self, number: int) -> bytes:
         return cbor_head(0, number)
@@ -4867,28 +4865,28 @@ class Usual:
         return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
                 value[1 + (value[0] == 0x78):].decode() for value in values]
 
-    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
-        """Yield the name at the end of each piece, or None; move what is before it to `heads`."""
-        lead, at = self.lead, len(self.lead)
-        for i, piece in zip(range(len(column)), pieces):
-            if i:
-                pieces[i - 1] = b""  # its Tensor has all of it
-            if piece[:at] != lead and lead in piece:
-                heads[i], _, rest = piece.rpartition(lead)
-                pieces[i] = piece = lead + rest
-            size = len(piece) - at - 1
-            if piece[:at] != lead or size < 0:
-                yield None
-            elif size > 24 and piece[at] == 0x78 and piece[at + 1] == size - 1:
-                yield piece[at + 2:].decode()
-            elif size < 24 and piece[at] == 0x60 + size:
-                yield piece[at + 1:].decode()
-            else:
-                yield None
+    def names(self, heads: Any, column: Any) -> Any:
+        """Return the name that is all of each head, and empty that; None where it is not."""
+        names, lead, at = [], self.lead, len(self.lead)
+        for i in range(len(column)):
+            head, name = heads[i], None
+            size = len(head) - at - 1
+            if head[:at] != lead or size < 0:
+                pass
+            elif size > 24 and head[at] == 0x78 and head[at + 1] == size - 1:
+                name, heads[i] = head[at + 2:].decode(), b""
+            elif size < 24 and head[at] == 0x60 + size:
+                name, heads[i] = head[at + 1:].decode(), b""
+            names.append(name)
+        return names
 
-    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
-        """Return what stands for a Run whose first name is a piece."""
-        return (b"" if self.lead else piece) + cbor_dumps(hole)
+    def alone(self, name: str, entry: bytes) -> bytes:
+        """Return a container of one entry."""
+        return (b"\x81" + self.lead if self.lead else b"\xa1") + cbor_dumps(name) + entry
+
+    def pack_hole(self, name: str, hole: str) -> bytes:
+        """Return what stands for a Run whose first tensor has this name."""
+        return (b"" if self.lead else cbor_dumps(name)) + cbor_dumps(hole)
 
 
 class UsualJson(Usual):
@@ -4897,10 +4895,6 @@ class UsualJson(Usual):
     NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-    ALONE = b'{"":0%s}'
-
-    def read_plain(self, text: bytes, runs: Facts, rules: Facts) -> Any:
-        return json_read(text, runs=runs, **rules), len(text)
 
     def pack(self, number: int) -> bytes:
         return b"%d" % number
@@ -4908,13 +4902,13 @@ class UsualJson(Usual):
     def numbers(self, values: Any) -> Any:
         return list(map(int, values))
 
-    def names(self, pieces: Any, column: Any, heads: Any) -> Any:
-        for i in range(len(column)):
-            if pieces[i]:
-                heads[i], pieces[i] = pieces[i], b""
+    def names(self, heads: Any, column: Any) -> Any:
         return b'"'.join(column).decode().split('"')
 
-    def hole(self, piece: bytes, name: str, hole: str) -> bytes:
+    def alone(self, name: str, entry: bytes) -> bytes:
+        return b'{"":0%s}' % entry
+
+    def pack_hole(self, name: str, hole: str) -> bytes:
         return f',"{name}":"{hole}"'.encode()
 
 
@@ -4968,6 +4962,8 @@ class Mag(Format):
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
     FOUR = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
+    LATER_DTYPES = ("float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 "
+                    "int32 uint64 int64").split()  # of snapshots, by number; 100 lacks float8
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
     SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
@@ -4979,7 +4975,7 @@ class Mag(Format):
         if header[1] != 1:
             what = f"version {self.SNAPSHOTS.get(header[1], header[1])} is not read, only version 1"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
-        spec, walk = self._decide(Cursor(cursor.source), header)
+        spec, walk = self._decide(cursor, header)
         if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
             walk = self._walk(cursor, spec, header)
         end, meta, records = walk
@@ -4987,9 +4983,8 @@ class Mag(Format):
             what = f"header aux is {header[5]}, a version-1 file has 0"
             cursor.defer(what, "aux", error=Unsupported)
         metadata = self._metadata(cursor, meta)
-        size = "data_length" if spec else "numel"
-        tensors = admit(cursor, self._tensors(cursor, spec, records), end, cursor.end,
-                        ("key", size, "data_offset"))
+        fields = "key", "data_length" if spec else "numel", "data_offset"
+        tensors = admit(cursor, self._tensors(cursor, spec, records), end, cursor.end, fields)
         tensors = Map([pair for pair in tensors.items() if pair[1].dtype is not None])
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
@@ -4999,9 +4994,8 @@ class Mag(Format):
         sums: Any = ()
         for spec in (True, False) if header[3] else (True,):
             try:
-                walk = self._walk(cursor, spec, header)
+                walk = self._walk(Cursor(cursor.source), spec, header)
             except FormatError:
-                cursor.where = ()
                 continue
             tail = cursor.source.read(12, walk[0] - 12)
             whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
@@ -5009,7 +5003,7 @@ class Mag(Format):
                 return spec, walk
             slow = crc32c(tail)
             if header[2] == slow:  # without tensors, the types of metadata tell the library
-                others = [row for row in walk[1] if row[0] not in (1, 2)]
+                others = [row for row in walk[1] if row[1] not in (1, 2)]
                 return spec if header[3] else bool(others), walk
             sums = sums or (header[2], whole, slow)
         if not sums:
@@ -5019,24 +5013,23 @@ class Mag(Format):
 
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
-        most = (cursor.end - 24) // 16
-        cursor.limit("num_meta_kv", header[4], 0, most, "as many as fit")
-        most = (cursor.end - 24 - 16 * header[4]) // (73 if spec else 24)
-        cursor.limit("num_tensors", header[3], 0, most, "as many as fit")
+        total, count, left = header[3], header[4], cursor.end - 24
+        cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit")
+        most = (left - 16 * count) // (73 if spec else 24)
+        cursor.limit("num_tensors", total, 0, most, "as many as fit")
         cursor.seek(24)
         meta, records, kinds = [], [], {}
-        for i in range(header[4]):
-            cursor.where = "metadata", i
+        for i in range(count):
+            cursor.where, at = ("metadata", i), cursor.pos
             kind, payload, nbytes = cursor.record(self.META)
-            meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        total, code = header[3], self.FOUR
+            meta.append((at, kind, payload, cursor.take(nbytes, "key", "name of the number")))
         while len(records) < total:
             data, at = cursor.data, cursor.pos - cursor.base
             if spec and cursor.trace is None and at + 4 <= len(data):
                 last = len(data) - 73  # of the records that lie whole in the window: one call each
                 stop = at + 4 + unpack_from("<I", data, at)[0]
                 while stop <= last and len(records) < total:
-                    kind, offset, aux, nbytes = unpack_from(code, data, stop)
+                    kind, offset, aux, nbytes = unpack_from(self.FOUR, data, stop)
                     records.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
                     at = stop + 69
                     stop += 73 + nbytes
@@ -5051,8 +5044,7 @@ class Mag(Format):
         """Return (key, dtype, size and shape as stored, data_offset, aux) of the next record."""
         if not spec:
             aux, numel, offset = cursor.record(self.M012)
-            rank = aux >> 8 & 255
-            shape = cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
+            shape = self.read_shape(cursor, aux >> 8 & 255)
         nbytes, = cursor.record(self.KEY_LENGTH)
         key = cursor.take(nbytes, "key", "name of the tensor")
         if not spec:
@@ -5060,18 +5052,18 @@ class Mag(Format):
         values = cursor.record(self.SPEC)
         return key, self.SPEC.pack(*values)[:57], values[8], values[9]
 
+    @staticmethod
+    def read_shape(cursor: Cursor, rank: int) -> Any:
+        return cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
+
     def _metadata(self, cursor: Cursor, meta: Any) -> Facts:
         metadata: Facts = Map()
-        for i, (kind, payload, raw) in enumerate(meta):
+        for i, (at, kind, payload, raw) in enumerate(meta):
             cursor.where = "metadata", i
             key = decode_text(raw)
-            # <tools>
-            odd_key = 0 in raw or not 0 < len(raw) < 1 << 16
-            if (odd_key or not kind) and cursor.trace is not None and not cursor.trace.odd:
+            if not kind or 0 in raw or not 0 < len(raw) < 1 << 16:
                 why = "a key that is empty, too long or has a NUL" if kind else "type 0 (u64)"
-                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why,
-                              cursor.error("", "type").offset)
-            # </tools>
+                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why, at)
             if key is None:
                 cursor.fault("the key is not UTF-8", "key")
             elif key in metadata:
@@ -5115,10 +5107,14 @@ class Mag(Format):
             *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
             shape, wrong = self._spec_shape(places, nbytes)
         else:
-            aux, numel, *dims = fields
-            number, shape = aux & 255, tuple(dims)
+            aux, numel, *places = fields
+            number, shape = aux & 255, tuple(places)
             nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
-            wrong = self._wrong_record(aux, numel, shape)
+            wrong = self.wrong_shape(shape, numel)
+            if aux >> 16:
+                wrong = "aux", "aux is 0x%x; its upper half must be 0" % aux
+            elif not 1 <= len(shape) <= 6:
+                wrong = "aux", f"rank {len(shape)}; 1 to 6 exist"
         dtype = self.DTYPES[number] if number < 4 else None
         return Storage(cursor.source, nbytes), dtype, number, nbytes, shape, wrong
 
@@ -5136,18 +5132,13 @@ class Mag(Format):
         return shape, wrong
 
     @staticmethod
-    def _wrong_record(aux: int, numel: int, shape: Shape) -> Any:
-        """Return (field, what is wrong) with a record of the real library, or None."""
-        if aux >> 16:
-            return "aux", "aux is 0x%x; its upper half must be 0" % aux
-        if not 1 <= len(shape) <= 6:
-            return "aux", f"rank {len(shape)}; 1 to 6 exist"
+    def wrong_shape(shape: Shape, numel: int) -> Any:
+        """Return (field, what is wrong) with a shape and the number of its elements, or None."""
         if [n for n in shape if not 1 <= n < 1 << 63]:
-            return "shape", f"a dimension is 0 or over 2**63-1: {list(shape)}"
+            return "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
         size = count_elements(shape)
-        if numel != size:
-            return "numel", f"{numel} elements, the shape {list(shape)} has {size}"
-        return None
+        return None if numel == size else (
+            "numel", f"{numel} elements, the shape {show(shape)} has {size}")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, full, attrs)
@@ -5179,20 +5170,20 @@ class Mag(Format):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
         rows, starts = [], []
+        known: Any = {}  # the fields up to data_offset, by dtype and shape
         for key, value in metadata.items():
             kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
             rows.append(self.META.pack(kind, pack(self.PAYLOADS[kind], value), len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64) if items else end
-        known: Any = {}  # the fields up to data_offset, by dtype and shape
         for raw, (_, item) in zip(keys, items):
             key = item.dtype, item.shape
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
-                nbytes = min(item.nbytes, (1 << 64) - 1)
-                keep(known, key, (self.SPEC.pack(*places + (
-                    self.DTYPES.index(item.dtype), nbytes, 0, 0))[:57], nbytes))
+                number, nbytes = self.DTYPES.index(item.dtype), min(item.nbytes, (1 << 64) - 1)
+                fields = self.SPEC.pack(*places + (number, nbytes, 0, 0))[:57]
+                keep(known, key, (fields, nbytes))
             fields, nbytes = known[key]  # data_offset and aux = 0 follow
             rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
             starts.append(offset)
@@ -5219,8 +5210,7 @@ class Mag100(Format):
     """
 
     NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
-    DTYPES = tuple("float32 float16 bfloat16 bool uint8 int8 uint16 int16 uint32 int32 uint64 "
-                   "int64".split())  # in the order of their numbers; of 200, 3 is float8_e4m3fn
+    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
     PAD_END = "structure"
     MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
@@ -5251,8 +5241,7 @@ class Mag100(Format):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
             cursor.limit("rank", fields[0], 0, 63, "dimensions")
-            shape = Record(("shape", f"{fields[0]}Q", "dimensions"))
-            records.append(fields + (cursor.record(shape) if fields[0] else (),))
+            records.append(fields + (Mag.read_shape(cursor, fields[0]),))
         cursor.where = ()
         found = crc32c(cursor.source.read(20, cursor.pos - 20))
         self._marks(cursor, "BUF!")
@@ -5262,8 +5251,8 @@ class Mag100(Format):
         cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        tensors = admit(cursor, self._tensors(cursor, attrs, names, records, start), start,
-                        cursor.end, ("key_id", "numel", "offset"))
+        items = self._tensors(cursor, version, names, records, start)
+        tensors = admit(cursor, items, start, cursor.end, ("key_id", "numel", "offset"))
         end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
         if end < cursor.end:
             cursor.remark("magnetron refuses a file with bytes behind the data", end)
@@ -5277,7 +5266,8 @@ class Mag100(Format):
             if found != text.encode():
                 raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
-    def _names(self, cursor: Cursor) -> "List[str]":
+    def _names(self, cursor: Cursor) -> Facts:
+        """Return the names by number."""
         self._marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
@@ -5291,36 +5281,31 @@ class Mag100(Format):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
             if name is None or name in names:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
-            names[name] = None
-        return list(names)
+            names[name] = i
+        return Map([(i, name) for name, i in names.items()])
 
-    def _tensors(self, cursor: Cursor, attrs: Any, names: Any, records: Any,
+    def _tensors(self, cursor: Cursor, version: int, names: Facts, records: Any,
                  start: int) -> Chunks:
-        unused, at, align = Map(enumerate(names)), 0, self.alignment(attrs)
-        dtypes: Any = self.DTYPES
-        if attrs["version"] == 200:
-            dtypes = dtypes[:3] + (None,) + dtypes[3:]
+        at, total = start, len(names)
+        dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
             cursor.where = "tensors", i
-            name, at, field = unused.pop(key, None), round_up(at, align), ""
+            at, name = round_up(at, 1 if version == 100 else 16), names.pop(key, None)
             if name is None:
-                what = f"name {key} of {len(names)}, each is used once"
+                what = f"name {key} of {total}, each is used once"
                 raise cursor.error(what, "key_id", check="sizes")
             cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-            if [n for n in shape if not 1 <= n < 1 << 63]:
-                field, what = "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
-            elif numel != count_elements(shape):
-                field, what = "numel", f"{numel} elements, the shape is {show(shape)}"
-            elif offset != at:
-                field, what = "offset", f"data at {offset}, {at} is next"
-            if field:
-                raise cursor.error(what, field, tensor=name, check="sizes")
-            dtype = dtypes[number]
-            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1),
-                             why=None if dtype else "float8_e4m3fn is not known here")
+            wrong = Mag.wrong_shape(shape, numel)
+            if not wrong and start + offset != at:
+                wrong = "offset", f"data at {offset}, {at - start} is next"
+            if wrong:
+                raise cursor.error(wrong[1], wrong[0], tensor=name, check="sizes")
+            dtype, attrs, why = dtypes[number], None, None
+            if dtype not in ITEMSIZE:
+                dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
+            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
+            yield Tensor(name, dtype, shape, stored, at, attrs or (), self.NAME)
             at += stored.nbytes
-            yield Tensor(name, dtype, shape, stored, start + offset,
-                         () if dtype else ("dtype_id", number), self.NAME)
 
 
 LATER.append(Mag100())
@@ -5343,10 +5328,8 @@ class Mag300(Format):
 
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
-    NAMES = ("float32 float16 bfloat16 float8_e4m3fn boolean uint8 int8 uint16 int16 uint32 int32 "
-             "uint64 int64").split()  # by number
-    KINDS = [name.replace("boolean", "bool") for name in NAMES]
-    DTYPES = tuple([dtype for dtype in KINDS if dtype in ITEMSIZE])
+    NAMES = [dtype.replace("bool", "boolean") for dtype in Mag.LATER_DTYPES]
+    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
     OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
@@ -5379,11 +5362,10 @@ class Mag300(Format):
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
         cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
         cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
-        if start & 4095:
+        if start % 4096:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        root = self._read_index(cursor, meta, span, start, ">" if aux else "<")
-        tensors = root.pop("tensors")
+        root, tensors = self._read_index(cursor, meta, span, start, ">" if aux else "<")
         if start + size > end:
             keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
             if not (cursor.missing or cursor.faults):
@@ -5396,7 +5378,7 @@ class Mag300(Format):
         return attrs, root["usr_metadata"], tensors
 
     def _read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
-        """Return the map of the JSON, and its tensors under "tensors"."""
+        """Return the map of the JSON, and the tensors."""
         cursor.seek(meta)
         data = cursor.next_bytes(span, "meta")
         cursor.outermost = "meta"
@@ -5411,8 +5393,7 @@ class Mag300(Format):
         cursor.check_schema(self.ROOT, root)
         cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
         found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
-        root["tensors"] = admit(cursor, found)
-        return root
+        return root, admit(cursor, found)
 
     def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
         """Note a fault of each tensor that is not at the next multiple of 4096."""
@@ -5420,41 +5401,38 @@ class Mag300(Format):
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
-                    or nbytes and offset & 4095):
+                    or nbytes and offset % 4096):
                 what = (f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 from "
                         f"{at}, and up to {size}")
-                cursor.fault(what, "tensor_map", item.name, "offset", tensor=item.name,
-                             check="bounds")
+                path = "tensor_map", item.name, "offset"
+                cursor.fault(what, *path, tensor=item.name, check="bounds")
                 del tensors[item.name]
             at = max(at, offset + nbytes)
         if size - at >= 4096 and not (cursor.faults or cursor.missing):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
-        """Return the Tensor of an entry; None if verify notes a fault."""
+        """Return the Tensor of an entry, or raise what is wrong with it."""
         if not is_text(name):
-            cursor.fault("the name has a lone surrogate", tensor=name)
-            return None
+            raise cursor.error("the name has a lone surrogate", tensor=name)
         shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
-        known = number < len(self.KINDS)
-        dtype = self.KINDS[number] if known else ""
-        itemsize = ITEMSIZE.get(dtype, 1)
-        if known and count_elements(shape) * itemsize != nbytes:
-            what = f"{nbytes} bytes, {dtype} {show(shape)} needs another number"
-            cursor.fault(what, "nbytes", tensor=name, check="sizes")
-            return None
         attrs: Any = ()
         why = None
+        dtype: Any = Mag.LATER_DTYPES[number] if number < len(Mag.LATER_DTYPES) else None
+        itemsize = ITEMSIZE.get(dtype, 1)
+        need = count_elements(shape) * itemsize
+        if dtype and need != nbytes:
+            what = say_need(f"{nbytes} bytes", dtype, shape, need)
+            raise cursor.error(what, "nbytes", tensor=name, check="sizes")
+        if dtype and itemsize == 1:
+            order = "<"
         if dtype not in ITEMSIZE:
+            dtype, attrs = None, ("dtype", text, "dtype_id", number)
             why = f"dtype_id {number} ({show(text)}) is not known"
-            attrs = "dtype", text, "dtype_id", number
         elif text != self.NAMES[number]:
             attrs = "dtype", text
-        if known and itemsize == 1:
-            order = "<"
         stored = Storage(cursor.source, nbytes, None, order, "raw", why)
-        return Tensor(name, None if why else dtype, tuple(shape), stored, start + offset, attrs,
-                      self.NAME)
+        return Tensor(name, dtype, tuple(shape), stored, start + offset, attrs, self.NAME)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
@@ -5478,7 +5456,7 @@ class Mag300(Format):
         entries, end = Map(), 0
         for name, item in items:
             own = self.own_attrs(item)
-            number = self.KINDS.index(item.dtype) if item.dtype else own["dtype_id"]
+            number = Mag.LATER_DTYPES.index(item.dtype) if item.dtype else own["dtype_id"]
             text = self.NAMES[number] if item.dtype else own["dtype"]
             start = round_up(end, 4096) if item.nbytes else end
             end = start + item.nbytes
@@ -6943,6 +6921,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
+    TEXTS = True
     DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
@@ -7122,10 +7101,6 @@ class Burnpack(Format):
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return tensor.attrs_without(("id",))
         return super().own_attrs(tensor)
-
-    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        return [(key, "Burnpack holds text to text") for key, value in metadata.items()
-                if not is_text(key) or not is_text(value)]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -7499,6 +7474,7 @@ class Safetensors(Format):
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    TEXTS = True
     IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
@@ -7608,10 +7584,6 @@ class Safetensors(Format):
         return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
 
     # <save>
-    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        return [(key, "safetensors holds text to text") for key, value in metadata.items()
-                if not is_text(key) or not is_text(value)]
-
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         sort = self.choose("sort", True, options, {})
@@ -9065,7 +9037,8 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     """Add what is found of other files that this one names."""
     def verify_shard(shard: File) -> Report:
         return verify_source(shard._source, shard.kind, {}, deep, watch)
-    for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
+    rows = kind.verify_shards and kind.verify_shards(source, attrs, deep, verify_shard)
+    for status, text, name in rows or ():
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
             if len(report.errors) >= MAX_FAULTS:
