@@ -5983,7 +5983,7 @@ class ZTensor(ZFamily):
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, plan["level"])
         elif not copied and order == ">":
             blocks = (swap(piece, part.check()) for piece in part.parts())
-        text = self.known_digest(part, kind) if copied else ""
+        text = self.known_digest(part, kind) if copied and kind != "none" else ""
         digest = None if kind == "none" or text else Digest(kind)
         at = start
         for block in blocks:
