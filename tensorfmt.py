@@ -1320,8 +1320,7 @@ def xxh3_64(blocks: Any) -> int:
     _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
     _xxh3_add(acc, (last + rest)[-64:], False, XXH3_SECRET[121:])  # the last stripe
     acc = [lane ^ key for lane, key in zip(acc, unpack_from("<8Q", XXH3_SECRET, 11))]
-    folded = [_fold128(acc[i], acc[i + 1]) for i in range(0, 8, 2)]
-    return _xxh3_mix(n * XXH3_START[1] + sum(folded))
+    return _xxh3_mix(n * XXH3_START[1] + sum([_fold128(acc[i], acc[i + 1]) for i in (0, 2, 4, 6)]))
 
 
 def _xxh3_add(acc: Any, data: bytes, scramble: bool, keys: bytes = XXH3_KEYS) -> None:
@@ -2615,6 +2614,7 @@ class Zstd:
     """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
+    check = staticmethod(zstd_module)
 
     def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
@@ -5900,7 +5900,7 @@ class ZTensor(ZFamily):
         plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
                                    and options.get("encoding") is options.get("level") is None)
         if plan["encoding"] in ENCODINGS and not plan["copy"]:
-            zstd_module()  # raises where there is none
+            ENCODINGS[plan["encoding"]].check()
         Digest(plan["checksum"])  # raises where its module is missing
         plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
@@ -6206,7 +6206,7 @@ class ZTensor2(ZObjects):
         if "shards" in top:
             attrs["shards"] = top["shards"]
             for name, facts in top["shards"].items():
-                shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
+                shards[name] = facts["size"] - 40, self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.ENTRY, open_entry,
                                                     "objects"))
         names = [(len(name), name) for name in map(encode_text, tensors)]
@@ -6252,7 +6252,7 @@ class ZTensor2(ZObjects):
         if start % 4096 or not low <= start <= high:
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise cursor.error(what, "manifest_offset")
-        cursor.limit("manifest_length", nbytes, 0, end - start if nbytes else 0, "up to the footer")
+        cursor.limit("manifest_length", nbytes, 0, end - start, "up to the footer")
         cursor.limit("manifest_length", nbytes, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES",
                      Unsupported)
         data = cursor.source.read(start, nbytes)
@@ -6280,7 +6280,7 @@ class ZTensor2(ZObjects):
     def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
         end, shards, far = limits
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
-        encoding, why = found.get("encoding"), None
+        encoding, why, source = found.get("encoding"), None, None
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -6289,23 +6289,22 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
-            end = shards[shard][0] - 40
+            end, source = shards[shard]
         if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
             why, encoding = f"encoding {show(encoding)} is not known", "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
-                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"))
+                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"),
+                    source)
         self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
             part.dtype = "bool" if code == "bool" else None
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
-        if shard is not None:
-            if nbytes:
-                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-            part.source = shards[shard][1]
-            if part.source is None:
-                part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-                part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
-                            "own; load this one by its path")
+        if shard is not None and nbytes:
+            far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
+        if shard is not None and source is None:
+            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+            part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
+                        "own; load this one by its path")
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
