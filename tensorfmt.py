@@ -4613,9 +4613,8 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             if len(tensors) < count:
                 raise reader.error("two tensors have one name")
             continue
-        stored = item.stored
-        if FAST and stored in fitting and item.name not in tensors and (
-                low <= item.start <= high - stored.nbytes):
+        if FAST and item.stored in fitting and item.name not in tensors and (
+                low <= item.start <= high - item.stored.nbytes):
             tensors[item.name] = item  # as most are
             continue
         path = admit_one(reader, item, tensors, low, high, fields)
@@ -4627,7 +4626,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             continue
         # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
         if FAST and reader.trace is None:
-            fitting.add(stored)
+            fitting.add(item.stored)
     reader.where, reader.tensor = (), None
     # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if cut is not None:
@@ -5771,11 +5770,10 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        order = ">" if big else "<"
         self.check_place(cursor, offset, nbytes, end, "offset")
         # <zstd sparse>
         part = Part("values" if layout == "sparse" else "data", dtype, offset, nbytes, None,
-                    encoding, order, why, facts.get("checksum"))
+                    encoding, ">" if big else "<", why, facts.get("checksum"))
         if encoding in self.ENCODED[1:]:
             need = count_elements(shape) * size if layout == "dense" else 0
             self.check_size(cursor, (), part, shape, need)
@@ -5787,7 +5785,7 @@ class ZTensor(ZFamily):
                 self.read_sparse(cursor, facts, entry, end)
             return entry.open(cursor.source, self.NAME)
         # </sparse>
-        stored = Storage(cursor.source, nbytes, None, order, encoding, why)
+        stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         return Tensor(name, dtype, shape, stored, offset, facts, self.NAME)
 
     # <sparse>
