@@ -2642,13 +2642,18 @@ class Zstd:
 
     # <save>
     def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
-        """Yield one zstd frame of nbytes bytes in blocks; with its size, where the module can."""
+        """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
         module = zstd_module()
         compressor = module.ZstdCompressor(level)
+        pledge = getattr(compressor, "set_pledged_input_size",
+                         getattr(compressor, "_set_pledged_input_size", None))
         if hasattr(compressor, "compressobj"):
             compressor = compressor.compressobj(size=nbytes)
-        for key in "set_pledged_input_size", "_set_pledged_input_size":
-            getattr(compressor, key, int)(nbytes)  # int: this one has no such method
+        elif pledge:
+            pledge(nbytes)
+        else:  # only one call with all of it puts the size into the frame
+            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+            return
         for block in blocks:
             yield compressor.compress(block)
         yield compressor.flush()
