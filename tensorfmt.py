@@ -4414,8 +4414,7 @@ class Format:
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
-        given: Any = tensor._attrs
-        return tensor.attrs if given != () and tensor.format in (None, self.NAME) else {}
+        return tensor.attrs if tensor._attrs and tensor.format in (None, self.NAME) else {}
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor of unknown values can be written as it is stored."""
@@ -4447,12 +4446,12 @@ class Format:
 
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        why, held = item.stored.why, ", ".join(self.DTYPES)
+        why = item.stored.why
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            yield why or (f"{item.dtype} (it holds {held})"
-                          + name_remedy(item.dtype, self.DTYPES))
+            yield why or "%s (it holds %s)%s" % (item.dtype, ", ".join(self.DTYPES),
+                                                 name_remedy(item.dtype, self.DTYPES))
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
@@ -4524,12 +4523,9 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 class Entry:
     """A tensor of several parts as an index describes it.
 
-    layout                parts
-    csr                   values, indptr, indices
-    coo                   values, coords
-    sparse                values and what a wrong entry has of the others
-    sparsecsr, sparsecoo  data: one blob of all, see [6b]
-    ""                    any: the layout is not known, the parts are listed
+    Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
+    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6b]), "" (any:
+    the layout is not known, the parts are listed).
     """
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
@@ -4785,35 +4781,30 @@ class Usual:
         return text, runs
 
     def split(self, data: bytes) -> Any:
-        """Return what is in front of each entry, and behind all; for each row its values in all."""
+        """Return what is in front of each entry, and behind all; for each row its texts in all."""
         import re
+        known: Any = {}
         pattern, width = b"", len(self.rows) + 1
         for front, _, *given in self.rows:
             pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
         found = re.split(pattern, data)
         columns = [found[i::width] for i in range(1, width)]
-        known: Any = {}
-        for i, row in enumerate(self.rows):
-            if row[1] in ("start", "size", "stop"):
-                columns[i] = self.numbers(columns[i])
-            elif not row[1]:  # few texts, many times
-                columns[i] = list(map(known.setdefault, columns[i], columns[i]))
-        return found[::width], columns
+        return found[::width], [column if row[1] else list(map(known.setdefault, column, column))
+                                for row, column in zip(self.rows, columns)]  # few, many times
 
     def text_of(self, columns: Any, i: int) -> bytes:
         """Return the bytes of an entry behind its name."""
-        values = [column[i] for column in columns]
-        return b"".join([row[0] + (self.pack(value) if type(value) is int else value)
-                         for row, value in zip(self.rows, values)])
+        return b"".join([row[0] + column[i] for row, column in zip(self.rows, columns)])
 
     def values(self, columns: Any) -> Any:
-        """Return columns of starts, attrs and kinds: (nbytes, texts in which few kinds differ)."""
+        """Return starts, attrs and kinds: (nbytes, texts in which few kinds differ) of each."""
         whats = [row[1] for row in self.rows]
         column = dict(zip(whats, columns))
-        starts, sizes = column["start"], column.get("size")
-        if sizes is None:
-            sizes = [stop - start for start, stop in zip(starts, column["stop"])]
-        attrs: Any = [None] * len(starts)
+        starts = list(self.numbers(column["start"]))
+        sizes = self.numbers(column.get("size") or column["stop"])
+        if "stop" in column:
+            sizes = [stop - start for start, stop in zip(starts, sizes)]
+        attrs: Any = [None] * len(columns[0])
         for what in set(whats).difference(("", "name", "start", "size", "stop")):
             attrs = self.attrs(column[what])
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
@@ -4830,8 +4821,8 @@ class Usual:
         alike = text[:first] + text[last:]
         if alike not in self.likes:
             like = self.read_entry(entry, name)
-            place = like.name, like.shape, like.stored.nbytes, like.start
-            if place != (name, shape, nbytes, self.base + start):
+            if (like.name, like.shape, like.stored.nbytes, like.start) != (
+                    name, shape, nbytes, self.base + start):
                 raise ValueError
             flat, more = like.flat_attrs(), None
             if attr is not None:
@@ -4857,17 +4848,15 @@ class Usual:
             raise ValueError
         return like
 
-    def pack(self, number: int) -> bytes:
-        return cbor_head(0, number)
-
     def numbers(self, values: Any) -> Any:
         number = int.from_bytes
-        return [number(value[1:] or value, "big") for value in values]
+        return (number(value[1:] or value, "big") for value in values)
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
-        return [None if not value else self.numbers([value])[0] if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values]
+        number = int.from_bytes
+        return (None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values)
 
     def names(self, heads: Any, column: Any) -> Any:
         """Return the name that is all of each head, and empty that; None where it is not."""
@@ -4900,11 +4889,8 @@ class UsualJson(Usual):
     NUMBER = rb"0|[1-9]\d{0,18}"
     SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
 
-    def pack(self, number: int) -> bytes:
-        return b"%d" % number
-
     def numbers(self, values: Any) -> Any:
-        return list(map(int, values))
+        return map(int, values)
 
     def names(self, heads: Any, column: Any) -> Any:
         return b'"'.join(column).decode().split('"')
@@ -5107,12 +5093,19 @@ class Mag(Format):
 
     def _alike(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
         """Return (Storage, dtype or None, its number, bytes, shape, (field, what is wrong))."""
-        if spec:
+        if spec:  # -1 ends the shape, or 0 if there are data
             *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
-            shape, wrong = self._spec_shape(places, nbytes)
+            rank, wrong = 0, None
+            while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+                rank += 1
+            shape = tuple(places[:rank])
+            if len(set(places[rank:])) > 1:
+                wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
+            if min(shape + (0,)) < 0:
+                wrong = "shape", f"a dimension is below -1: {places}"
         else:
-            aux, numel, *places = fields
-            number, shape = aux & 255, tuple(places)
+            aux, numel, *dims = fields
+            number, shape = aux & 255, tuple(dims)
             nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
             wrong = self.wrong_shape(shape, numel)
             if aux >> 16:
@@ -5121,19 +5114,6 @@ class Mag(Format):
                 wrong = "aux", f"rank {len(shape)}; 1 to 6 exist"
         dtype = self.DTYPES[number] if number < 4 else None
         return Storage(cursor.source, nbytes), dtype, number, nbytes, shape, wrong
-
-    @staticmethod
-    def _spec_shape(places: "List[int]", nbytes: int) -> Any:
-        """Return (shape, (field, what is wrong) or None); -1 ends it, or 0 if there are data."""
-        rank = 0
-        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
-            rank += 1
-        shape, wrong = tuple(places[:rank]), None
-        if len(set(places[rank:])) > 1:
-            wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
-        if min(shape + (0,)) < 0:
-            wrong = "shape", f"a dimension is below -1: {places}"
-        return shape, wrong
 
     @staticmethod
     def wrong_shape(shape: Shape, numel: int) -> Any:
@@ -5163,7 +5143,7 @@ class Mag(Format):
             if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
                 misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
             elif not isinstance(value, float) and not (
-                    isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
+                    isinstance(value, int) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
         return misfits
 
