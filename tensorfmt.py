@@ -343,10 +343,13 @@ def join_index(field: str, *index: int) -> str:
 
 
 def clip_path(path: str) -> str:
-    """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
+
+    The CRC keeps them apart.
+    """
     if BOARD or len(path) <= MAX_PATH:
         return path
-    return f"{path[:80]}...{crc32(path.encode()):08x}...{path[-20:]}"  # the CRC keeps them apart
+    return f"{path[:80]}...{__import__('binascii').crc32(path.encode()):08x}...{path[-20:]}"
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -1125,16 +1128,14 @@ class Cursor(Reader):
                 self.runs -= 1
                 yield entry
                 continue
-            item = None
             self.tensor = entry.get("name") if type(name) is int and type(entry) is Map else name
             if type(self.tensor) is not str:
                 self.tensor = None
             try:
                 self.check_schema(schema, entry)
-                item = open_entry(name, entry)
+                yield open_entry(name, entry)
             except FormatError as error:
                 self._note(error)
-            yield item
         if FAST and self.runs:
             raise self.error("entries in another place")
 
@@ -1264,10 +1265,10 @@ class Digest:
 
     @staticmethod
     def is_text(kind: str, text: str) -> bool:
-        """Return whether text() of this kind could have returned the text."""
-        if kind == "sha256":
-            return len(text) == 71 and text == text.lower() and text[:7] == "sha256:"
-        return len(text) == 17 and text == "crc32c:0x" + text[9:].upper()
+        """Return whether a digest of this kind is written as zTensor writes it."""
+        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(kind)
+        digits = "0x" + text[9:].upper() if kind == "crc32c" else text[len(kind) + 1:].lower()
+        return len(text) == size and text == f"{kind}:{digits}"
 
 
 XXH3_SECRET = bytes.fromhex(
@@ -1319,8 +1320,7 @@ def xxh3_64(blocks: Any) -> int:
     _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
     _xxh3_add(acc, (last + rest)[-64:], False, XXH3_SECRET[121:])  # the last stripe
     acc = [lane ^ key for lane, key in zip(acc, unpack_from("<8Q", XXH3_SECRET, 11))]
-    folded = [_fold128(acc[i], acc[i + 1]) for i in range(0, 8, 2)]
-    return _xxh3_mix(n * XXH3_START[1] + sum(folded))
+    return _xxh3_mix(n * XXH3_START[1] + sum([_fold128(acc[i], acc[i + 1]) for i in (0, 2, 4, 6)]))
 
 
 def _xxh3_add(acc: Any, data: bytes, scramble: bool, keys: bytes = XXH3_KEYS) -> None:
@@ -2614,9 +2614,7 @@ class Zstd:
     """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-
-    def check(self) -> Any:
-        return zstd_module()
+    check = staticmethod(zstd_module)
 
     def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
@@ -4172,9 +4170,13 @@ U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
     "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
+    # <later>
     "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
+    # </later>
+    # <burnpack safetensors>
     "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
              "[start, end), integers " + U64),
+    # </burnpack safetensors>
     "numbers": (list, all_u64, "an array of integers " + U64)}
 
 
@@ -4313,7 +4315,7 @@ class Format:
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
 
-    def no_end(self, cursor: Any, field: str, check: str = "index") -> FormatError:
+    def no_end(self, cursor: Reader, field: str, check: str = "index") -> FormatError:
         """Return the error of a file whose end is not that of its format."""
         what = f"the end is missing: it does not end as a {self.TITLE} file does"
         return cursor.error(what, field, check=check)
@@ -4442,7 +4444,7 @@ class Format:
 
 
 class Part:
-    """Bytes of an Entry that lie together: all of a dense tensor, the values of a sparse one ..."""
+    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
                  decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
@@ -4457,12 +4459,11 @@ class Part:
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
-        wrong, given = "decoded_nbytes", self.decoded_nbytes
-        if self.encoding == "raw":
-            wrong = "nbytes"
-        elif self.encoding in ENCODINGS and (
+        given = self.decoded_nbytes
+        wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
+        if self.encoding in ENCODINGS and (
                 not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
-            return "nbytes", f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
+            return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
         return wrong, say_need(f"{given} bytes", self.dtype, shape, need)
@@ -4483,11 +4484,11 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor as an index describes it; its parts by role have its bytes.
+    """A tensor of several parts as an index describes it.
 
-    Layouts: dense (data), csr (values, indptr, indices), coo (values, coords), sparse (values, and
-    what a wrong entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see
-    [6b]), "" (any: the layout is not known, the parts are listed).
+    Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
+    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6b]), "" (any:
+    the layout is not known, the parts are listed).
     """
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
@@ -4507,16 +4508,12 @@ class Entry:
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
-        # <sparse later>
-        if self.layout != "dense":
-            main, encoding, why = self.main(), "sparse", None
-            if not self.layout:
-                encoding, why = main.encoding, main.why or self.why
-            stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-            return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                        self.attrs, format)
-        # </sparse later>
-        return self.parts["data"].open(source, self.name, self.shape, self.attrs, format)
+        main, encoding, why = self.main(), "sparse", None
+        if not self.layout:
+            encoding, why = main.encoding, main.why or self.why
+        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                    self.attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -4564,10 +4561,9 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
           fields: Any = ("", "", "")) -> Facts:
     """Return the tensors of a file by name; check the rules that all formats share.
 
-    `items`: Tensors in the order of the index, each with reader.where at its record; None where a
-    fault was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low`
-    to `high`. `fields` of the record have the name, the size and the place, for errors; "": it
-    is the record itself.
+    `items`: Tensors in the order of the index, each with reader.where at its record; None: a fault
+    was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low` to
+    `high`. `fields` of the record have name, size and place, for errors; "": the record itself.
     """
     tensors: "Dict[str, Tensor]" = Map()
     cut: Any = None  # path of the first one that is not whole
@@ -4587,15 +4583,20 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             tensors[name] = item  # as most are
             continue
         path = admit_one(reader, item, tensors, low, high, fields)
+        # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
         if path is not None:
             cut = cut or path
             if reader.run:
                 break
-        elif FAST and reader.trace is None:
-            fitting.add(stored)
+            continue
+        # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
+        if FAST and reader.trace is None:
+            fitting.add(item.stored)
     reader.where, reader.tensor = (), None
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if cut is not None:
         keep_whole(reader, tensors, *cut)
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     return tensors
 
 
@@ -4610,18 +4611,22 @@ def admit_one(reader: Reader, item: Tensor, tensors: Facts, low: float, high: fl
     number, what, check = 0, "", "index"
     if item.name in tensors:
         what = "two tensors have this name"
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     elif nbytes and not low <= start <= high - nbytes:
         number, check = 2, "bounds"
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     elif item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
         need = count_elements(item.shape) * ITEMSIZE[item.dtype]
         if need != nbytes:
             number, check = 1, "sizes"
             what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
     path = (fields[number],) if fields[number] else ()
+    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if check == "bounds" and start >= low and isinstance(reader, Cursor):
         tensors[item.name] = item
         return reader.where + path
+    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if what:
         reader.fault(what, *path, tensor=item.name, check=check)
     else:
@@ -5432,7 +5437,7 @@ class ZFamily(Format):
     """What all generations of zTensor share: an index of entries, each made of parts.
 
     read() of a generation finds the index, read_index() parses it, read_entry() of the generation
-    makes a checked Entry of an item. `where`: the keys in an item that lead to a part.
+    makes a Tensor of an item. `where`: the keys in an item that lead to a part.
     """
 
     FAMILY = "ztensor"
@@ -5453,7 +5458,7 @@ class ZFamily(Format):
     ENTRY = Schema()
     USUAL: Any = ()  # rows of Usual
     LEAD = b""
-    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Entry, or an error
+    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Tensor, or an error
 
     def find_index(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
         """Return offset and bytes of an index with its size behind it, up to `end`."""
@@ -5471,21 +5476,22 @@ class ZFamily(Format):
     def read_index(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
         """Return the index, one item of CBOR, and the function that opens its entries."""
         def open_entry(name: Any, facts: Any) -> Any:
-            return self.read_entry(cursor, name, facts, limits).open(cursor.source, self.NAME)
+            return self.read_entry(cursor, name, facts, limits)
         if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
             cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, self.ALIGN, self.ALIGN, end,
                                  lead=self.LEAD)
         index, stop = cursor.cbor(data, start, *self.TREE, **self.CBOR)
         if stop < start + len(data):
             raise cursor.error("bytes left over behind the index", offset=stop)
+        cursor.check_schema(self.TREE[1], index)
         return index, open_entry
 
-    def check_place(self, cursor: Cursor, where: Any, part: Part, end: int) -> None:
+    def check_place(self, cursor: Cursor, offset: int, nbytes: int, end: int, *path: Any) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
-        align, offset, nbytes = self.ALIGN, part.offset, part.nbytes
+        align = self.ALIGN
         if not align <= offset <= end - nbytes or offset % align:
             what = f"{nbytes} bytes at {offset}, expected a multiple of {align}, all before {end}"
-            raise cursor.error(what, *where + (self.FIELDS["offset"],), check="bounds")
+            raise cursor.error(what, *path, check="bounds")
 
     def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
         """Raise unless a part can hold the `need` bytes that a shape takes."""
@@ -5526,13 +5532,17 @@ class ZFamily(Format):
                 blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
             # </later>
             found = self.hash_blocks(kind, blocks)
-        except Unsupported as error:
-            return "-", error.what
         except FormatError as error:
-            return "FAIL", error.what
+            return "-" if isinstance(error, Unsupported) else "FAIL", error.what
         if found.lower().endswith(plain):
             return "ok", kind + " agrees"
         return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
+
+    def known_digest(self, item: Tensor, kind: str) -> str:
+        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
+        ours = item.format == self.NAME and item.offset is not None
+        text = str(item.attrs.get(self.DIGEST)) if ours else ""
+        return text if Digest.is_text(kind, text) else ""  # check_stored() hashes the bytes
 
     @staticmethod
     def hash_blocks(kind: str, blocks: Any) -> str:
@@ -5571,25 +5581,17 @@ class ZObjects(ZFamily):
     read_part: Any = None  # (cursor, where, part, its object, limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
-    def read_top(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
-        """Return the manifest, a map with the keys that it must have, and as read_index()."""
-        top, open_entry = self.read_index(cursor, start, data, end, limits)
-        cursor.check_schema(self.TREE[1], top)
-        if cursor.trace is not None:
-            self.remark_unknown(cursor, self.TREE[1], top)
-        return top, open_entry
-
     def remark_unknown(self, cursor: Cursor, schema: Schema, facts: Any) -> None:
         """Remark on the keys of a map, and of those inside of it, that are not known."""
-        for key, value in facts.items() if hasattr(facts, "items") else ():
+        for key, value in facts.items() if cursor.trace and hasattr(facts, "items") else ():
             inside = schema.about(key)[1]
             if schema.rows and key not in schema.rows:
                 cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
             elif inside is not None:
                 self.remark_unknown(cursor, inside, value)
 
-    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Entry:
-        """Return an object as an Entry; its attrs are what the file says."""
+    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
+        """Return an object as a Tensor; its attrs are what the file says."""
         if not self.KEY[0](name):
             raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
@@ -5607,12 +5609,13 @@ class ZObjects(ZFamily):
             for key, value in found["data"].items():
                 if key != "dtype" and (key, value) != ("type", "bool"):
                     attrs += key, value
-            return Entry(name, parts["data"].dtype, shape, known, attrs, parts)
+            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
-        values = None if "data" in parts else parts.get("values")
-        if known and known in LAYOUTS and values is not None and values.dtype is not None:
-            return Entry(name, values.dtype, shape, known, attrs, parts)
-        return Entry(name, None, shape, "", attrs, parts, f"layout {show(layout)} is not known")
+        dtype, why = getattr(parts.get("values"), "dtype", None), None
+        if not (known and known in LAYOUTS and dtype) or "data" in parts:
+            dtype, known, why = None, "", f"layout {show(layout)} is not known"
+        entry = Entry(name, dtype, shape, known, attrs, parts, why)
+        return entry.open(cursor.source, self.NAME)
 
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too."""
@@ -5684,9 +5687,12 @@ class ZTensor(ZFamily):
              (b"", "checksum", Usual.DIGEST), (b"", "", rb"[^\xff]{0,512}\xff"))
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    READS = "dense", "sparse", "sparsecsr", "sparsecoo"
+    READS: "Tuple[str, ...]" = ("dense",)  # layouts
+    # <sparse>
+    READS += "sparse", "sparsecsr", "sparsecoo"
+    # </sparse>
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
-    FIELDS = {"offset": "offset", "nbytes": "size"}
+    FIELDS = {"nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
 
@@ -5699,36 +5705,39 @@ class ZTensor(ZFamily):
         for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
             cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
         # </tools>
-        if not isinstance(index, list):
-            raise cursor.error(f"the index is {show(index)}, expected an array")
         found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
         tensors = admit(cursor, found, fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Entry:
+    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Tensor:
         name, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why, dense = ITEMSIZE.get(dtype, 0), None, layout == "dense"
+        size, why = ITEMSIZE.get(dtype, 0), None
         for what, value, known in (
-                ("layout", layout, dense or (layout in self.READS and layout in LAYOUTS)),
+                ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
             if not known:
                 why = f"{what} {show(value)} is not known"
         if not size:
             facts["dtype"], dtype = dtype, None
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        part = Part("values" if layout == "sparse" and not why else "data", dtype, offset, nbytes,
-                    None, encoding, ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, (), part, end)
-        if encoding in self.ENCODED[1:] or (why is None and dense):
-            need = count_elements(shape) * size if dense else 0
+        self.check_place(cursor, offset, nbytes, end, "offset")
+        # <zstd sparse>
+        part = Part("values" if layout == "sparse" else "data", dtype, offset, nbytes, None,
+                    encoding, ">" if big else "<", why, facts.get("checksum"))
+        if encoding in self.ENCODED[1:]:
+            need = count_elements(shape) * size if layout == "dense" else 0
             self.check_size(cursor, (), part, shape, need)
-        entry = Entry(name, dtype, shape, "dense" if why else layout, facts, {part.role: part})
+        # </zstd sparse>
         # <sparse>
-        if part.role == "values":
-            self.read_sparse(cursor, facts, entry, end)
+        if why is None and layout != "dense":
+            entry = Entry(name, dtype, shape, layout, facts, {part.role: part})
+            if layout == "sparse":
+                self.read_sparse(cursor, facts, entry, end)
+            return entry.open(cursor.source, self.NAME)
         # </sparse>
-        return entry
+        stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
+        return Tensor(name, dtype, shape, stored, offset, facts, self.NAME)
 
     # <sparse>
     # layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
@@ -5767,7 +5776,7 @@ class ZTensor(ZFamily):
         big = encoding == "raw" and facts.get("data_endianness") == "big"
         part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
                     ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, where, part, end)
+        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
         return part
     # </sparse>
 
@@ -5923,9 +5932,8 @@ class ZTensor(ZFamily):
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, plan["level"])
         elif not copied and order == ">":
             blocks = (swap(piece, part.check()) for piece in part.parts())
-        checked = copied and part.format == self.NAME and part.offset is not None
-        text = str(part.attrs.get("checksum")) if checked else ""  # by check_stored()
-        digest = None if kind == "none" or Digest.is_text(kind, text) else Digest(kind)
+        text = self.known_digest(part, kind) if copied and kind != "none" else ""
+        digest = None if kind == "none" or text else Digest(kind)
         at = start
         for block in blocks:
             at += len(block)
@@ -5957,7 +5965,7 @@ class ZTensor1(ZObjects):
     PARTS, LAYOUT = "components", "format"
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
-    FIELDS = {"offset": "offset", "nbytes": "length", "decoded_nbytes": "uncompressed_length"}
+    FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
     TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
@@ -5992,7 +6000,8 @@ class ZTensor1(ZObjects):
             cursor.seek(end)
             cursor.record(self.MAGIC_END)
         start, data = self.find_index(cursor, end)
-        top, open_entry = self.read_top(cursor, start, data, start, start)
+        top, open_entry = self.read_index(cursor, start, data, start, start)
+        self.remark_unknown(cursor, self.TREE[1], top)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
@@ -6017,7 +6026,7 @@ class ZTensor1(ZObjects):
             why = f"encoding {show(encoding)} is not known"
         part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
                     "raw" if encoding is None else encoding, "<", why, found.get("digest"))
-        self.check_place(cursor, where, part, end)
+        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
@@ -6025,10 +6034,10 @@ class ZTensor1(ZObjects):
             return
         if "data" not in parts:
             raise cursor.error("a dense tensor has the part 'data'", "components")
-        part, shape = parts["data"], entry["shape"]
+        part = parts["data"]
         if part.why is None:
-            need = count_elements(shape) * ITEMSIZE[part.dtype]
-            self.check_size(cursor, ("components", "data"), part, shape, need)
+            need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
+            self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
@@ -6061,10 +6070,8 @@ def is_shard(key: Any) -> bool:
 def misfit_digest(value: Any) -> str:
     """Return what a digest should be, if the value is not one."""
     name, _, digits = value.partition(":") if type(value) is str else ("", "", "")
-    if name and digits and not digits.strip("0123456789abcdef"):
-        if name == "xxh3" or not name.strip(LETTERS):
-            return ""
-    return "ALGORITHM:DIGITS, both lower case"
+    fine = name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
+    return "" if fine else "ALGORITHM:DIGITS, both lower case"
 
 
 class ZTensor2(ZObjects):
@@ -6096,11 +6103,11 @@ class ZTensor2(ZObjects):
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
-    FIELDS = {"offset": "blob"}
+    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
-    SEEKABLE, CODEC = "zt.zstd-seekable/1", "zstd, seekable"  # in a file, in ENCODINGS
+    CODEC = "zt.zstd-seekable/1"
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
     FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
@@ -6143,11 +6150,12 @@ class ZTensor2(ZObjects):
             return attrs, Map(), Map()
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
         shards: Any = Map()  # entries that Usual reads are of this file
-        top, open_entry = self.read_top(cursor, start, data, end, (end, shards, far))
+        top, open_entry = self.read_index(cursor, start, data, end, (end, shards, far))
+        self.remark_unknown(cursor, self.TREE[1], top)
         if "shards" in top:
             attrs["shards"] = top["shards"]
             for name, facts in top["shards"].items():
-                shards[name] = facts["size"], self.sibling(cursor.source, name, facts["size"])
+                shards[name] = facts["size"] - 40, self.sibling(cursor.source, name, facts["size"])
         tensors = admit(cursor, cursor.open_entries(top["objects"], self.ENTRY, open_entry,
                                                     "objects"))
         names = [(len(name), name) for name in map(encode_text, tensors)]
@@ -6193,7 +6201,7 @@ class ZTensor2(ZObjects):
         if start % 4096 or not low <= start <= high:
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise cursor.error(what, "manifest_offset")
-        cursor.limit("manifest_length", nbytes, 0, end - start if nbytes else 0, "up to the footer")
+        cursor.limit("manifest_length", nbytes, 0, end - start, "up to the footer")
         cursor.limit("manifest_length", nbytes, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES",
                      Unsupported)
         data = cursor.source.read(start, nbytes)
@@ -6221,7 +6229,7 @@ class ZTensor2(ZObjects):
     def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
         end, shards, far = limits
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
-        encoding, why = found.get("encoding"), None
+        encoding, why, source = found.get("encoding"), None, None
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -6230,25 +6238,22 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
-            end = shards[shard][0] - 40
-        if encoding == self.SEEKABLE and self.CODEC in ENCODINGS:
-            encoding = self.CODEC
-        elif encoding is not None:
+            end, source = shards[shard]
+        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
             why, encoding = f"encoding {show(encoding)} is not known", "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
-                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"))
-        self.check_place(cursor, where, part, end)
+                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"),
+                    source)
+        self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
             part.dtype = "bool" if code == "bool" else None
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
-        if shard is not None:
-            if nbytes:
-                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-            part.source = shards[shard][1]
-            if part.source is None:
-                part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-                part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
-                            "own; load this one by its path")
+        if shard is not None and nbytes:
+            far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
+        if shard is not None and source is None:
+            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
+            part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
+                        "own; load this one by its path")
         return part
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
@@ -6276,10 +6281,7 @@ class ZTensor2(ZObjects):
             need = part.decoded_nbytes or 0
             if bits and role in shapes:
                 need = -(-count_elements(shapes[role]) * bits // 8)
-            wrong = part.misfit(shapes.get(role), need)
-            if wrong is not None:
-                field = "decoded_length" if "encoding" in facts[role] else "blob"
-                raise cursor.error(wrong[1], "parts", role, field, check="sizes")
+            self.check_size(cursor, ("parts", role), part, shapes.get(role), need)
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
@@ -6369,7 +6371,8 @@ class ZTensor2(ZObjects):
         zeros = memoryview(bytes(self.PLACE))
         names = [encode_text(name) for name, _ in items]
         for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
-            text = self._digest_of(item)
+            text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
+            text = text or self.hash_blocks("xxh3", item.blocks())
             alike = known.setdefault((item.nbytes, text), [])
             places = [place for other, place in alike[:8] if same_bytes(item, other)]
             start = places[0] if places else round_up(at, self.PLACE)
@@ -6393,14 +6396,6 @@ class ZTensor2(ZObjects):
         start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
-
-    def _digest_of(self, item: Tensor) -> str:
-        """Return the digest of a tensor: that of the file it comes from, or a new one."""
-        text = str(item.attrs.get("digest")) if item.format == self.NAME else ""
-        if (item.offset is not None and item.stored.encoding == "raw" and len(text) == 21
-                and text[:5] == "xxh3:"):
-            return text  # check_stored() compares it with the bytes
-        return self.hash_blocks("xxh3", item.blocks())
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
@@ -7577,6 +7572,12 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 # -- [7f2] shards --------------------------------------------------------------------------------
 
 
+def misfit_shard(name: Any) -> str:
+    """Return what the name of a shard should be, or ""."""
+    fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+    return "" if fine else "a plain file name"
+
+
 class Shards(Format):
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
@@ -7591,17 +7592,11 @@ class Shards(Format):
     MARKED = False
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
-        ("weight_map", Schema(other=(lambda name: Shards.misfit_name(name), "the file of it")),
-         True, "files by name of the tensor"), doc="an index")
+        ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
+         "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
-
-    @staticmethod
-    def misfit_name(name: Any) -> str:
-        """Return what the name of a shard should be, or ""."""
-        fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
-        return "" if fine else "a plain file name"
 
     def read(self, cursor: Cursor) -> Any:
         data = cursor.source.read(0, cursor.end)
