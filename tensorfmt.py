@@ -898,8 +898,6 @@ def open_source(source: Any, mapped: bool) -> Any:
 class Budget:
     """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
 
-    hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
-
     def __init__(self, limit: str, nbytes: int) -> None:
         self.limit, self.left = limit, nbytes
 
@@ -1439,33 +1437,29 @@ SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many shar
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
+FLOAT_BITS = {"e": (">H", 15, 10), "f": (">I", 31, 23)}  # code as bits, place of the sign, digits
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 
 
-def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
-              keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
-              runs: Any = None) -> Any:
+def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
+              token: Any = None, level: int = 0, runs: Any = None) -> Any:
     """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
-    Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
-    values make a Simple, else an error; `keys`: the error for an array or map as a map key;
-    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
-    around it. Offsets in errors are base + position. token(start, stop, depth, kind, value, key in
-    its container) is called for each head or leaf. `runs`: see Usual in [7]: texts and their Runs.
+    Of tags only 2 and 3 count: over a byte string they make an int. `plain`: they do not, and a
+    simple value without a meaning is an error. `strict`: only deterministic CBOR, so many
+    containers deep. `level`: arrays, maps and tags around it. Offsets in errors are base +
+    position. token(start, stop, depth, kind, value, key in its container) is called for each head
+    or leaf. `runs`: see Usual in [7]: texts and their Runs.
     """
     # <later>
-    if strict:
-        token = StrictCbor(data, strict, token)
+    token = StrictCbor(data, strict, token) if strict else token
     # </later>
-    items = CborItems(data, bignum, simple, token, runs or {})
-    box: Any = []
-    stack: Any = []
+    items, end = CborItems(data, plain, token, runs or {}), len(data)
+    box, stack, value, tag = [], [], None, None
     left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
-    value: Any = None
-    tag: Any = None
     start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
     try:
         while True:
@@ -1474,8 +1468,8 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                     return box[0], stop
                 box, left, keyed, level = stack.pop()
             start, naming = stop, keyed and key is MISSING  # naming: a map key comes
-            head, opened = data[start] if start < items.end else 255, None
-            if 0x60 <= head < 0x78 and start + head - 0x60 < items.end:  # a short text, as most are
+            head, made = data[start] if start < end else 255, None
+            if 0x60 <= head < 0x78 and start + head - 0x60 < end:  # a short text, as most are
                 major, stop = 3, start + head - 0x5F
                 value = items.texts.get(data[start + 1:stop])
                 if value is None:
@@ -1484,54 +1478,48 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                 major, value, stop = 0, head, start + 1
             else:
                 major, value, stop = items.read(start, tag)
-            if 3 < major < 7:
-                if naming and major < 6:
-                    raise keys("a map key is an array or a map", start)
-                if level + tags >= MAX_DEPTH:
-                    raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-                opened = items.open(major, value, start, stop) if major < 6 else None
-            elif major == 8 and (left > -1 or tags or key is not MISSING):
-                raise FormatError("a break outside an indefinite-length item", start)
+                if 3 < major < 7:
+                    made = items.open(major, value, start, stop, naming, level + tags)
+                elif major == 8 and (left > -1 or tags or key is not MISSING):
+                    raise FormatError("a break outside an indefinite-length item", start)
             if token is not None:
                 kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
                 token(start, stop, len(stack), kind, value, key if keyed else len(box))
             if major == 6:
                 tags, tag = tags + 1, value
-                continue
-            if major == 8:
+            elif major == 8:
                 left = 0
-                continue
-            if naming:
+            elif naming:
                 if left < 0 or type(value) is not str or value in box:
                     items.check_key(box, value, left, start)
                 key, tags, tag = value, 0, None
-                continue
-            if FAST and runs is not None and Run is type(value):
-                left = items.skip(value, left, start)
-            if keyed:
-                box[key] = value if opened is None else opened
-                key = MISSING
             else:
-                box.append(value if opened is None else opened)
-            left -= 1
-            if opened is not None:
-                stack.append((box, left, keyed, level))
-                box, left, keyed, level = opened, value, major == 5, level + tags + 1
-            tags, tag = 0, None
+                if FAST and runs is not None and type(value) is Run:
+                    left = items.skip(value, left, start)
+                if keyed:
+                    box[key], key = value if made is None else made, MISSING
+                else:
+                    box.append(value if made is None else made)
+                left -= 1
+                if made is not None:
+                    stack.append((box, left, keyed, level))
+                    box, left, keyed, level = made, value, major == 5, level + tags + 1
+                tags, tag = 0, None
     except UnicodeError:
         wrong = FormatError("text is not UTF-8", start)
     except FormatError as error:  # not kept: its traceback has all that was read
         wrong = type(error)(error.what, error.offset)
-    path = None if token is None else token.path(len(stack), key if keyed else len(box))
+    path = token and token.path(len(stack), key if keyed else len(box))
     raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
 
 
 class CborItems:
     """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
 
-    def __init__(self, data: bytes, bignum: bool, simple: bool, token: Any, runs: Facts) -> None:
-        self.data, self.end, self.token = data, len(data), token
-        self.bignum, self.simple = bignum, simple
+    hard_keys = 0  # see check_key()
+
+    def __init__(self, data: bytes, plain: bool, token: Any, runs: Facts) -> None:
+        self.data, self.end, self.plain, self.token = data, len(data), plain, token
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
         if FAST:
             self.runs = runs
@@ -1540,18 +1528,18 @@ class CborItems:
 
     def read(self, start: int, tag: Any) -> Any:
         """Return (major type, or 8 for a break; value or argument; position behind it)."""
-        data, end, pos = self.data, self.end, start + 1
-        if start >= end:
+        if start >= self.end:
             raise FormatError("the data end inside an item", start)
-        major, size = data[start] >> 5, data[start] & 31
+        head = self.data[start]
+        if head == 0xFF:
+            return 8, None, start + 1
+        major, size, pos = head >> 5, head & 31, start + 1
         if size > 23:
-            if data[start] == 0xFF:
-                return 8, None, pos
-            size, pos = cbor_argument(data, pos, end, data[start])
+            size, pos = cbor_argument(self.data, pos, self.end, head)
         if major in (0, 4, 5, 6):
             return major, size, pos
         value, pos = self.leaf(start, pos, size)
-        if tag in (2, 3) and self.bignum and major == 2:
+        if tag in (2, 3) and major == 2 and not self.plain:
             value = int.from_bytes(value, "big")
             value = -1 - value if tag == 3 else value
         return major, value, pos
@@ -1561,9 +1549,7 @@ class CborItems:
         data, end = self.data, self.end
         major, code = data[start] >> 5, data[start] & 31
         if major == 1:
-            if not BOARD and size < 24:
-                return CBOR_NEGATIVE[size], pos
-            return -1 - size, pos
+            return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
         if major == 7:
             if code > 24:  # half, single or double precision
                 return unpack_float("efd"[code - 25], data, start + 1), pos
@@ -1572,18 +1558,18 @@ class CborItems:
             if size in CBOR_SIMPLE:
                 return CBOR_SIMPLE[size], pos
             # <burnpack later tools>
-            if self.simple:
+            if not self.plain:
                 return Simple(size) if BOARD else SIMPLES[size], pos
             # </burnpack later tools>
             raise FormatError(f"simple value {size}", start)
-        if size >= 0:
-            if pos + size > end:
-                raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-            value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-            if value is None:
-                raise FormatError("text is not UTF-8", start)
-            return value, pos + size
-        return self.chunks(major, pos)
+        if size < 0:
+            return self.chunks(major, pos)
+        if pos + size > end:
+            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
+        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+        if value is None:
+            raise FormatError("text is not UTF-8", start)
+        return value, pos + size
 
     def chunks(self, major: int, pos: int) -> Any:
         """Return (value, position behind it) of a string in chunks, until a break."""
@@ -1612,8 +1598,15 @@ class CborItems:
             self.budget.spend(80, "memory for texts", offset=start)
         return text
 
-    def open(self, major: int, size: int, start: int, stop: int) -> Any:
-        """Return a new array or map of `size` items; what CPython takes for it is spent."""
+    def open(self, major: int, size: int, start: int, stop: int, naming: bool, level: int) -> Any:
+        """Return a new array or map of `size` items, or None for a tag; count what it takes."""
+        if naming and major < 6:
+            wrong = Unsupported if self.plain else FormatError
+            raise wrong("a map key is an array or a map", start)
+        if level >= MAX_DEPTH:
+            raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
+        if major == 6:
+            return None
         count, room = size - (self.hidden if FAST else 0), self.end - stop
         if count > room >> major - 4:
             raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
@@ -1623,13 +1616,9 @@ class CborItems:
         return [] if major == 4 else Map()
 
     def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
-        """Raise for a key that is there already, or that makes a map large or slow."""
         if not BOARD and left < 0 and len(box) > 4:  # its map has no count
             self.budget.spend(64, "memory for arrays and maps", offset=start)
-        if not BOARD and type(key) is not str and len(box) > 64:
-            self.budget.hard_keys = key_cost(key, len(box), self.budget.hard_keys, start)
-        if key in box or (key != key and [k for k in box if k != k]):
-            raise FormatError(f"key {show(key)} twice", start)
+        check_key(self, box, key, start)
 
     @staticmethod
     def skip(run: Any, left: int, start: int) -> int:
@@ -1640,28 +1629,31 @@ class CborItems:
         return rest
 
 
-def key_cost(key: Any, count: int, total: int, start: int) -> int:
-    """Return `total` and what a key other than text costs in a map of `count` keys.
+def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) -> None:
+    """Raise for a key that is in the map already, or is one of too many `reader.hard_keys`.
 
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
     Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if type(key) is not int or not 0 <= key <= count + 1:
-        total += 256 if type(key) is int and not -(1 << 64) <= key < 1 << 64 else 1
-    if total > MAX_HARD_KEYS:
-        what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
-        raise Unsupported(what, start)
-    return total
+    if not BOARD and type(key) is not str and len(box) > 64:
+        if type(key) is not int or not 0 <= key <= len(box) + 1:
+            short = type(key) is not int or -(1 << 64) <= key < 1 << 64
+            reader.hard_keys += 1 if short else 256
+        if reader.hard_keys > MAX_HARD_KEYS:
+            what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
+            raise Unsupported(what, start)
+    if key in box or (key != key and [k for k in box if k != k]):
+        raise FormatError(f"key {show(key)} twice", start)
 
 
 def unpack_float(code: str, data: Any, pos: int) -> float:
     """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
     value: float = unpack_from(">" + code, data, pos)[0]
     if not BOARD and value != value and code != "d":
-        size, digits = (15, 10) if code == "e" else (31, 23)
-        bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
-        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
-        value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
+        bits_code, sign, digits = FLOAT_BITS[code]
+        bits, = unpack_from(bits_code, data, pos)
+        bits = bits >> sign << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
+        value, = unpack_from(">d", pack(">Q", bits))
     return value
 
 
@@ -1679,13 +1671,13 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     return int.from_bytes(data[pos:stop], "big"), stop
 
 
-def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
+def watch_cbor(data: bytes, see: Any, reader: Any, **rules: Any) -> Any:
     """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
 
     see(kind, value, path of keys, first byte, tags in front, containers and tags around).
     """
     found, path, levels, tags = Map(), [], [0], 0
-    if reader is not None and reader.faults is None:  # load or explain: nobody asks
+    if reader.faults is None:  # load or explain: nobody asks
         return []
 
     def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1792,11 +1784,8 @@ class CborFields(TokenPaths):
             return
         self.flush()
         if kind == "break":
-            owner = self.owner(depth - 1, path)
-            if start < stop:
-                self.trace.add(self.base + start, stop - start, path or self.root, None,
-                               "break: the end of it", depth - 1, owner=owner)
-            return
+            self.rows = [(start, stop, depth - 1, path, None, "break: the end of it", 0)]
+            return self.flush()
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
             doc, schema = schema.about(key)
@@ -1859,11 +1848,11 @@ def pack_float(code: str, value: float) -> bytes:
     """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
     if BOARD or value == value:
         return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
-    size, digits = (15, 10) if code == "e" else (31, 23)
-    bits, = unpack_from(">Q", pack(">d", value), 0)
-    bits = bits >> 63 << size | bits >> 52 - digits & (1 << size) - 1
+    bits_code, sign, digits = FLOAT_BITS[code]
+    bits, = unpack_from(">Q", pack(">d", value))
+    bits = bits >> 63 << sign | bits >> 52 - digits & (1 << sign) - 1
     quiet = 0 if bits & (1 << digits) - 1 else 1 << digits - 1  # without a payload: infinity
-    return pack(">H" if code == "e" else ">I", bits | quiet)
+    return pack(bits_code, bits | quiet)
 
 
 def cbor_float(value: float) -> bytes:
@@ -1926,11 +1915,7 @@ def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
         raise TypeError("a CBOR map key cannot be an array or a map")
     pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:
-        pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
-    # <later>
-    if sort == "bytes":
-        pairs.sort()
-    # </later>
+        pairs.sort(key=lambda pair: (sort != "bytes" and len(pair[0]), pair[0]))
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
 
@@ -1994,6 +1979,7 @@ class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     run = True
+    memory: Any = None  # a Budget
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -2050,7 +2036,7 @@ class MsgpackTree(MsgpackReader):
 
     TEXT_KEYS = False
     token: Any = None  # as in cbor_read
-    hard_keys = 0  # as in a Budget
+    hard_keys = 0  # see check_key()
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
@@ -2078,7 +2064,7 @@ class MsgpackTree(MsgpackReader):
                                "key" if naming else "data" if far else kind,
                                count if opens or far else value, key if keyed else len(box))
                 if naming:
-                    key = self.new_key(box, kind, value, start)
+                    key = self.new_key(box, kind, value)
                     continue
                 if keyed:
                     box[key] = value
@@ -2093,17 +2079,14 @@ class MsgpackTree(MsgpackReader):
             raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
         return root[0]
 
-    def new_key(self, box: Any, kind: str, key: Any, start: int) -> Any:
+    def new_key(self, box: Any, kind: str, key: Any) -> Any:
         """Return the key, which must not be in the map yet."""
         if kind != "str" and self.TEXT_KEYS:
             raise FormatError(f"a key of the type {kind}")
         if kind in ("array", "map"):
             raise Unsupported("a map key is an array or a map")
         key = bytes(key) if type(key) is memoryview else key
-        if not BOARD and type(key) is not str and len(box) > 64:
-            self.hard_keys = key_cost(key, len(box), self.hard_keys, start)
-        if key in box or (key != key and [k for k in box if k != k]):
-            raise FormatError(f"key {show(key)} twice")
+        check_key(self, box, key)
         return key
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
@@ -5532,7 +5515,7 @@ class ZFamily(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
-    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
+    CBOR: Facts = {"plain": True}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
@@ -6427,7 +6410,7 @@ class ZTensor2(ZObjects):
                 if not is_name(key):
                     raise ValueError("the key is not " + self.KEY[1])
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-                cbor_read(data, token=StrictCbor(data, 32, None))
+                cbor_read(data, strict=32)
             except (ValueError, TypeError) as error:
                 misfits.append((key, getattr(error, "what", str(error))))
         return misfits
@@ -6584,7 +6567,7 @@ class Primitiv(Format):
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
-    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
+    MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
@@ -6624,7 +6607,7 @@ class Primitiv(Format):
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
-        names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
+        cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
         i, count = 0, 1
         if kind == "model":
             count = cursor.number("N", "parameters", least=8)
@@ -6644,18 +6627,18 @@ class Primitiv(Format):
                     cursor.where = "params", i
                     yield item
             if kind != "tensor":
-                yield from self._statistics(cursor, name, known, names)
+                yield from self._statistics(cursor, name, known)
             i += 1
 
-    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
+    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any) -> Chunks:
         where = cursor.where
         for j in range(cursor.number("N", "statistics", least=6)):
             cursor.tensor, cursor.where = None, where + ("stats", j)
             name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
             cursor.tensor = owner
-            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
-                        "names of statistics", cursor, "key")
+            nbytes *= 1 if nbytes == len(name) else 4  # as CPython keeps it: the name has the key
+            cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
             yield from self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
@@ -6713,12 +6696,15 @@ class Primitiv(Format):
         start = cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
-        shape = dims + (batch,) if batch > 1 else dims
-        strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        found = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        key: Any = dims, batch, nbytes
         if start >= cursor.base:
-            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = found
-        return found
+            key = cursor.data[start - cursor.base:cursor.pos - cursor.base]
+        if key not in known:
+            cursor.memory.spend(160, "memory for shapes", cursor, "dims")
+            shape = dims + (batch,) if batch > 1 else dims
+            strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
+            known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        return known[key]
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.value("array", "dims", "dimensions")
@@ -9652,8 +9638,10 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
 
 def dtype_of(item: Tensor) -> str:
     """Return the dtype for a person, perhaps one that is not known here."""
+    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
+        return plain(item.dtype)
     coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-    return plain(str(item.dtype or (coded + ["?"])[0]))
+    return plain(str((coded + ["?"])[0]))
 
 
 def write_list(objects: Any, between: str = "\n ") -> None:
