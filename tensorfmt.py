@@ -1448,19 +1448,15 @@ def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
               token: Any = None, level: int = 0, runs: Any = None) -> Any:
     """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
-    Of tags only 2 and 3 count: over a byte string they make an int. `plain`: they do not, and a
-    simple value without a meaning is an error. `strict`: only deterministic CBOR, so many
-    containers deep. `level`: arrays, maps and tags around it. Offsets in errors are base +
-    position. token(start, stop, depth, kind, value, key in its container) is called for each head
-    or leaf. `runs`: see Usual in [7]: texts and their Runs.
+    Tags are dropped; 2 and 3 make an int of bytes, unless `plain`, where a Simple is an error.
+    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
+    around it. token(start, stop, depth, kind, value, key in its container) is called for each head
+    or leaf. `runs`: texts that stand for Runs, see Usual in [7].
     """
-    # <later>
-    token = StrictCbor(data, strict, token) if strict else token
-    # </later>
-    items, end = CborItems(data, plain, token, runs or {}), len(data)
-    box, stack, value, tag = [], [], None, None
+    items, end = CborItems(data, plain, strict, token, runs or {}), len(data)
+    box, stack, token = [], [], items.token
     left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
-    start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
+    start = stop = tags = tag = 0  # those of the next item; `level`: what is around those of box
     try:
         while True:
             while left == 0:  # close what is complete
@@ -1471,9 +1467,8 @@ def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
             head, made = data[start] if start < end else 255, None
             if 0x60 <= head < 0x78 and start + head - 0x60 < end:  # a short text, as most are
                 major, stop = 3, start + head - 0x5F
-                value = items.texts.get(data[start + 1:stop])
-                if value is None:
-                    value = items.text(data[start + 1:stop], start)
+                text = data[start + 1:stop]
+                value = items.texts.get(text) or items.text(text, start)
             elif head < 24:
                 major, value, stop = 0, head, start + 1
             else:
@@ -1492,21 +1487,19 @@ def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
             elif naming:
                 if left < 0 or type(value) is not str or value in box:
                     items.check_key(box, value, left, start)
-                key, tags, tag = value, 0, None
+                key, tags, tag = value, 0, 0
             else:
                 if FAST and runs is not None and type(value) is Run:
                     left = items.skip(value, left, start)
                 if keyed:
-                    box[key], key = value if made is None else made, MISSING
+                    box[key] = value if made is None else made
                 else:
                     box.append(value if made is None else made)
-                left -= 1
+                left, key = left - 1, MISSING
                 if made is not None:
                     stack.append((box, left, keyed, level))
                     box, left, keyed, level = made, value, major == 5, level + tags + 1
-                tags, tag = 0, None
-    except UnicodeError:
-        wrong = FormatError("text is not UTF-8", start)
+                tags = tag = 0
     except FormatError as error:  # not kept: its traceback has all that was read
         wrong = type(error)(error.what, error.offset)
     path = token and token.path(len(stack), key if keyed else len(box))
@@ -1518,9 +1511,13 @@ class CborItems:
 
     hard_keys = 0  # see check_key()
 
-    def __init__(self, data: bytes, plain: bool, token: Any, runs: Facts) -> None:
+    def __init__(self, data: bytes, plain: bool, strict: int, token: Any, runs: Facts) -> None:
         self.data, self.end, self.plain, self.token = data, len(data), plain, token
-        self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+        # <later>
+        if strict:
+            self.token = StrictCbor(data, strict, token)
+        # </later>
+        self.texts: Any = {}  # short texts repeat: field names, dtypes
         if FAST:
             self.runs = runs
             self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
@@ -1589,7 +1586,10 @@ class CborItems:
 
     def text(self, data: bytes, start: int) -> Any:
         """Return a short text, or the Run that it stands for."""
-        text = data.decode()
+        try:
+            text = data.decode()
+        except UnicodeError:
+            raise FormatError("text is not UTF-8", start)
         if FAST and text in self.runs:
             return self.runs.pop(text)
         if len(self.texts) < 1 << 12:
@@ -1785,7 +1785,8 @@ class CborFields(TokenPaths):
         self.flush()
         if kind == "break":
             self.rows = [(start, stop, depth - 1, path, None, "break: the end of it", 0)]
-            return self.flush()
+            self.flush()
+            return
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
             doc, schema = schema.about(key)
@@ -1925,45 +1926,38 @@ def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
 # The first byte: 00-7f int, 80-8f map, 90-9f array, a0-bf str, e0-ff int -32..-1, with the value
 # or length in it; c0-df by this table. Numbers are big-endian.
 
-_MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of value or length
+_MSGPACK = tuple([(row.split(":")[0], ">" + row.split(":")[1], WIDTH[row.split(":")[1]])
+                  for row in (  # kind:struct code of value or length
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
+_MSGPACK_FIXED = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 MARKS = "\ud800\ud801\ud802"  # in no text: they stand for escaped letters
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
-
-
-def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
-    """Return (kind, value or length in the byte, code, width) of a first byte."""
-    if byte < 0x80 or byte >= 0xE0:
-        return "int", byte if byte < 0x80 else byte - 256, "", 0
-    if byte < 0xC0:
-        kind = ("map", "array", "str", "str")[byte - 0x80 >> 4]
-        return kind, byte & (31 if kind == "str" else 15), "", 0
-    kind, code = _MSGPACK[byte - 0xC0]
-    fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}.get(byte)
-    return kind, fixed, ">" + code if code else "", WIDTH[code]
-
-
-# A table is faster; on boards it would take 10 KB
-_MSGPACK_FIRST = () if BOARD else tuple([_msgpack_row(byte) for byte in range(256)])
 
 
 def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    row: Any = _msgpack_row(data[pos]) if BOARD else _MSGPACK_FIRST[data[pos]]
-    kind, value, code, width = row
-    if width:
-        if pos + width >= end:
-            raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
-        value, = unpack_from(code, data, pos + 1)
-        if not BOARD and value != value:
-            value = unpack_float(code[1], data, pos + 1)
-    elif kind == "c1":
+    first = data[pos]
+    if first < 0x80 or first >= 0xE0:
+        return "int", first if first < 0x80 else first - 256, pos + 1
+    if first < 0xC0:
+        if first >= 0xA0:
+            return "str", first & 31, pos + 1
+        return "array" if first >= 0x90 else "map", first & 15, pos + 1
+    kind, code, width = _MSGPACK[first - 0xC0]
+    if kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
+    if not width:
+        return kind, _MSGPACK_FIXED.get(first), pos + 1
+    if pos + width >= end:
+        raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
+    value, = unpack_from(code, data, pos + 1)
+    if not BOARD and value != value:
+        value = unpack_float(code[1], data, pos + 1)
     return kind, value, pos + 1 + width
 
 
@@ -2140,11 +2134,11 @@ def msgpack_size(kind: str, count: int) -> bytes:
         return pack(">B", first | count)
     if -32 <= count < 0:
         return pack(">b", count)
-    for i, (name, code) in enumerate(_MSGPACK):
-        signed = code in ("b", "h", "i", "q")
-        bits = 8 * WIDTH[code] - signed
+    for i, (name, code, width) in enumerate(_MSGPACK):
+        signed = code.islower()
+        bits = 8 * width - signed
         if name == kind and (-(1 << bits) if signed else 0) <= count < 1 << bits:
-            return pack(">B" + code, 0xC0 + i, count)
+            return pack(">B" + code[1:], 0xC0 + i, count)
     raise ValueError("%s does not fit %d bits" % (show(count), 64 if kind == "int" else 32))
 
 
@@ -2248,9 +2242,8 @@ class FlatReader(Reader):
 
     def spend(self, nbytes: int, pos: int, field: str) -> None:
         """Count the memory for what is read: objects may be shared, and be many times the data."""
-        if not self.memory.covers(nbytes):
-            what = f"objects overlap; memory for them: {self.memory.limit} is the limit"
-            raise self.wrong(what, pos, field, Unsupported)
+        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self,
+                          *(field,) if field else (), offset=self.base + pos)
 
     def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -2351,10 +2344,8 @@ class FlatReader(Reader):
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
         """Return what an offset leads to."""
-        if type is None:
-            return None
-        if type == "place":
-            return at
+        if type in (None, "place"):
+            return type and at
         if type == "string":
             return self.string(at, field, doc)
         if isinstance(type, list):
@@ -2720,9 +2711,8 @@ def json_decoder(python: bool, runs: Any = None) -> Any:
 def json_value(text: str, depth: int, decoder: Any) -> Any:
     """Return the value, unless more than `depth` arrays and objects are open at once."""
     value = decoder.decode(text)
-    for level, boxes in enumerate(json_levels(value)):
-        if boxes and level == depth:
-            raise FormatError("nested too deep")
+    if len([boxes for boxes in json_levels(value) if boxes]) > depth:
+        raise FormatError("nested too deep")
     return value
 
 
@@ -2744,8 +2734,7 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
     late: Any = []  # tokens without their ends
 
     def send(stop: int) -> None:
-        while token is not None and late:
-            start, *rest = late.pop(0)
+        for start, *rest in late if token is not None else ():
             token(stop if rest[1] == "break" else start, stop, *rest)
         late.clear()
     try:
@@ -2797,20 +2786,14 @@ def json_tokens(data: bytes, python: bool) -> Chunks:
         yield start, level, JSON_KINDS[mark], value, box[2]
         box[2] = box[2] + 1 if box[1] is None else None
         allowed = box[0]
-        if mark == "[":
-            boxes.append([",]", None, 0])
-            allowed = JSON_VALUE + "]"
-        elif mark == "{":
-            boxes.append([",}", set(), None])
-            allowed = '"}'
+        if mark in "[{":
+            keys: Any = None if mark == "[" else set()
+            boxes.append([",]", keys, 0] if mark == "[" else [",}", keys, None])
+            allowed = JSON_VALUE + "]" if mark == "[" else '"}'
     if mark or allowed:
         here = show(data[start:start + 9]) if mark else "the end"
-        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
-
-
-def json_wanted(allowed: str) -> str:
-    """Return in words which marks may come next."""
-    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        raise FormatError(f"{here}, expected {wanted}", start)
 
 
 def json_mark(text: str, at: int) -> "Tuple[int, str]":
