@@ -1413,7 +1413,6 @@ def _xxh3_short(data: bytes) -> int:
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
-# <burnpack later tools>
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
@@ -1431,9 +1430,6 @@ class Simple:
 
 
 SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
-# </burnpack later tools>
-
-
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
@@ -2345,7 +2341,7 @@ class FlatReader(Reader):
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
         """Return what an offset leads to."""
         if type in (None, "place"):
-            return type and at
+            return at if type else None
         if type == "string":
             return self.string(at, field, doc)
         if isinstance(type, list):
@@ -2824,7 +2820,6 @@ def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) ->
     raise FormatError(what, start)
 
 
-# <save>
 def json_text(value: Any) -> str:
     """Return a value as JSON without blanks, in the order of its dicts."""
     from json import dumps
@@ -2840,7 +2835,6 @@ def json_misfit(value: Any, depth: int) -> str:
     maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
     wrong = [key for box in maps for key in box if type(key) is not str]
     return "a key is not text" if wrong else ""
-# </save>
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
