@@ -6673,7 +6673,7 @@ class Primitiv(Format):
         start = cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
-        key: Any = dims, batch, nbytes
+        key: Any = (dims, batch, nbytes)
         if start >= cursor.base:
             key = cursor.data[start - cursor.base:cursor.pos - cursor.base]
         if key not in known:
