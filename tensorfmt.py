@@ -1612,6 +1612,7 @@ class CborItems:
         return [] if major == 4 else Map()
 
     def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
+        """As the function check_key(); count what the key takes in a map of unknown length."""
         if not BOARD and left < 0 and len(box) > 4:  # its map has no count
             self.budget.spend(64, "memory for arrays and maps", offset=start)
         check_key(self, box, key, start)

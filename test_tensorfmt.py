@@ -5605,6 +5605,11 @@ def bombs(n):
             ("names", "81d9ff" + "6b" * 255, "c3", 9 * n),
             ("dtypes", DTYPE, "80", 9 * n)):
         rows.append(("record of " + name, record(first + "dd%08x" % count + part * count)))
+    for name, kind, first, part in (
+            ("small statistics", 0x200, "9001c4040000803f", "a4 %s 91 0001 c400"),
+            ("many shapes", 0x300, "", "91a4 %s 92 00 cd%04x 01 c400 00")):
+        parts = [part % ((tohex(b"%04x" % i), i)[:part.count("%")]) for i in range(5 * n)]
+        rows.append((name, primitiv(kind, first + "ce%08x" % (5 * n) + "".join(parts))))
     shape = head(4, 9 * n) + b"\x01" * (9 * n)
     key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
     names = b"".join([b"%04d" % i for i in range(n // 4)])
