@@ -901,8 +901,6 @@ def open_source(source: Any, mapped: bool) -> Any:
 class Budget:
     """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
 
-    hard_keys = 0  # numbers as keys of large maps so far, see key_cost()
-
     def __init__(self, limit: str, nbytes: int) -> None:
         self.limit, self.left = limit, nbytes
 
@@ -1416,7 +1414,6 @@ def _xxh3_short(data: bytes) -> int:
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
-# <burnpack later tools>
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
@@ -1434,40 +1431,29 @@ class Simple:
 
 
 SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
-# </burnpack later tools>
-
-
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
+FLOAT_BITS = {"e": (">H", 15, 10), "f": (">I", 31, 23)}  # code as bits, place of the sign, digits
 LIST_ITEMS = 4096  # of a plain list in one field of explain
 MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 
 
-def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = True,
-              keys: Any = FormatError, strict: int = 0, token: Any = None, level: int = 0,
-              runs: Any = None) -> Any:
+def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
+              token: Any = None, level: int = 0, runs: Any = None) -> Any:
     """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
 
-    Tags are dropped; `bignum`: 2 and 3 over a byte string make an int; `simple`: unassigned simple
-    values make a Simple, else an error; `keys`: the error for an array or map as a map key;
+    Tags are dropped; 2 and 3 make an int of bytes, unless `plain`, where a Simple is an error.
     `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
-    around it. Offsets in errors are base + position. token(start, stop, depth, kind, value, key in
-    its container) is called for each head or leaf. `runs`: see Usual in [7]: texts and their Runs.
+    around it. token(start, stop, depth, kind, value, key in its container) is called for each head
+    or leaf. `runs`: texts that stand for Runs, see Usual in [7].
     """
-    # <later>
-    if strict:
-        token = StrictCbor(data, strict, token)
-    # </later>
-    items = CborItems(data, bignum, simple, token, runs or {})
-    box: Any = []
-    stack: Any = []
+    items, end = CborItems(data, plain, strict, token, runs or {}), len(data)
+    box, stack, token = [], [], items.token
     left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
-    value: Any = None
-    tag: Any = None
-    start = stop = tags = 0  # tags: those of the next item; `level`: what is around those of box
+    start = stop = tags = tag = 0  # those of the next item; `level`: what is around those of box
     try:
         while True:
             while left == 0:  # close what is complete
@@ -1475,65 +1461,60 @@ def cbor_read(data: bytes, base: int = 0, bignum: bool = True, simple: bool = Tr
                     return box[0], stop
                 box, left, keyed, level = stack.pop()
             start, naming = stop, keyed and key is MISSING  # naming: a map key comes
-            head, opened = data[start] if start < items.end else 255, None
-            if 0x60 <= head < 0x78 and start + head - 0x60 < items.end:  # a short text, as most are
+            head, made = data[start] if start < end else 255, None
+            if 0x60 <= head < 0x78 and start + head - 0x60 < end:  # a short text, as most are
                 major, stop = 3, start + head - 0x5F
-                value = items.texts.get(data[start + 1:stop])
-                if value is None:
-                    value = items.text(data[start + 1:stop], start)
+                text = data[start + 1:stop]
+                value = items.texts.get(text) or items.text(text, start)
             elif head < 24:
                 major, value, stop = 0, head, start + 1
             else:
                 major, value, stop = items.read(start, tag)
-            if 3 < major < 7:
-                if naming and major < 6:
-                    raise keys("a map key is an array or a map", start)
-                if level + tags >= MAX_DEPTH:
-                    raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-                opened = items.open(major, value, start, stop) if major < 6 else None
-            elif major == 8 and (left > -1 or tags or key is not MISSING):
-                raise FormatError("a break outside an indefinite-length item", start)
+                if 3 < major < 7:
+                    made = items.open(major, value, start, stop, naming, level + tags)
+                elif major == 8 and (left > -1 or tags or key is not MISSING):
+                    raise FormatError("a break outside an indefinite-length item", start)
             if token is not None:
                 kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
                 token(start, stop, len(stack), kind, value, key if keyed else len(box))
             if major == 6:
                 tags, tag = tags + 1, value
-                continue
-            if major == 8:
+            elif major == 8:
                 left = 0
-                continue
-            if naming:
+            elif naming:
                 if left < 0 or type(value) is not str or value in box:
                     items.check_key(box, value, left, start)
-                key, tags, tag = value, 0, None
-                continue
-            if FAST and runs is not None and Run is type(value):
-                left = items.skip(value, left, start)
-            if keyed:
-                box[key] = value if opened is None else opened
-                key = MISSING
+                key, tags, tag = value, 0, 0
             else:
-                box.append(value if opened is None else opened)
-            left -= 1
-            if opened is not None:
-                stack.append((box, left, keyed, level))
-                box, left, keyed, level = opened, value, major == 5, level + tags + 1
-            tags, tag = 0, None
-    except UnicodeError:
-        wrong = FormatError("text is not UTF-8", start)
+                if FAST and runs is not None and type(value) is Run:
+                    left = items.skip(value, left, start)
+                if keyed:
+                    box[key] = value if made is None else made
+                else:
+                    box.append(value if made is None else made)
+                left, key = left - 1, MISSING
+                if made is not None:
+                    stack.append((box, left, keyed, level))
+                    box, left, keyed, level = made, value, major == 5, level + tags + 1
+                tags = tag = 0
     except FormatError as error:  # not kept: its traceback has all that was read
         wrong = type(error)(error.what, error.offset)
-    path = None if token is None else token.path(len(stack), key if keyed else len(box))
+    path = token and token.path(len(stack), key if keyed else len(box))
     raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
 
 
 class CborItems:
     """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
 
-    def __init__(self, data: bytes, bignum: bool, simple: bool, token: Any, runs: Facts) -> None:
-        self.data, self.end, self.token = data, len(data), token
-        self.bignum, self.simple = bignum, simple
-        self.texts: "Dict[bytes, str]" = {}  # short texts repeat: field names, dtypes
+    hard_keys = 0  # see check_key()
+
+    def __init__(self, data: bytes, plain: bool, strict: int, token: Any, runs: Facts) -> None:
+        self.data, self.end, self.plain, self.token = data, len(data), plain, token
+        # <later>
+        if strict:
+            self.token = StrictCbor(data, strict, token)
+        # </later>
+        self.texts: Any = {}  # short texts repeat: field names, dtypes
         if FAST:
             self.runs = runs
             self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
@@ -1541,18 +1522,18 @@ class CborItems:
 
     def read(self, start: int, tag: Any) -> Any:
         """Return (major type, or 8 for a break; value or argument; position behind it)."""
-        data, end, pos = self.data, self.end, start + 1
-        if start >= end:
+        if start >= self.end:
             raise FormatError("the data end inside an item", start)
-        major, size = data[start] >> 5, data[start] & 31
+        head = self.data[start]
+        if head == 0xFF:
+            return 8, None, start + 1
+        major, size, pos = head >> 5, head & 31, start + 1
         if size > 23:
-            if data[start] == 0xFF:
-                return 8, None, pos
-            size, pos = cbor_argument(data, pos, end, data[start])
+            size, pos = cbor_argument(self.data, pos, self.end, head)
         if major in (0, 4, 5, 6):
             return major, size, pos
         value, pos = self.leaf(start, pos, size)
-        if tag in (2, 3) and self.bignum and major == 2:
+        if tag in (2, 3) and major == 2 and not self.plain:
             value = int.from_bytes(value, "big")
             value = -1 - value if tag == 3 else value
         return major, value, pos
@@ -1562,9 +1543,7 @@ class CborItems:
         data, end = self.data, self.end
         major, code = data[start] >> 5, data[start] & 31
         if major == 1:
-            if not BOARD and size < 24:
-                return CBOR_NEGATIVE[size], pos
-            return -1 - size, pos
+            return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
         if major == 7:
             if code > 24:  # half, single or double precision
                 return unpack_float("efd"[code - 25], data, start + 1), pos
@@ -1573,18 +1552,18 @@ class CborItems:
             if size in CBOR_SIMPLE:
                 return CBOR_SIMPLE[size], pos
             # <burnpack later tools>
-            if self.simple:
+            if not self.plain:
                 return Simple(size) if BOARD else SIMPLES[size], pos
             # </burnpack later tools>
             raise FormatError(f"simple value {size}", start)
-        if size >= 0:
-            if pos + size > end:
-                raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-            value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-            if value is None:
-                raise FormatError("text is not UTF-8", start)
-            return value, pos + size
-        return self.chunks(major, pos)
+        if size < 0:
+            return self.chunks(major, pos)
+        if pos + size > end:
+            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
+        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
+        if value is None:
+            raise FormatError("text is not UTF-8", start)
+        return value, pos + size
 
     def chunks(self, major: int, pos: int) -> Any:
         """Return (value, position behind it) of a string in chunks, until a break."""
@@ -1604,7 +1583,10 @@ class CborItems:
 
     def text(self, data: bytes, start: int) -> Any:
         """Return a short text, or the Run that it stands for."""
-        text = data.decode()
+        try:
+            text = data.decode()
+        except UnicodeError:
+            raise FormatError("text is not UTF-8", start)
         if FAST and text in self.runs:
             return self.runs.pop(text)
         if len(self.texts) < 1 << 12:
@@ -1613,8 +1595,15 @@ class CborItems:
             self.budget.spend(80, "memory for texts", offset=start)
         return text
 
-    def open(self, major: int, size: int, start: int, stop: int) -> Any:
-        """Return a new array or map of `size` items; what CPython takes for it is spent."""
+    def open(self, major: int, size: int, start: int, stop: int, naming: bool, level: int) -> Any:
+        """Return a new array or map of `size` items, or None for a tag; count what it takes."""
+        if naming and major < 6:
+            wrong = Unsupported if self.plain else FormatError
+            raise wrong("a map key is an array or a map", start)
+        if level >= MAX_DEPTH:
+            raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
+        if major == 6:
+            return None
         count, room = size - (self.hidden if FAST else 0), self.end - stop
         if count > room >> major - 4:
             raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
@@ -1624,13 +1613,10 @@ class CborItems:
         return [] if major == 4 else Map()
 
     def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
-        """Raise for a key that is there already, or that makes a map large or slow."""
+        """As the function check_key(); count what the key takes in a map of unknown length."""
         if not BOARD and left < 0 and len(box) > 4:  # its map has no count
             self.budget.spend(64, "memory for arrays and maps", offset=start)
-        if not BOARD and type(key) is not str and len(box) > 64:
-            self.budget.hard_keys = key_cost(key, len(box), self.budget.hard_keys, start)
-        if key in box or (key != key and [k for k in box if k != k]):
-            raise FormatError(f"key {show(key)} twice", start)
+        check_key(self, box, key, start)
 
     @staticmethod
     def skip(run: Any, left: int, start: int) -> int:
@@ -1641,28 +1627,31 @@ class CborItems:
         return rest
 
 
-def key_cost(key: Any, count: int, total: int, start: int) -> int:
-    """Return `total` and what a key other than text costs in a map of `count` keys.
+def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) -> None:
+    """Raise for a key that is in the map already, or is one of too many `reader.hard_keys`.
 
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
     Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if type(key) is not int or not 0 <= key <= count + 1:
-        total += 256 if type(key) is int and not -(1 << 64) <= key < 1 << 64 else 1
-    if total > MAX_HARD_KEYS:
-        what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
-        raise Unsupported(what, start)
-    return total
+    if not BOARD and type(key) is not str and len(box) > 64:
+        if type(key) is not int or not 0 <= key <= len(box) + 1:
+            short = type(key) is not int or -(1 << 64) <= key < 1 << 64
+            reader.hard_keys += 1 if short else 256
+        if reader.hard_keys > MAX_HARD_KEYS:
+            what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
+            raise Unsupported(what, start)
+    if key in box or (key != key and [k for k in box if k != k]):
+        raise FormatError(f"key {show(key)} twice", start)
 
 
 def unpack_float(code: str, data: Any, pos: int) -> float:
     """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
     value: float = unpack_from(">" + code, data, pos)[0]
     if not BOARD and value != value and code != "d":
-        size, digits = (15, 10) if code == "e" else (31, 23)
-        bits, = unpack_from(">H" if code == "e" else ">I", data, pos)
-        bits = bits >> size << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
-        value = float(unpack_from(">d", pack(">Q", bits), 0)[0])
+        bits_code, sign, digits = FLOAT_BITS[code]
+        bits, = unpack_from(bits_code, data, pos)
+        bits = bits >> sign << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
+        value, = unpack_from(">d", pack(">Q", bits))
     return value
 
 
@@ -1680,13 +1669,13 @@ def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int
     return int.from_bytes(data[pos:stop], "big"), stop
 
 
-def watch_cbor(data: bytes, see: Any, reader: Any = None, **rules: Any) -> Any:
+def watch_cbor(data: bytes, see: Any, reader: Any, **rules: Any) -> Any:
     """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
 
     see(kind, value, path of keys, first byte, tags in front, containers and tags around).
     """
     found, path, levels, tags = Map(), [], [0], 0
-    if reader is not None and reader.faults is None:  # load or explain: nobody asks
+    if reader.faults is None:  # load or explain: nobody asks
         return []
 
     def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
@@ -1793,10 +1782,8 @@ class CborFields(TokenPaths):
             return
         self.flush()
         if kind == "break":
-            owner = self.owner(depth - 1, path)
-            if start < stop:
-                self.trace.add(self.base + start, stop - start, path or self.root, None,
-                               "break: the end of it", depth - 1, owner=owner)
+            self.rows = [(start, stop, depth - 1, path, None, "break: the end of it", 0)]
+            self.flush()
             return
         path = self.join(depth, key)
         if depth and schema is not None:  # else an item has the meaning of its container
@@ -1860,11 +1847,11 @@ def pack_float(code: str, value: float) -> bytes:
     """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
     if BOARD or value == value:
         return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
-    size, digits = (15, 10) if code == "e" else (31, 23)
-    bits, = unpack_from(">Q", pack(">d", value), 0)
-    bits = bits >> 63 << size | bits >> 52 - digits & (1 << size) - 1
+    bits_code, sign, digits = FLOAT_BITS[code]
+    bits, = unpack_from(">Q", pack(">d", value))
+    bits = bits >> 63 << sign | bits >> 52 - digits & (1 << sign) - 1
     quiet = 0 if bits & (1 << digits) - 1 else 1 << digits - 1  # without a payload: infinity
-    return pack(">H" if code == "e" else ">I", bits | quiet)
+    return pack(bits_code, bits | quiet)
 
 
 def cbor_float(value: float) -> bytes:
@@ -1927,11 +1914,7 @@ def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
         raise TypeError("a CBOR map key cannot be an array or a map")
     pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:
-        pairs.sort(key=lambda pair: (len(pair[0]), pair[0]))
-    # <later>
-    if sort == "bytes":
-        pairs.sort()
-    # </later>
+        pairs.sort(key=lambda pair: (sort != "bytes" and len(pair[0]), pair[0]))
     data = b"".join([key + item for key, item in pairs])
     return b"\xbf" + data + b"\xff" if indefinite else cbor_head(5, len(pairs)) + data
 
@@ -1941,45 +1924,38 @@ def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
 # The first byte: 00-7f int, 80-8f map, 90-9f array, a0-bf str, e0-ff int -32..-1, with the value
 # or length in it; c0-df by this table. Numbers are big-endian.
 
-_MSGPACK = tuple([tuple(row.split(":")) for row in (  # kind:struct code of value or length
+_MSGPACK = tuple([(row.split(":")[0], ">" + row.split(":")[1], WIDTH[row.split(":")[1]])
+                  for row in (  # kind:struct code of value or length
     "nil: c1: bool: bool: bin:B bin:H bin:I ext:B ext:H ext:I float:f float:d "
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
+_MSGPACK_FIXED = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 MARKS = "\ud800\ud801\ud802"  # in no text: they stand for escaped letters
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
-
-
-def _msgpack_row(byte: int) -> "Tuple[str, Any, str, int]":
-    """Return (kind, value or length in the byte, code, width) of a first byte."""
-    if byte < 0x80 or byte >= 0xE0:
-        return "int", byte if byte < 0x80 else byte - 256, "", 0
-    if byte < 0xC0:
-        kind = ("map", "array", "str", "str")[byte - 0x80 >> 4]
-        return kind, byte & (31 if kind == "str" else 15), "", 0
-    kind, code = _MSGPACK[byte - 0xC0]
-    fixed = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}.get(byte)
-    return kind, fixed, ">" + code if code else "", WIDTH[code]
-
-
-# A table is faster; on boards it would take 10 KB
-_MSGPACK_FIRST = () if BOARD else tuple([_msgpack_row(byte) for byte in range(256)])
 
 
 def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
         raise FormatError("the data end where a value should begin", pos)
-    row: Any = _msgpack_row(data[pos]) if BOARD else _MSGPACK_FIRST[data[pos]]
-    kind, value, code, width = row
-    if width:
-        if pos + width >= end:
-            raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
-        value, = unpack_from(code, data, pos + 1)
-        if not BOARD and value != value:
-            value = unpack_float(code[1], data, pos + 1)
-    elif kind == "c1":
+    first = data[pos]
+    if first < 0x80 or first >= 0xE0:
+        return "int", first if first < 0x80 else first - 256, pos + 1
+    if first < 0xC0:
+        if first >= 0xA0:
+            return "str", first & 31, pos + 1
+        return "array" if first >= 0x90 else "map", first & 15, pos + 1
+    kind, code, width = _MSGPACK[first - 0xC0]
+    if kind == "c1":
         raise FormatError("byte c1 is never used in MessagePack", pos)
+    if not width:
+        return kind, _MSGPACK_FIXED.get(first), pos + 1
+    if pos + width >= end:
+        raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
+    value, = unpack_from(code, data, pos + 1)
+    if not BOARD and value != value:
+        value = unpack_float(code[1], data, pos + 1)
     return kind, value, pos + 1 + width
 
 
@@ -1995,6 +1971,7 @@ class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     run = True
+    memory: Any = None  # a Budget
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -2051,7 +2028,7 @@ class MsgpackTree(MsgpackReader):
 
     TEXT_KEYS = False
     token: Any = None  # as in cbor_read
-    hard_keys = 0  # as in a Budget
+    hard_keys = 0  # see check_key()
 
     def tree(self, limit: str, most: int) -> Any:
         """Return the next value, of at most `most` containers in each other."""
@@ -2079,7 +2056,7 @@ class MsgpackTree(MsgpackReader):
                                "key" if naming else "data" if far else kind,
                                count if opens or far else value, key if keyed else len(box))
                 if naming:
-                    key = self.new_key(box, kind, value, start)
+                    key = self.new_key(box, kind, value)
                     continue
                 if keyed:
                     box[key] = value
@@ -2094,17 +2071,14 @@ class MsgpackTree(MsgpackReader):
             raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
         return root[0]
 
-    def new_key(self, box: Any, kind: str, key: Any, start: int) -> Any:
+    def new_key(self, box: Any, kind: str, key: Any) -> Any:
         """Return the key, which must not be in the map yet."""
         if kind != "str" and self.TEXT_KEYS:
             raise FormatError(f"a key of the type {kind}")
         if kind in ("array", "map"):
             raise Unsupported("a map key is an array or a map")
         key = bytes(key) if type(key) is memoryview else key
-        if not BOARD and type(key) is not str and len(box) > 64:
-            self.hard_keys = key_cost(key, len(box), self.hard_keys, start)
-        if key in box or (key != key and [k for k in box if k != k]):
-            raise FormatError(f"key {show(key)} twice")
+        check_key(self, box, key)
         return key
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
@@ -2158,11 +2132,11 @@ def msgpack_size(kind: str, count: int) -> bytes:
         return pack(">B", first | count)
     if -32 <= count < 0:
         return pack(">b", count)
-    for i, (name, code) in enumerate(_MSGPACK):
-        signed = code in ("b", "h", "i", "q")
-        bits = 8 * WIDTH[code] - signed
+    for i, (name, code, width) in enumerate(_MSGPACK):
+        signed = code.islower()
+        bits = 8 * width - signed
         if name == kind and (-(1 << bits) if signed else 0) <= count < 1 << bits:
-            return pack(">B" + code, 0xC0 + i, count)
+            return pack(">B" + code[1:], 0xC0 + i, count)
     raise ValueError("%s does not fit %d bits" % (show(count), 64 if kind == "int" else 32))
 
 
@@ -2266,9 +2240,8 @@ class FlatReader(Reader):
 
     def spend(self, nbytes: int, pos: int, field: str) -> None:
         """Count the memory for what is read: objects may be shared, and be many times the data."""
-        if not self.memory.covers(nbytes):
-            what = f"objects overlap; memory for them: {self.memory.limit} is the limit"
-            raise self.wrong(what, pos, field, Unsupported)
+        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self,
+                          *(field,) if field else (), offset=self.base + pos)
 
     def follow(self, pos: int, field: str) -> int:
         """Return where the offset stored at `pos` leads."""
@@ -2369,10 +2342,8 @@ class FlatReader(Reader):
 
     def target(self, type: Any, at: int, field: str, doc: str) -> Any:
         """Return what an offset leads to."""
-        if type is None:
-            return None
-        if type == "place":
-            return at
+        if type in (None, "place"):
+            return at if type else None
         if type == "string":
             return self.string(at, field, doc)
         if isinstance(type, list):
@@ -2736,9 +2707,8 @@ def json_decoder(python: bool, runs: Any = None) -> Any:
 def json_value(text: str, depth: int, decoder: Any) -> Any:
     """Return the value, unless more than `depth` arrays and objects are open at once."""
     value = decoder.decode(text)
-    for level, boxes in enumerate(json_levels(value)):
-        if boxes and level == depth:
-            raise FormatError("nested too deep")
+    if len([boxes for boxes in json_levels(value) if boxes]) > depth:
+        raise FormatError("nested too deep")
     return value
 
 
@@ -2760,8 +2730,7 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
     late: Any = []  # tokens without their ends
 
     def send(stop: int) -> None:
-        while token is not None and late:
-            start, *rest = late.pop(0)
+        for start, *rest in late if token is not None else ():
             token(stop if rest[1] == "break" else start, stop, *rest)
         late.clear()
     try:
@@ -2813,20 +2782,14 @@ def json_tokens(data: bytes, python: bool) -> Chunks:
         yield start, level, JSON_KINDS[mark], value, box[2]
         box[2] = box[2] + 1 if box[1] is None else None
         allowed = box[0]
-        if mark == "[":
-            boxes.append([",]", None, 0])
-            allowed = JSON_VALUE + "]"
-        elif mark == "{":
-            boxes.append([",}", set(), None])
-            allowed = '"}'
+        if mark in "[{":
+            keys: Any = None if mark == "[" else set()
+            boxes.append([",]", keys, 0] if mark == "[" else [",}", keys, None])
+            allowed = JSON_VALUE + "]" if mark == "[" else '"}'
     if mark or allowed:
         here = show(data[start:start + 9]) if mark else "the end"
-        raise FormatError(f"{here}, expected {json_wanted(allowed)}", start)
-
-
-def json_wanted(allowed: str) -> str:
-    """Return in words which marks may come next."""
-    return "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
+        raise FormatError(f"{here}, expected {wanted}", start)
 
 
 def json_mark(text: str, at: int) -> "Tuple[int, str]":
@@ -2857,7 +2820,6 @@ def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) ->
     raise FormatError(what, start)
 
 
-# <save>
 def json_text(value: Any) -> str:
     """Return a value as JSON without blanks, in the order of its dicts."""
     from json import dumps
@@ -2873,7 +2835,6 @@ def json_misfit(value: Any, depth: int) -> str:
     maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
     wrong = [key for box in maps for key in box if type(key) is not str]
     return "a key is not text" if wrong else ""
-# </save>
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -5447,7 +5408,7 @@ class ZFamily(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
-    CBOR: Facts = {"bignum": False, "simple": False, "keys": Unsupported}
+    CBOR: Facts = {"plain": True}
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
@@ -6339,7 +6300,7 @@ class ZTensor2(ZObjects):
                 if not is_name(key):
                     raise ValueError("the key is not " + self.KEY[1])
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-                cbor_read(data, token=StrictCbor(data, 32, None))
+                cbor_read(data, strict=32)
             except (ValueError, TypeError) as error:
                 misfits.append((key, getattr(error, "what", str(error))))
         return misfits
@@ -6489,7 +6450,7 @@ class Primitiv(Format):
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     MAX_DIMS = 32
-    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
+    MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
@@ -6529,7 +6490,7 @@ class Primitiv(Format):
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
-        names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
+        cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
         i, count = 0, 1
         if kind == "model":
             count = cursor.number("N", "parameters", least=8)
@@ -6549,18 +6510,18 @@ class Primitiv(Format):
                     cursor.where = "params", i
                     yield item
             if kind != "tensor":
-                yield from self._statistics(cursor, name, known, names)
+                yield from self._statistics(cursor, name, known)
             i += 1
 
-    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
+    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any) -> Chunks:
         where = cursor.where
         for j in range(cursor.number("N", "statistics", least=6)):
             cursor.tensor, cursor.where = None, where + ("stats", j)
             name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
             cursor.tensor = owner
-            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
-                        "names of statistics", cursor, "key")
+            nbytes *= 1 if nbytes == len(name) else 4  # as CPython keeps it: the name has the key
+            cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
             yield from self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
@@ -6618,12 +6579,15 @@ class Primitiv(Format):
         start = cursor.pos
         dims, batch = self._shape(cursor)
         nbytes = cursor.value("bin", "data", "bytes of the tensor")
-        shape = dims + (batch,) if batch > 1 else dims
-        strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        found = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        key: Any = (dims, batch, nbytes)
         if start >= cursor.base:
-            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = found
-        return found
+            key = cursor.data[start - cursor.base:cursor.pos - cursor.base]
+        if key not in known:
+            cursor.memory.spend(160, "memory for shapes", cursor, "dims")
+            shape = dims + (batch,) if batch > 1 else dims
+            strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
+            known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+        return known[key]
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.value("array", "dims", "dimensions")
@@ -9542,8 +9506,10 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
 
 def dtype_of(item: Tensor) -> str:
     """Return the dtype for a person, perhaps one that is not known here."""
+    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
+        return plain(item.dtype)
     coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-    return plain(str(item.dtype or (coded + ["?"])[0]))
+    return plain(str((coded + ["?"])[0]))
 
 
 def write_list(objects: Any, between: str = "\n ") -> None:

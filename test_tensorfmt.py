@@ -3253,7 +3253,7 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
-                (tensorfmt.Primitiv, "MAX_NAMES", 16 - 4 * len(stat), load, stat),
+                (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
                 (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
                     dict(list(keys.items())[:71]))),
@@ -5606,6 +5606,11 @@ def bombs(n):
             ("names", "81d9ff" + "6b" * 255, "c3", 9 * n),
             ("dtypes", DTYPE, "80", 9 * n)):
         rows.append(("record of " + name, record(first + "dd%08x" % count + part * count)))
+    for name, kind, first, part in (
+            ("small statistics", 0x200, "9001c4040000803f", "a4 %s 91 0001 c400"),
+            ("many shapes", 0x300, "", "91a4 %s 92 00 cd%04x 01 c400 00")):
+        parts = [part % ((tohex(b"%04x" % i), i)[:part.count("%")]) for i in range(5 * n)]
+        rows.append((name, primitiv(kind, first + "ce%08x" % (5 * n) + "".join(parts))))
     shape = head(4, 9 * n) + b"\x01" * (9 * n)
     key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
     names = b"".join([b"%04d" % i for i in range(n // 4)])
