@@ -243,7 +243,6 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
     text = clip(text, limit)
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
     return text if fine else quote(text)
-# <tools>
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
@@ -252,7 +251,6 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
     text = clip(str(value), limit)
     fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
     return escape_html(text if fine else quote(text))
-# </tools>
 
 
 def join_lines(lines: "List[str]") -> str:
@@ -805,7 +803,6 @@ class Path(Stream):
     # </full>
 
 
-# <later>
 class Shard(Path):
     """A file in the folder of another one, opened when its bytes are asked for."""
 
@@ -836,7 +833,6 @@ class Shard(Path):
     def __reduce__(self) -> Any:
         self.open()
         return super().__reduce__()
-# </later>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
@@ -973,9 +969,7 @@ class Reader:
     faults: Any = None  # of verify: fault() notes errors there
     missing: Any = None  # of load(partial=True): names of tensors that are not whole
     run = False  # tensors one behind the other, without an index
-    # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
-    # </mag>
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
@@ -1415,7 +1409,6 @@ def _xxh3_short(data: bytes) -> int:
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
-# <burnpack later tools>
 class Simple:
     """A CBOR simple value without a meaning here: simple(99)."""
 
@@ -1433,7 +1426,6 @@ class Simple:
 
 
 SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
-# </burnpack later tools>
 
 
 CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
@@ -2858,7 +2850,6 @@ def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) ->
     raise FormatError(what, start)
 
 
-# <save>
 def json_text(value: Any) -> str:
     """Return a value as JSON without blanks, in the order of its dicts."""
     from json import dumps
@@ -2874,7 +2865,6 @@ def json_misfit(value: Any, depth: int) -> str:
     maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
     wrong = [key for box in maps for key in box if type(key) is not str]
     return "a key is not text" if wrong else ""
-# </save>
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -3556,7 +3546,6 @@ class File(TensorMap):
         self.close()
 
     # <full>
-    # <tools>
     _ipython_key_completions_ = keys
 
     def _repr_html_(self) -> str:
@@ -3570,7 +3559,6 @@ class File(TensorMap):
             facts = [to_html(fact) for fact in row]
             text += f"<tr>{left}{facts[0]}{left}{facts[1]}{right}{facts[2]}{left}{facts[3]}"
         return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
-    # </tools>
 
     def __reduce__(self) -> Any:
         if not isinstance(self._source, Path):
@@ -3876,10 +3864,8 @@ class Sparse(Tensor):
         return new if dense else Sparse(new.name, new.dtype, new.shape, new.stored, new.start,
                                         new.attrs, new.format, self._parts)
 
-    # <full>
     def __reduce__(self) -> Any:
         return join_parts, (self.components, self.shape, self.name, self.attrs, self.format)
-    # </full>
 
     def with_values(self, dtype: str) -> Tensor:
         parts = self.components
@@ -4159,7 +4145,6 @@ class Quantized(Tensor):
             places = enumerate(numbers, start % step)
             yield pack_values(dtype, [number * scales[i // step] for i, number in places])
 
-    # <save>
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes; an attr holds the scheme."""
@@ -4170,7 +4155,6 @@ class Quantized(Tensor):
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
-    # </save>
 
 
 FEATURES["quantized"] = Quantized
@@ -4387,13 +4371,9 @@ class Format:
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
 
-    # <later>
-    # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         """Yield (status, text, tensor) of the files that this one names."""
         return iter(())
-    # </tools>
-    # </later>
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
@@ -4406,7 +4386,6 @@ class Format:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
 
-    # <save>
     def check_options(self, options: Any) -> None:
         check_options(options, self.OPTIONS, f"saving {self.NAME}")
 
@@ -4485,7 +4464,6 @@ class Format:
             yield from item.blocks() if item.stored.why is None else item.stored_blocks()
             at = start + item.nbytes
         yield bytes(end - at) + tail
-    # </save>
 
 
 class Part:
@@ -4559,14 +4537,12 @@ class Entry:
         self.fault: Any = None  # arguments of Tensor.error(), raised for its values
         # </sparse later>
 
-    # <sparse later>
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
         for role in ["data", "values"] + list(self.parts):
             if role in self.parts:
                 return self.parts[role]
         return Part("", None, 64, 0)
-    # </sparse later>
 
     def open(self, source: Any, format: str) -> Tensor:
         """Return the tensor; no byte of it is read."""
@@ -4607,7 +4583,6 @@ class Compound(Tensor):
             found[role] = part.open(self.stored.source, role, (count,), (), self.format)
         return found
 
-    # <full>
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
         old, parts, data = self.stored.entry, Map(), b""
@@ -4619,7 +4594,6 @@ class Compound(Tensor):
             data += bytes(self.stored.source.view(part.offset, part.nbytes))
         entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
         return entry.open, (Memory(data), str(self.format))
-    # </full>
 
 
 LAYOUTS[""] = Compound
@@ -5741,14 +5715,12 @@ class ZTensor(ZFamily):
     MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
-    # <sparse tools>
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
-    # </sparse tools>
     ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
@@ -6254,7 +6226,6 @@ class ZTensor2(ZObjects):
         stem = stem[:-3] if stem[-3:] == ".zt" else stem
         return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
 
-    # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         for name, facts in attrs.get("shards", {}).items():
             shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
@@ -6268,7 +6239,6 @@ class ZTensor2(ZObjects):
             except FormatError as error:
                 status, why = "FAIL", error.what
             yield status, f"{name}: {why}", None
-    # </tools>
 
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
         """Return offset and bytes of the manifest; none in a data shard."""
@@ -6973,7 +6943,6 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    # <tools>
     SCHEME = Schema(
         ("value", "any", False, "type of the values"),
         ("param", "any", False, "type of the scales"),
@@ -6983,7 +6952,6 @@ class Burnpack(Format):
                 ("len", "any", False, "dimensions of a block"),
                 ("storage", "any", False, "size of a block"))))),
         ("mode", "any", False, "Symmetric: no offset"))
-    # </tools>
     CODE = Schema(
         # <tools>
         ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
@@ -7628,7 +7596,6 @@ class Safetensors(Format):
     def passes(self, tensor: Tensor) -> bool:
         return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
 
-    # <save>
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         return [(key, "safetensors holds text to text") for key, value in metadata.items()
                 if not is_text(key) or not is_text(value)]
@@ -7668,7 +7635,6 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
-    # </save>
 
 
 FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
@@ -7717,7 +7683,6 @@ class Shards(Format):
         attrs = parsed[0]
         return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
 
-    # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         if not isinstance(source, Path):
             yield "-", "not looked for: they lie beside the index, which has no path", None
@@ -7737,7 +7702,6 @@ class Shards(Format):
                 yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
             if not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
-    # </tools>
 
 
 if not BOARD:
@@ -8055,10 +8019,8 @@ class BurnRecord(Format):
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
-    # <save>
     def check_options(self, options: Any) -> None:
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
-    # </save>
 
 
 # -- [8] load and save ---------------------------------------------------------------------------
@@ -8077,7 +8039,6 @@ BY_NAME: "Dict[Any, Format]" = dict(
     [(kind.NAME, kind) for kind in LATER] + [
         (name, kind) for kind in FORMATS for end in kind.SUFFIXES
         for name in (kind.NAME, end, end[1:])])
-# <tools>
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
     (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
@@ -8094,7 +8055,6 @@ OTHER_WAYS = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-# </tools>
 
 
 def find_format(name: str) -> "Format":
@@ -8102,7 +8062,6 @@ def find_format(name: str) -> "Format":
     if name not in BY_NAME:
         raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
     return BY_NAME[name]
-# <later>
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
@@ -8128,7 +8087,6 @@ def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
     yield from [tensors.kind] if isinstance(tensors, File) else (
         find_format(item.format) for item in values if item.format is not None)
     yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
-# </later>
 
 
 def kind_of(source: Any, name: Any) -> "Format":
@@ -8279,7 +8237,6 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         raise
 
 
-# <later tools>
 class Joined(File):
     """One File over several; a shard is opened when one of its tensors is asked for."""
 
@@ -8340,7 +8297,6 @@ class Joined(File):
     @metadata.setter
     def metadata(self, value: Any) -> None:
         pass
-# </later tools>
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -9039,10 +8995,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
     _verify_structure(report, kind, faults, error, structure, count)
-    # <later>
     if error is None:
         _verify_shards(report, kind, source, attrs, deep, watch)
-    # </later>
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
@@ -9080,7 +9034,6 @@ def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, s
         reached = reached and error not in found
 
 
-# <later>
 def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
                    watch: Any) -> None:
     """Add what is found of other files that this one names."""
@@ -9093,7 +9046,6 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
                 break
         else:
             report.add(status, "shards", text, name)
-# </later>
 
 
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
