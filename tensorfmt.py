@@ -90,10 +90,8 @@ __all__ = [
 ]
 
 
-# <tools>
 def __dir__() -> "List[str]":  # what completion offers
     return __all__ + ["__version__"]
-# </tools>
 
 
 
@@ -703,8 +701,8 @@ class Remote(Stream):
         try:
             super().__init__(stream)
         except (OSError, ValueError) as error:
-            raise ValueError("%s: no seeking (%s); of a pipe: load(stream.read()), ls -, verify -"
-                             % (plain(self.path or "stream"), error))
+            raise ValueError(f"{plain(self.path or 'stream')}: no seeking ({error}); of a pipe: "
+                             "load(stream.read()), ls -, verify -")
 
     def read(self, offset: int, nbytes: int) -> bytes:
         (first, data), end = self._kept, offset + nbytes
@@ -789,10 +787,8 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
-        # <later safetensors>
         for shard in self.shards:
             shard.close()
-        # </later safetensors>
 
     # <full>
     def __reduce__(self) -> Any:
@@ -815,18 +811,14 @@ class Shard(Path):
     def open(self) -> Any:
         """Return the file; when it is opened, check the size and the magic that are declared."""
         if self._file is None:
-            declared: Any = self._stamp
-            what, (nbytes, magic) = "", declared
+            nbytes, magic = self._stamp
             if not os.path.isfile(self.path):
                 raise Unsupported("the shard is missing", path=self.path)
-            if nbytes is not None:
-                with open(self.path, "rb") as file:
-                    begins, found = file.read(len(magic)), file.seek(0, 2)
-                if (begins, found) != (magic, nbytes):
-                    what = (f"the shard has {found} bytes and begins with {quote(begins)}, the "
-                            f"index says {nbytes}")
-            if what:
-                raise FormatError(what, path=self.path)
+            with open(self.path, "rb") as file:
+                begins, found = file.read(len(magic)), file.seek(0, 2)
+            if begins != magic or nbytes not in (None, found):
+                raise FormatError(f"the shard has {found} bytes and begins with {quote(begins)}, "
+                                  f"the index says {nbytes}", path=self.path)
             self._stamp = None
         return super().open()
 
@@ -937,10 +929,8 @@ class Trace:
     def __init__(self, names: Any = ()) -> None:
         self.names = names  # the outermost first
         self.offsets = dict.fromkeys(names)  # of the last field of each
-        # <tools>
         self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was given -> offset
-        # </tools>
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
@@ -1001,10 +991,8 @@ class Reader:
 
     def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
-        # <tools>
         if self.trace is not None:
             self.trace.odd.setdefault(what, offset)
-        # </tools>
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
@@ -1024,19 +1012,14 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
-        # <tools>
         if self.faults is not None:
             self._note(error)
-        # </tools>
         self.deferred = self.deferred or error
 
     def _note(self, error: FormatError) -> None:
-        # <tools>
-        if self.faults is not None and len(self.faults) < MAX_FAULTS:
-            self.faults.append(error)
-            return
-        # </tools>
-        raise error
+        if self.faults is None or len(self.faults) >= MAX_FAULTS:
+            raise error
+        self.faults.append(error)
 
 
 class Cursor(Reader):
@@ -3527,7 +3510,7 @@ class File(TensorMap):
 
     if not TYPE_CHECKING:  # that of Mapping has more precise types
         def get(self, name: str, default: Any = None) -> Any:
-            return self._tensors.get(name, default)
+            return self[name] if name in self else default
 
     def __repr__(self) -> str:
         path = "" if self.path is None else " " + quote(self.path)
@@ -8067,18 +8050,16 @@ def find_format(name: str) -> "Format":
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    written, given = [one for one in kinds if one.VERSION], options.get("version")
-    if not written:
-        return kind
-    if given is not None:
-        for one in written:
-            if one.VERSION == str(given):
-                return one
-        texts = ", ".join([one.VERSION for one in written])
-        raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
-    for origin in origins:
+    written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
+    given = options.get("version")
+    if written and given is not None:
+        if str(given) not in written:
+            texts = ", ".join(written)
+            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
+        return written[str(given)]
+    for origin in origins if written else ():
         if origin in kinds:
-            return origin if origin.VERSION else written[-1]
+            return origin if origin.VERSION else list(written.values())[-1]
     return kind
 
 
@@ -8189,20 +8170,16 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     # <tools>
     if options.pop("partial", False):
         if not kind.IN_FRONT:
-            what = f"partial=True: {kind.TITLE} has no index in front of its data"
-            raise Unsupported(what, path=reader.path)
+            raise reader.error(f"partial=True: {kind.TITLE} has no index in front of its data",
+                               error=Unsupported)
         reader.missing = []
     # </tools>
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
-    # <tools>
     if reader.missing:
         parsed[0]["missing"] = reader.missing
-    # </tools>
-    # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
-    # </mag>
     return parsed
 
 
@@ -8262,10 +8239,9 @@ class Joined(File):
         return self.parts.setdefault(path, file)
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
+        path = str(super().__getitem__(name))
         try:
-            return self.part(str(self._tensors[name]))[name]
+            return self.part(path)[name]
         except FormatError as error:
             error.tensor = error.tensor or name
             raise
@@ -8275,9 +8251,6 @@ class Joined(File):
 
     def values(self) -> Any:
         return [self[name] for name in self]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
 
     def close(self) -> None:
         super().close()
@@ -8307,18 +8280,20 @@ def load_again(format: str, facts: Any, options: Facts) -> File:
 
 
 def in_order(tensors: Any) -> Items:
-    """Return the items of a mapping; of a File by offset where the format sorts its index."""
+    """Return the items of a mapping; of a File by offset where its format sorts the index."""
     items = list(tensors.items())
     if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
-    keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
-    return [items[key[2]] for key in sorted(keys)]
+    first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
+    keys = [(first.setdefault(id(item.stored.source), i), item.start, item.stored.nbytes, i)
+            for i, (_, item) in enumerate(items)]
+    return [items[key[3]] for key in sorted(keys)]
 
 
-def file_attrs(file: File) -> Facts:
-    """Return the attrs that save() knows; others are facts of this copy of the file."""
-    known = file.kind.FILE_ATTRS
-    return Map([(key, value) for key, value in file.attrs.items() if key in known])
+def file_attrs(file: Any, kind: "Format") -> Facts:
+    """Return the attrs of a File of this format that save() knows; others are facts of the file."""
+    given = file.attrs if isinstance(file, File) and file.kind is kind else {}
+    return Map([(key, value) for key, value in given.items() if key in kind.FILE_ATTRS])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8344,20 +8319,20 @@ def named_again(tensors: "List[Tensor]") -> Any:
 
 def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
-    stored = item.stored
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
     # <sparse>
     if is_sparse(item):
         try:
-            cost = item.cost(most)
+            nbytes = item.cost(most)
         except FormatError:  # damaged: its values raise again where they are asked for
-            cost = nbytes
-        return cost if sparse else cost + item.nbytes
+            pass
+        return nbytes if sparse else nbytes + item.nbytes
     # </sparse>
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
-    walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
-    return nbytes + 8 * stored.nbytes if walked else nbytes
+    if item.stored.encoding != "raw" and item.stored.why is None:
+        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
+    return nbytes
 
 
 def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
@@ -8365,22 +8340,21 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
         item = getattr(item, "_base", item)  # of a Cast
-        if item.stored.source.of_file:
-            _, tensors = sources.setdefault(id(item.stored.source), (item.stored.source, {}))
-            tensors[item.name] = item
-    for source, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * source.nbytes
+        source = item.stored.source
+        if source.of_file:
+            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * nbytes
         costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
                  for i in named_again(tensors)]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {source.nbytes} again and again"
+        what = f"the tensors name the same bytes of {nbytes} again and again"
         Budget("MAX_COPIES", most).spend(more, what)
 
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
-    if not BOARD:
-        budgets: Any = {}  # of each file: it, its Budget
+    budgets: Any = {}  # of each file
     seen = set()  # ranges, and what was hashed of them
     for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[item.format], item.stored.source
@@ -8388,11 +8362,11 @@ def check_stored(items: Items) -> None:
             part = id(source), offset, nbytes
             if part + (text,) in seen:
                 continue
-            if not BOARD and part in seen:  # another spelling; once is what the tensor says
+            if part in seen:  # another spelling; once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                fresh = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                _, budget = budgets.setdefault(id(source), fresh)
-                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
+                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
+                                                            "many checksums of the same bytes")
             seen.update([part, part + (text,)])
             status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
@@ -8422,8 +8396,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     kind.check_options(options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
-    if attrs is None:
-        attrs = file_attrs(tensors) if isinstance(tensors, File) and tensors.kind is kind else {}
+    attrs = file_attrs(tensors, kind) if attrs is None else attrs
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
@@ -8498,7 +8471,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD and hasattr(os, "replace"):
+    if not BOARD:
         real = os.path.realpath(path)
         if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
             return _write_beside(real, chunks, path)
@@ -9316,7 +9289,7 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     chosen = _select(in_order(file), only)
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    attrs = file_attrs(file) if kind is file.kind else Map()
+    attrs = file_attrs(file, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
     metadata = _fit_metadata(kind, file, facts, numbers, summary)
     _leave_out(kind, file, attrs, items, summary)
