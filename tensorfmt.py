@@ -253,13 +253,9 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
 
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
-    shown, left = [], MAX_MESSAGE
-    for line in lines[:101]:  # the first is perhaps their number
-        line = clip(line, MAX_LINE - 100)
-        left -= len(line) + 3
-        if left < 0:
-            break
-        shown.append(line)
+    shown = [clip(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be their number
+    while sum([len(line) + 3 for line in shown]) > MAX_MESSAGE:
+        shown.pop()
     if len(shown) < len(lines):
         shown.append(f"{len(lines) - len(shown)} more")
     return "\n  ".join(shown)
@@ -276,15 +272,13 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
         return "..."
     if isinstance(value, (list, tuple)):
         items = [show(item, limit, depth + 1) for item in value[:8 if len(value) > 20 else 20]]
-        if len(value) > 20:
-            items.append(f"... {len(value)} items")
-        return f"[{', '.join(items)}]"
+        more = [f"... {len(value)} items"] if len(value) > 20 else []
+        return f"[{', '.join(items + more)}]"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]
-        if len(value) > 8:
-            items.append("...")
-        text = "{%s}" % ", ".join(items)
+        more = ["..."] if len(value) > 8 else []
+        text = "{%s}" % ", ".join(items + more)
     else:
         text = quote(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit or depth else text[:limit - 3] + "..."
@@ -5549,7 +5543,7 @@ class ZFamily(Format):
         for part in parts if stored.source.of_file else ():
             coded = self.CODEC and part.encoding != "raw"
             if part.digest is not None and part.source is None and not (coded and part.why):
-                label = "" if part.role == "data" else part.role + ": "
+                label = "" if part.role == "data" else plain(part.role) + ": "
                 need = part.decoded_nbytes if coded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
@@ -8370,8 +8364,7 @@ def check_stored(items: Items) -> None:
             seen.update([part, part + (text,)])
             status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
-                why = (label and plain(label[:-2]) + ": ") + why  # the name of a part
-                raise FormatError(why, offset, "data", name, source.path, "checksums")
+                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -8960,43 +8953,41 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, tensors = (None, []) if parsed is None else (
-        parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
-    report.version = attrs.get("version") if attrs else None
-    count = count_of(len(tensors), "tensor")
+    attrs, _, items = parsed or ({}, {}, {})
+    tensors = [item for item in items.values() if item.stored.source is source]
+    report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    _verify_structure(report, kind, faults, error, structure, count)
-    if error is None:
-        _verify_shards(report, kind, source, attrs, deep, watch)
+    _verify_structure(report, kind, faults, error, f"{structure} bytes of structure, {count}")
+    if error is not None:
+        return report
+    _verify_shards(report, kind, source, attrs, deep, watch)
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
-    if error is None:
-        _verify_padding(report, kind, source, fields)
-        del fields, trace.fields  # they can be large
-        _verify_layout(report, kind, attrs, tensors)
-        few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-        complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
-        for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
-            report.add("note", "upstream", text, None, trace.odd.get(text))
-        if not few:
-            report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
+    _verify_padding(report, kind, source, fields)
+    del fields, trace.fields  # they can be large
+    _verify_layout(report, kind, attrs, tensors)
+    few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
+    complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
+    for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
+        report.add("note", "upstream", text, None, trace.odd.get(text))
+    if not few:
+        report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
+        report.add(*_save_again(kind, source, File(kind, source, *parsed))
                    if complete else ("-", "canonical", "not saved again"))
     if watch is not None:
         source.end()
     return report
 
 
-def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, structure: int,
-                      count: str) -> None:
+def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, size: str) -> None:
     texts = {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
-        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
+        "index": f"{size}, names unique, required fields present",
+        "bounds": f"{size.split(', ')[1]} inside the file", "sizes": "stored bytes = dtype x shape"}
     reached = True
     for check in kind.CHECKS:
         found = [fault for fault in faults if fault.check == check]
@@ -9015,8 +9006,6 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     for status, text, name in kind.verify_shards(source, attrs, deep, verify_shard):
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
-            if len(report.errors) >= MAX_FAULTS:
-                break
         else:
             report.add(status, "shards", text, name)
 
@@ -9127,13 +9116,12 @@ class DataCheck:
     def check_sums(self, item: Tensor, again: bool) -> None:
         for label, offset, nbytes, text in self.kind.checksums(item):
             status, text = self.check_range(offset, nbytes, text, again)
-            text = (plain(label[:-2]) + ": " if label else "") + text
             self.statuses.append(status)
             if status == "FAIL":
-                self.report.fail(FormatError(text, offset, "data", item.name, self.source.path,
-                                             "checksums"))
+                self.report.fail(FormatError(label + text, offset, "data", item.name,
+                                             self.source.path, "checksums"))
             elif status == "-":
-                self.skip("checksums", text, item)
+                self.skip("checksums", label + text, item)
 
     def check_values(self, item: Tensor, again: bool) -> None:
         try:
@@ -9151,19 +9139,19 @@ class DataCheck:
 
     def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
         key = offset, nbytes, text
-        if key not in self.done:
-            cost, slow = self.kind.hash_cost(nbytes, text)
-            if slow > self.slow:
-                found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                              "deep=True (--deep) computes all")
-            elif again and not self.budget.covers(cost):
-                found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-            else:
-                self.slow -= slow
-                found = self.kind.check_range(self.source, offset, nbytes, text)
-            self.done[key] = found
-        result: "Tuple[str, str]" = self.done[key]
-        return result
+        if key in self.done:
+            return self.done[key]
+        cost, slow = self.kind.hash_cost(nbytes, text)
+        if slow > self.slow:
+            found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                          "deep=True (--deep) computes all")
+        elif again and not self.budget.covers(cost):
+            found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+        else:
+            self.slow -= slow
+            found = self.kind.check_range(self.source, offset, nbytes, text)
+        self.done[key] = found
+        return found
 
     def decode(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
@@ -10677,8 +10665,7 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
-FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
-DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
+DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
@@ -10845,18 +10832,18 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 def drop_docs(text: str) -> str:
     """Return the text without what each field and option means."""
     import ast
-    lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
-    docs: Any = []
+    lines, docs = text.split("\n"), []
     for one in ast.walk(ast.parse(text)):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in places:
-            rows: Any = [(one.func.id, row) for row in one.args]
+        rows: Any = []
+        if isinstance(one, ast.Call):
+            rows = [(getattr(one.func, "id", ""), row) for row in one.args]
             rows += [(word.arg, word.value) for word in one.keywords]
-            docs += [row.elts[places[kind]] for kind, row in rows
-                     if kind in places and isinstance(row, ast.Tuple)]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
-            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in DOC_MAPS:
-            docs += getattr(one.value, "values", [])
+        elif isinstance(one, ast.Assign):
+            name = getattr(one.targets[0], "id", "")
+            rows = [(name, row) for row in getattr(one.value, "elts", ())]
+            docs += getattr(one.value, "values", []) if name in ("OPTIONS", "READ_OPTIONS") else []
+        docs += [row.elts[DOCS[name]] for name, row in rows
+                 if name in DOCS and isinstance(row, ast.Tuple)]
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno - 1]
