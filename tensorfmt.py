@@ -39,9 +39,9 @@ Contents (the banners of the rooms below; search for a number)
     [4a] sources           where bytes come from: a path, a buffer, a stream
     [4b] readers           named fields, the trace of a parse, where an error lies
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
-    [5b] CBOR              RFC 8949: cbor_loads, cbor_dumps
-    [5c] MessagePack       msgpack_loads, msgpack_dumps
-    [5d] FlatBuffers       flat_loads, FlatBuilder
+    [5b] CBOR              RFC 8949
+    [5c] MessagePack       what primitiv and burnrecord are made of
+    [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] zstd              through whichever module is there
     [5f] JSON              RFC 8259, with the offset of every token
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
@@ -60,7 +60,7 @@ Contents (the banners of the rooms below; search for a number)
     [7f] safetensors       the bridge: JSON header + data
     [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
-    [8] load and save      FORMATS, load, save, dumps, detect
+    [8] load and save      the formats in their order; what opens and writes files
     [9a] explain           the parser again, with a trace of every field
     [9b] verify            checksums, padding, canonical form
     [9c] convert           between formats; nothing silent
@@ -74,8 +74,7 @@ fastest. Data are little-endian unless said otherwise.
 
 The room of a format has its drawn layout, tables of the fields, one `read` (also behind `explain`)
 and one `write`, and uses the rooms above. What a copy may lack registers itself (FEATURES,
-ENCODINGS). A copy that only loads lacks what only writing names, and the lines between `# <save>`
-and `# </save>`; [11] explains all such marks.
+ENCODINGS) or stands between marks like `# <save>` and `# </save>`, which [11] explains.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -127,10 +126,7 @@ FAST = not BOARD  # with shortcuts for usual files and many values; False in sma
 REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False in small copies
 ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
-try:
-    escape = ascii  # names are data: escaped for people
-except NameError:
-    escape = repr
+escape = repr if BOARD else ascii  # names are data: escaped for people
 
 if BOARD:  # its dict has no order
     import collections
@@ -8067,12 +8063,13 @@ def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head = source.read(0, min(64, source.nbytes))
-    wanted = None if name is None else find_format(name)
     kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
+    wanted = None if name is None else find_format(name)
+    if wanted is not None:
+        kinds = [kind for kind in kinds if wanted.NAME in (kind.NAME, kind.FAMILY)]
     for marked in (True, False):  # those whose files need not begin with a mark come last
         for kind in kinds:
-            asked = wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)
-            if asked and kind.MARKED == marked and kind.detect(head):
+            if kind.MARKED == marked and kind.detect(head):
                 return kind
     if wanted is not None:
         return wanted
@@ -8251,19 +8248,15 @@ class Joined(File):
         for file in self.parts.values():
             file.close()
 
-    @property
-    def metadata(self) -> Facts:
-        """That of all files, which it opens."""
+    def join_metadata(self) -> Facts:
+        """Return the metadata of all files, which it opens."""
         found: Facts = Map()
         for path in sorted(set(map(str, self._tensors.values()))):
             for key, value in self.part(path).metadata.items():
                 if found.setdefault(key, value) != value:
                     raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
         return found
-
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
+    metadata: Any = property(join_metadata, lambda self, value: None)
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -8959,7 +8952,11 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    _verify_structure(report, kind, faults, error, f"{structure} bytes of structure, {count}")
+    texts = {
+        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
+        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
+        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
+    _verify_structure(report, kind, faults, error, texts)
     if error is not None:
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
@@ -8983,11 +8980,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     return report
 
 
-def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, size: str) -> None:
-    texts = {
-        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": f"{size}, names unique, required fields present",
-        "bounds": f"{size.split(', ')[1]} inside the file", "sizes": "stored bytes = dtype x shape"}
+def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, texts: Any) -> None:
+    """Add the faults of each check, or what its text says; what is behind an error: not reached."""
     reached = True
     for check in kind.CHECKS:
         found = [fault for fault in faults if fault.check == check]
@@ -9217,21 +9211,21 @@ def load_several(sources: Any, **options: Any) -> File:
     if not sources:
         raise ValueError("convert needs a source")
     files = [load(source, **options) for source in sources]
-    parts, places = Map(), Map()
+    first, parts, places = files[0], Map(), Map()
     for i, file in enumerate(files):
         path = plain(file.path or f"source {i + 1}")
         facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
-                 for one in (files[0], file)]
-        if file.kind is not files[0].kind or facts[0] != facts[1]:
+                 for one in (first, file)]
+        if file.kind is not first.kind or facts[0] != facts[1]:
             raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
         for name in file:
             if name in places:
                 raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
             places[name] = path
         parts[path] = file
-    attrs = Map(files[0].attrs.items())
+    attrs = Map(first.attrs.items())
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
-    return Joined(files[0].kind, files[0]._source, attrs, places, {}, parts)
+    return Joined(first.kind, first._source, attrs, places, {}, parts)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
@@ -9267,10 +9261,11 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
              drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
     if numbers not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
-    cast = {} if cast is None else cast if hasattr(cast, "items") else as_dtype(cast)
-    if not isinstance(cast, str):
+    if hasattr(cast, "items"):
         cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
                 for old, new in cast.items()}
+    elif cast is not None:
+        cast = as_dtype(cast)
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
     summary = Summary()
@@ -9358,24 +9353,23 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         summary.cast.append((name, "sparse", "dense", True))
         item = Cast(item, item.dtype or "")  # made dense when it is written, one at a time
     old = item.dtype or ""
+    new = cast.get(old) if isinstance(cast, dict) else cast
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
-    else:
-        new = cast.get(old)
     if new is None or new == old:
-        summary.copied += [name] * (not made_dense)
+        summary.copied += [] if made_dense else [name]
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
         return item.floats().cast(new)
-    values = item.components["values"] if is_sparse(item) else item
     try:
         made = item.with_values(new) if is_sparse(item) else item.cast(new)
+        values = item.components["values"] if is_sparse(item) else item
         exact = cast_is_exact(old, new) or _round_trips(values, old, new)
+    except FormatError:
+        raise
     except ValueError as error:
-        if isinstance(error, FormatError):
-            raise
         raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
     summary.cast.append((name, old, new, exact))
     return made
@@ -10786,8 +10780,6 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
     if "explain" not in kept:
         rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
-    for name in [name for name in __all__ if name not in kept]:
-        rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
     head = f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n{example}\n'
     return text[:start] + head + contents + rest + text[stop:]
 
