@@ -663,8 +663,6 @@ class Stream:
                     if not part:
                         raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                           offset, path=self.path)
-                    if not isinstance(part, (bytes, bytearray, memoryview)):
-                        raise TypeError("the stream does not give bytes; open it in binary mode")
                     if len(part) > nbytes:
                         raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
@@ -8130,10 +8128,7 @@ def without_gc(function: Any) -> Any:
 @without_gc
 # </fast>
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error.
-
-    Entry by entry, as explain() reads it: of several errors, both have the same one.
-    """
+    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
     error: Any = None
     trace: Any = None
     for _ in range(3):  # a second time with the trace; again if that found another error
@@ -8248,15 +8243,19 @@ class Joined(File):
         for file in self.parts.values():
             file.close()
 
-    def join_metadata(self) -> Facts:
-        """Return the metadata of all files, which it opens."""
+    @property
+    def metadata(self) -> Facts:
+        """That of all files, which it opens."""
         found: Facts = Map()
         for path in sorted(set(map(str, self._tensors.values()))):
             for key, value in self.part(path).metadata.items():
                 if found.setdefault(key, value) != value:
                     raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
         return found
-    metadata: Any = property(join_metadata, lambda self, value: None)
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -8457,7 +8456,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD:
+    if not BOARD and hasattr(os, "replace"):
         real = os.path.realpath(path)
         if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
             return _write_beside(real, chunks, path)
@@ -8517,9 +8516,10 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
         if isinstance(error, OSError) and error.filename in (temporary, path):
-            hint = (" (Windows cannot replace a mapped file: close() the File and drop its views, "
-                    "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
-            raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
+            text = f"{error.strerror}"
+            if os.name == "nt" and error.errno == 13:
+                text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
+            raise OSError(error.errno, text, target)  # which the user knows
         raise
     sync_folder(folder)
     return total
@@ -10770,18 +10770,15 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
     text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
     start = text.find('"""')
-    stop = text.find('\n"""', start)
-    head, contents, rest = text[start:stop].partition("\nContents")
+    head, contents, rest = text[start:].partition("\nContents")
     if not contents:
         return text
-    titles = ", ".join([kind.TITLE for kind in kinds])
-    example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
-    example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
-    if "explain" not in kept:
-        rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
-    head = f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n{example}\n'
-    return text[:start] + head + contents + rest + text[stop:]
+    if "explain" not in kept:  # nor the sources of all
+        rest = re.sub(r'(?s)\n\nThe room of a format .*?(?=\n""")', "", rest)
+    titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
+    head = (f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n'
+            f'    from tensorfmt import load\n    print(load("model{suffix}"))\n')
+    return text[:start] + head + contents + rest
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:
