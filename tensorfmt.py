@@ -8348,7 +8348,7 @@ def check_stored(items: Items) -> None:
             part = id(source), offset, nbytes
             if part + (text,) in seen:
                 continue
-            if part in seen:  # another spelling; once is what the tensor says
+            if not BOARD and part in seen:  # another spelling; once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
                 fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
                 budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
@@ -8946,7 +8946,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, _, items = parsed or ({}, {}, {})
+    attrs, _, items = parsed or (Map(), Map(), Map())
     tensors = [item for item in items.values() if item.stored.source is source]
     report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
