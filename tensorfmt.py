@@ -882,8 +882,7 @@ class Budget:
     def covers(self, nbytes: int) -> bool:
         """Return whether so many are left, and take them."""
         enough = nbytes <= self.left
-        if enough:
-            self.left -= nbytes
+        self.left -= nbytes if enough else 0
         return enough
 
     def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
@@ -1103,12 +1102,16 @@ class Cursor(Reader):
         if FAST and self.runs:
             raise self.error("entries in another place")
 
-    def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
-        """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
-        self.outermost = name or root
-        if self.trace is None:
-            return None
-        return self.trace.follow_tree(offset, name, root, *facts)
+    def read_tree(self, read: Any, data: bytes, rules: Facts, offset: int, name: str, root: str,
+                  *facts: Any) -> Any:
+        """Return (value, offset behind it) of a tree; its fields lie in `name` or `root`."""
+        token, found, self.outermost = None, None, name or root
+        if self.trace is not None:
+            token = self.trace.follow_tree(offset, name, root, *facts)
+        elif FAST and self.usual is not None:
+            found = self.usual.read(data, rules)
+        value, end, self.runs = found or read(token) + (0,)
+        return value, offset + end
 
     def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
              root: str = "item", **rules: Any) -> Any:
@@ -1117,20 +1120,15 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token, found = self.tracer(offset, name, root, schema, deep, data), None
-        if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
-        value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
-        return value, offset + end
+        return self.read_tree(lambda token: cbor_read(data, offset, token=token, **rules),
+                              data, rules, offset, name, root, schema, deep, data)
 
     def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON; its whole is the field `root`."""
-        token, found = self.tracer(offset, "", root, schema, deep), None
-        if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, rules)
-        value, _, self.runs = found or (
-            json_read(data, offset, root, token=token, **rules), 0, 0)
+        value, _ = self.read_tree(
+            lambda token: (json_read(data, offset, root, token=token, **rules), 0),
+            data, rules, offset, "", root, schema, deep)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
