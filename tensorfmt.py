@@ -10775,7 +10775,8 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
         rest = re.sub(r'(?s)\n\nThe room of a format .*?(?=\n""")', "", rest)
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
     head = (f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n'
-            f'    from tensorfmt import load\n    print(load("model{suffix}"))\n')
+            f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
+            "        print(list(file.values()))\n")
     return text[:start] + head + contents + rest
 
 
