@@ -89,9 +89,10 @@ __all__ = [
 ]
 
 
+# <tools>
 def __dir__() -> "List[str]":  # what completion offers
     return __all__ + ["__version__"]
-
+# </tools>
 
 
 # -- [1] platform --------------------------------------------------------------------------------
@@ -775,8 +776,9 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
-        for shard in self.shards:
-            shard.close()
+        if not BOARD:
+            for shard in self.shards:
+                shard.close()
 
     # <full>
     def __reduce__(self) -> Any:
