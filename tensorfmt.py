@@ -39,9 +39,9 @@ Contents (the banners of the rooms below; search for a number)
     [4a] sources           where bytes come from: a path, a buffer, a stream
     [4b] readers           named fields, the trace of a parse, where an error lies
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
-    [5b] CBOR              RFC 8949: cbor_loads, cbor_dumps
-    [5c] MessagePack       msgpack_loads, msgpack_dumps
-    [5d] FlatBuffers       flat_loads, FlatBuilder
+    [5b] CBOR              RFC 8949
+    [5c] MessagePack       what primitiv and burnrecord are made of
+    [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] zstd              through whichever module is there
     [5f] JSON              RFC 8259, with the offset of every token
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
@@ -60,7 +60,7 @@ Contents (the banners of the rooms below; search for a number)
     [7f] safetensors       the bridge: JSON header + data
     [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
-    [8] load and save      FORMATS, load, save, dumps, detect
+    [8] load and save      the formats in their order; what opens and writes files
     [9a] explain           the parser again, with a trace of every field
     [9b] verify            checksums, padding, canonical form
     [9c] convert           between formats; nothing silent
@@ -74,8 +74,7 @@ fastest. Data are little-endian unless said otherwise.
 
 The room of a format has its drawn layout, tables of the fields, one `read` (also behind `explain`)
 and one `write`, and uses the rooms above. What a copy may lack registers itself (FEATURES,
-ENCODINGS). A copy that only loads lacks what only writing names, and the lines between `# <save>`
-and `# </save>`; [11] explains all such marks.
+ENCODINGS) or stands between marks like `# <save>` and `# </save>`, which [11] explains.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -94,7 +93,6 @@ __all__ = [
 def __dir__() -> "List[str]":  # what completion offers
     return __all__ + ["__version__"]
 # </tools>
-
 
 
 # -- [1] platform --------------------------------------------------------------------------------
@@ -129,10 +127,7 @@ FAST = not BOARD  # with shortcuts for usual files and many values; False in sma
 REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False in small copies
 ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
 NATIVE = "<" if sys.byteorder == "little" else ">"
-try:
-    escape = ascii  # names are data: escaped for people
-except NameError:
-    escape = repr
+escape = repr if BOARD else ascii  # names are data: escaped for people
 
 if BOARD:  # its dict has no order
     import collections
@@ -243,7 +238,6 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
     text = clip(text, limit)
     fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
     return text if fine else quote(text)
-# <tools>
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
@@ -252,18 +246,13 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
     text = clip(str(value), limit)
     fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
     return escape_html(text if fine else quote(text))
-# </tools>
 
 
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
-    shown, left = [], MAX_MESSAGE
-    for line in lines[:101]:  # the first is perhaps their number
-        line = clip(line, MAX_LINE - 100)
-        left -= len(line) + 3
-        if left < 0:
-            break
-        shown.append(line)
+    shown = [clip(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be their number
+    while sum([len(line) + 3 for line in shown]) > MAX_MESSAGE:
+        shown.pop()
     if len(shown) < len(lines):
         shown.append(f"{len(lines) - len(shown)} more")
     return "\n  ".join(shown)
@@ -280,15 +269,13 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
         return "..."
     if isinstance(value, (list, tuple)):
         items = [show(item, limit, depth + 1) for item in value[:8 if len(value) > 20 else 20]]
-        if len(value) > 20:
-            items.append(f"... {len(value)} items")
-        return f"[{', '.join(items)}]"
+        more = [f"... {len(value)} items"] if len(value) > 20 else []
+        return f"[{', '.join(items + more)}]"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]
-        if len(value) > 8:
-            items.append("...")
-        text = "{%s}" % ", ".join(items)
+        more = ["..."] if len(value) > 8 else []
+        text = "{%s}" % ", ".join(items + more)
     else:
         text = quote(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit or depth else text[:limit - 3] + "..."
@@ -680,8 +667,6 @@ class Stream:
                     if not part:
                         raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                           offset, path=self.path)
-                    if not isinstance(part, (bytes, bytearray, memoryview)):
-                        raise TypeError("the stream does not give bytes; open it in binary mode")
                     if len(part) > nbytes:
                         raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
@@ -708,8 +693,8 @@ class Remote(Stream):
         try:
             super().__init__(stream)
         except (OSError, ValueError) as error:
-            raise ValueError("%s: no seeking (%s); of a pipe: load(stream.read()), ls -, verify -"
-                             % (plain(self.path or "stream"), error))
+            raise ValueError(f"{plain(self.path or 'stream')}: no seeking ({error}); of a pipe: "
+                             "load(stream.read()), ls -, verify -")
 
     def read(self, offset: int, nbytes: int) -> bytes:
         (first, data), end = self._kept, offset + nbytes
@@ -794,10 +779,9 @@ class Path(Stream):
             file, self._file, self._map = self._file, False, None
             if file:
                 file.close()
-        # <later safetensors>
-        for shard in self.shards:
-            shard.close()
-        # </later safetensors>
+        if not BOARD:
+            for shard in self.shards:
+                shard.close()
 
     # <full>
     def __reduce__(self) -> Any:
@@ -808,7 +792,6 @@ class Path(Stream):
     # </full>
 
 
-# <later>
 class Shard(Path):
     """A file in the folder of another one, opened when its bytes are asked for."""
 
@@ -821,25 +804,20 @@ class Shard(Path):
     def open(self) -> Any:
         """Return the file; when it is opened, check the size and the magic that are declared."""
         if self._file is None:
-            declared: Any = self._stamp
-            what, (nbytes, magic) = "", declared
+            nbytes, magic = self._stamp
             if not os.path.isfile(self.path):
                 raise Unsupported("the shard is missing", path=self.path)
-            if nbytes is not None:
-                with open(self.path, "rb") as file:
-                    begins, found = file.read(len(magic)), file.seek(0, 2)
-                if (begins, found) != (magic, nbytes):
-                    what = (f"the shard has {found} bytes and begins with {quote(begins)}, the "
-                            f"index says {nbytes}")
-            if what:
-                raise FormatError(what, path=self.path)
+            with open(self.path, "rb") as file:
+                begins, found = file.read(len(magic)), file.seek(0, 2)
+            if begins != magic or nbytes not in (None, found):
+                raise FormatError(f"the shard has {found} bytes and begins with {quote(begins)}, "
+                                  f"the index says {nbytes}", path=self.path)
             self._stamp = None
         return super().open()
 
     def __reduce__(self) -> Any:
         self.open()
         return super().__reduce__()
-# </later>
 
 
 def map_privately(number: int, nbytes: int, path: Any) -> Any:
@@ -907,8 +885,7 @@ class Budget:
     def covers(self, nbytes: int) -> bool:
         """Return whether so many are left, and take them."""
         enough = nbytes <= self.left
-        if enough:
-            self.left -= nbytes
+        self.left -= nbytes if enough else 0
         return enough
 
     def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
@@ -942,10 +919,8 @@ class Trace:
     def __init__(self, names: Any = ()) -> None:
         self.names = names  # the outermost first
         self.offsets = dict.fromkeys(names)  # of the last field of each
-        # <tools>
         self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
         self.odd: Facts = Map()  # what remark() was given -> offset
-        # </tools>
 
     def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
             kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
@@ -974,9 +949,7 @@ class Reader:
     faults: Any = None  # of verify: fault() notes errors there
     missing: Any = None  # of load(partial=True): names of tensors that are not whole
     run = False  # tensors one behind the other, without an index
-    # <mag>
     deferred: Any = None  # the first error that counts only if there is no other
-    # </mag>
     where: Any = ()  # path of the record that is read now
     outermost = ""  # field that all others lie in, where the index is one tree
     tensor: Any = None  # name, for errors
@@ -1008,10 +981,8 @@ class Reader:
 
     def remark(self, what: str, offset: "Optional[int]") -> None:
         """Note for verify what a real library makes of these bytes, other than we do."""
-        # <tools>
         if self.trace is not None:
             self.trace.odd.setdefault(what, offset)
-        # </tools>
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
@@ -1031,19 +1002,14 @@ class Reader:
     def defer(self, what: str, *path: Any, **facts: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **facts)
-        # <tools>
         if self.faults is not None:
             self._note(error)
-        # </tools>
         self.deferred = self.deferred or error
 
     def _note(self, error: FormatError) -> None:
-        # <tools>
-        if self.faults is not None and len(self.faults) < MAX_FAULTS:
-            self.faults.append(error)
-            return
-        # </tools>
-        raise error
+        if self.faults is None or len(self.faults) >= MAX_FAULTS:
+            raise error
+        self.faults.append(error)
 
 
 class Cursor(Reader):
@@ -1137,12 +1103,19 @@ class Cursor(Reader):
         if FAST and self.runs:
             raise self.error("entries in another place")
 
-    def tracer(self, offset: int, name: str, root: str, *facts: Any) -> Any:
-        """Return what traces the tokens of a tree, or None; its fields lie in `name` or `root`."""
-        self.outermost = name or root
-        if self.trace is None:
-            return None
-        return self.trace.follow_tree(offset, name, root, *facts)
+    def read_tree(self, read: Any, data: bytes, offset: int, name: str, root: str,
+                  *facts: Any) -> Any:
+        """Return (value, offset behind it) of a tree; its fields lie in `name` or `root`.
+
+        read(data, runs=, token=) returns (value, position behind it).
+        """
+        token, found, self.outermost = None, None, name or root
+        if self.trace is not None:
+            token = self.trace.follow_tree(offset, name, root, *facts)
+        elif FAST and self.usual is not None:
+            found = self.usual.read(data, read)
+        value, end, self.runs = found or read(data, token=token) + (0,)
+        return value, offset + end
 
     def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
              root: str = "item", **rules: Any) -> Any:
@@ -1151,21 +1124,15 @@ class Cursor(Reader):
         `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
         paths, `root` is the field of the whole if that is "".
         """
-        token, found = self.tracer(offset, name, root, schema, deep, data), None
-        if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, lambda text, runs: cbor_read(text, runs=runs, **rules))
-        value, end, self.runs = found or cbor_read(data, offset, token=token, **rules) + (0,)
-        return value, offset + end
+        return self.read_tree(lambda text, **way: cbor_read(text, offset, **dict(rules, **way)),
+                              data, offset, name, root, schema, deep, data)
 
     def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
                   **rules: Any) -> Any:
         """As cbor(), for JSON; its whole is the field `root`."""
-        token, found = self.tracer(offset, "", root, schema, deep), None
-        if FAST and token is None and self.usual is not None:
-            found = self.usual.read(data, lambda text, runs: (
-                json_read(text, runs=runs, **rules), len(text)))
-        value, _, self.runs = found or (
-            json_read(data, offset, root, token=token, **rules), 0, 0)
+        value, _ = self.read_tree(lambda text, **way: (
+            json_read(text, offset, root, **dict(rules, **way)), len(text)),
+            data, offset, "", root, schema, deep)
         return value, offset + len(data.rstrip(b" \t\r\n"))
 
 
@@ -3479,7 +3446,7 @@ class File(TensorMap):
 
     if not TYPE_CHECKING:  # that of Mapping has more precise types
         def get(self, name: str, default: Any = None) -> Any:
-            return self._tensors.get(name, default)
+            return self[name] if name in self else default
 
     def __repr__(self) -> str:
         path = "" if self.path is None else " " + quote(self.path)
@@ -3498,7 +3465,6 @@ class File(TensorMap):
         self.close()
 
     # <full>
-    # <tools>
     _ipython_key_completions_ = keys
 
     def _repr_html_(self) -> str:
@@ -3511,7 +3477,6 @@ class File(TensorMap):
             text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
                                       in zip(("left", "left", "right", "left"), row)])
         return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
-    # </tools>
 
     def __reduce__(self) -> Any:
         if not isinstance(self._source, Path):
@@ -3826,10 +3791,8 @@ class Sparse(Tensor):
         made._parts = parts
         return made
 
-    # <full>
     def __reduce__(self) -> Any:
         return Sparse.join, (self.components, self.shape, self.name, self.attrs, self.format)
-    # </full>
 
     def with_values(self, dtype: str) -> Tensor:
         parts = self.components
@@ -4086,7 +4049,6 @@ class Quantized(Tensor):
             places = enumerate(numbers, start % step)
             yield pack_values(dtype, [number * scales[i // step] for i, number in places])
 
-    # <save>
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes; an attr holds the scheme."""
@@ -4096,7 +4058,6 @@ class Quantized(Tensor):
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
-    # </save>
 
 
 def minifloat(kind: str, code: int) -> float:
@@ -4499,7 +4460,6 @@ class Compound(Tensor):
             found[role] = part.open(self.stored.source, role, (count,), (), self.format)
         return found
 
-    # <full>
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
         old, parts, data = self.stored.entry, Map(), b""
@@ -4511,7 +4471,6 @@ class Compound(Tensor):
             data += bytes(self.stored.source.view(part.offset, part.nbytes))
         entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
         return entry.open, (Memory(data), str(self.format))
-    # </full>
 
 
 LAYOUTS[""] = Compound
@@ -4659,7 +4618,7 @@ class Usual:
     def read(self, data: bytes, plain_read: Any) -> Any:
         """Return (value, position behind it, number of its Runs), or None: nothing is usual.
 
-        plain_read(text, Runs by their HOLEs) returns the first two.
+        plain_read(text, runs=Runs by their HOLEs) returns the first two.
         """
         if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
             return None
@@ -4667,7 +4626,7 @@ class Usual:
         try:
             text, runs = self.take_out(data)
             count = len(runs)
-            value, end = plain_read(text, runs)
+            value, end = plain_read(text, runs=runs)
         except (ValueError, LookupError):
             return None
         return None if runs else (value, end + len(data) - len(text), count)
@@ -4762,7 +4721,7 @@ class Usual:
 
     def read_entry(self, text: bytes, name: str) -> Tensor:
         """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
-        found, end = self.plain_read(text, {})
+        found, end = self.plain_read(text, runs={})
         entry = found[0] if self.lead else found.popitem()[1]
         if end < len(text) or list(self.schema.wrongs(entry)):
             raise ValueError
@@ -5469,7 +5428,7 @@ class ZFamily(Format):
         for part in parts if stored.source.of_file else ():
             coded = self.CODEC and part.encoding != "raw"
             if part.digest is not None and part.source is None and not (coded and part.why):
-                label = "" if part.role == "data" else part.role + ": "
+                label = "" if part.role == "data" else plain(part.role) + ": "
                 need = part.decoded_nbytes if coded else None
                 yield label, part.offset, part.nbytes, (part.digest, need)
 
@@ -5615,14 +5574,12 @@ class ZTensor(ZFamily):
     MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
-    # <sparse tools>
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
-    # </sparse tools>
     ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
@@ -6133,7 +6090,6 @@ class ZTensor2(ZObjects):
         stem = stem[:-3] if stem[-3:] == ".zt" else stem
         return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
 
-    # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         for name, facts in attrs.get("shards", {}).items():
             shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
@@ -6147,7 +6103,6 @@ class ZTensor2(ZObjects):
             except FormatError as error:
                 status, why = "FAIL", error.what
             yield status, f"{name}: {why}", None
-    # </tools>
 
     def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
         """Return offset and bytes of the manifest; none in a data shard."""
@@ -6843,7 +6798,6 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    # <tools>
     SCHEME = Schema(
         ("value", "any", False, "type of the values"),
         ("param", "any", False, "type of the scales"),
@@ -6853,7 +6807,6 @@ class Burnpack(Format):
                 ("len", "any", False, "dimensions of a block"),
                 ("storage", "any", False, "size of a block"))))),
         ("mode", "any", False, "Symmetric: no offset"))
-    # </tools>
     CODE = Schema(
         # <tools>
         ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
@@ -7491,7 +7444,6 @@ class Safetensors(Format):
     def passes(self, tensor: Tensor) -> bool:
         return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
 
-    # <save>
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         sort = self.choose("sort", True, options, {})
@@ -7527,7 +7479,6 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
-    # </save>
 
 
 FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
@@ -7576,7 +7527,6 @@ class Shards(Format):
         attrs = parsed[0]
         return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
 
-    # <tools>
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         if not isinstance(source, Path):
             yield "-", "not looked for: they lie beside the index, which has no path", None
@@ -7596,7 +7546,6 @@ class Shards(Format):
                 yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
             if not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
-    # </tools>
 
 
 if not BOARD:
@@ -7914,10 +7863,8 @@ class BurnRecord(Format):
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
-    # <save>
     def check_options(self, options: Any) -> None:
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
-    # </save>
 
 
 # -- [8] load and save ---------------------------------------------------------------------------
@@ -7936,7 +7883,6 @@ BY_NAME: "Dict[Any, Format]" = dict(
     [(kind.NAME, kind) for kind in LATER] + [
         (name, kind) for kind in FORMATS for end in kind.SUFFIXES
         for name in (kind.NAME, end, end[1:])])
-# <tools>
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
     (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
@@ -7953,7 +7899,6 @@ OTHER_WAYS = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-# </tools>
 
 
 def find_format(name: str) -> "Format":
@@ -7961,24 +7906,21 @@ def find_format(name: str) -> "Format":
     if name not in BY_NAME:
         raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
     return BY_NAME[name]
-# <later>
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     """Return the generation to write: version=, else that of the source, or the newest."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    written, given = [one for one in kinds if one.VERSION], options.get("version")
-    if not written:
-        return kind
-    if given is not None:
-        for one in written:
-            if one.VERSION == str(given):
-                return one
-        texts = ", ".join([one.VERSION for one in written])
-        raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
-    for origin in origins:
+    written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
+    given = options.get("version")
+    if written and given is not None:
+        if str(given) not in written:
+            texts = ", ".join(written)
+            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
+        return written[str(given)]
+    for origin in origins if written else ():
         if origin in kinds:
-            return origin if origin.VERSION else written[-1]
+            return origin if origin.VERSION else list(written.values())[-1]
     return kind
 
 
@@ -7987,18 +7929,18 @@ def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
     yield from [tensors.kind] if isinstance(tensors, File) else (
         find_format(item.format) for item in values if item.format is not None)
     yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
-# </later>
 
 
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head = source.read(0, min(64, source.nbytes))
-    wanted = None if name is None else find_format(name)
     kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
+    wanted = None if name is None else find_format(name)
+    if wanted is not None:
+        kinds = [kind for kind in kinds if wanted.NAME in (kind.NAME, kind.FAMILY)]
     for marked in (True, False):  # those whose files need not begin with a mark come last
         for kind in kinds:
-            asked = wanted is None or wanted.NAME in (kind.NAME, kind.FAMILY)
-            if asked and kind.MARKED == marked and kind.detect(head):
+            if kind.MARKED == marked and kind.detect(head):
                 return kind
     if wanted is not None:
         return wanted
@@ -8059,10 +8001,7 @@ def without_gc(function: Any) -> Any:
 @without_gc
 # </fast>
 def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error.
-
-    Entry by entry, as explain() reads it: of several errors, both have the same one.
-    """
+    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
     error: Any = None
     trace: Any = None
     for _ in range(3):  # a second time with the trace; again if that found another error
@@ -8090,20 +8029,16 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     # <tools>
     if options.pop("partial", False):
         if not kind.IN_FRONT:
-            what = f"partial=True: {kind.TITLE} has no index in front of its data"
-            raise Unsupported(what, path=reader.path)
+            raise reader.error(f"partial=True: {kind.TITLE} has no index in front of its data",
+                               error=Unsupported)
         reader.missing = []
     # </tools>
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     parsed = kind.read(reader, **options)
-    # <tools>
     if reader.missing:
         parsed[0]["missing"] = reader.missing
-    # </tools>
-    # <mag>
     if reader.deferred is not None and reader.faults is None:
         raise reader.deferred
-    # </mag>
     return parsed
 
 
@@ -8138,7 +8073,6 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         raise
 
 
-# <later tools>
 class Joined(File):
     """One File over several; a shard is opened when one of its tensors is asked for."""
 
@@ -8164,10 +8098,9 @@ class Joined(File):
         return self.parts.setdefault(path, file)
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
+        path = str(super().__getitem__(name))
         try:
-            return self.part(str(self._tensors[name]))[name]
+            return self.part(path)[name]
         except FormatError as error:
             error.tensor = error.tensor or name
             raise
@@ -8177,9 +8110,6 @@ class Joined(File):
 
     def values(self) -> Any:
         return [self[name] for name in self]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
 
     def close(self) -> None:
         super().close()
@@ -8199,7 +8129,6 @@ class Joined(File):
     @metadata.setter
     def metadata(self, value: Any) -> None:
         pass
-# </later tools>
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -8210,18 +8139,20 @@ def load_again(format: str, facts: Any, options: Facts) -> File:
 
 
 def in_order(tensors: Any) -> Items:
-    """Return the items of a mapping; of a File by offset where the format sorts its index."""
+    """Return the items of a mapping; of a File by offset where its format sorts the index."""
     items = list(tensors.items())
     if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
-    keys = [(item.start, item.stored.nbytes, i) for i, (_, item) in enumerate(items)]
-    return [items[key[2]] for key in sorted(keys)]
+    first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
+    keys = [(first.setdefault(id(item.stored.source), i), item.start, item.stored.nbytes, i)
+            for i, (_, item) in enumerate(items)]
+    return [items[key[3]] for key in sorted(keys)]
 
 
-def file_attrs(file: File) -> Facts:
-    """Return the attrs that save() knows; others are facts of this copy of the file."""
-    known = file.kind.FILE_ATTRS
-    return Map([(key, value) for key, value in file.attrs.items() if key in known])
+def file_attrs(file: Any, kind: "Format") -> Facts:
+    """Return the attrs of a File of this format that save() knows; others are facts of the file."""
+    given = file.attrs if isinstance(file, File) and file.kind is kind else {}
+    return Map([(key, value) for key, value in given.items() if key in kind.FILE_ATTRS])
 
 
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
@@ -8247,20 +8178,20 @@ def named_again(tensors: "List[Tensor]") -> Any:
 
 def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
-    stored = item.stored
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
     # <sparse>
     if is_sparse(item):
         try:
-            cost = item.cost(most)
+            nbytes = item.cost(most)
         except FormatError:  # damaged: its values raise again where they are asked for
-            cost = nbytes
-        return cost if sparse else cost + item.nbytes
+            pass
+        return nbytes if sparse else nbytes + item.nbytes
     # </sparse>
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
-    walked = stored.encoding != "raw" and stored.why is None  # a byte can be a block of a codec
-    return nbytes + 8 * stored.nbytes if walked else nbytes
+    if item.stored.encoding != "raw" and item.stored.why is None:
+        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
+    return nbytes
 
 
 def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
@@ -8268,22 +8199,21 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
         item = getattr(item, "_base", item)  # of a Cast
-        if item.stored.source.of_file:
-            _, tensors = sources.setdefault(id(item.stored.source), (item.stored.source, {}))
-            tensors[item.name] = item
-    for source, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * source.nbytes
+        source = item.stored.source
+        if source.of_file:
+            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * nbytes
         costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
                  for i in named_again(tensors)]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {source.nbytes} again and again"
+        what = f"the tensors name the same bytes of {nbytes} again and again"
         Budget("MAX_COPIES", most).spend(more, what)
 
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
-    if not BOARD:
-        budgets: Any = {}  # of each file: it, its Budget
+    budgets: Any = {}  # of each file
     seen = set()  # ranges, and what was hashed of them
     for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[item.format], item.stored.source
@@ -8293,14 +8223,13 @@ def check_stored(items: Items) -> None:
                 continue
             if not BOARD and part in seen:  # another spelling; once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                fresh = source, Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                _, budget = budgets.setdefault(id(source), fresh)
-                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
+                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
+                                                            "many checksums of the same bytes")
             seen.update([part, part + (text,)])
             status, why = kind.check_range(source, offset, nbytes, text)
             if status == "FAIL":
-                why = (label and plain(label[:-2]) + ": ") + why  # the name of a part
-                raise FormatError(why, offset, "data", name, source.path, "checksums")
+                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -8325,8 +8254,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     kind.check_options(options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
-    if attrs is None:
-        attrs = file_attrs(tensors) if isinstance(tensors, File) and tensors.kind is kind else {}
+    attrs = file_attrs(tensors, kind) if attrs is None else attrs
     for what, given in ("metadata", metadata), ("attrs", attrs):
         if not hasattr(given, "items"):
             raise TypeError(f"{what} is a mapping, not {type(given).__name__}")
@@ -8461,9 +8389,10 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
         if isinstance(error, OSError) and error.filename in (temporary, path):
-            hint = (" (Windows cannot replace a mapped file: close() the File and drop its views, "
-                    "or load with mmap=False)") if os.name == "nt" and error.errno == 13 else ""
-            raise OSError(error.errno, f"{error.strerror}{hint}", target)  # which the user knows
+            text = f"{error.strerror}"
+            if os.name == "nt" and error.errno == 13:
+                text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
+            raise OSError(error.errno, text, target)  # which the user knows
         raise
     sync_folder(folder)
     return total
@@ -8890,45 +8819,42 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, tensors = (None, []) if parsed is None else (
-        parsed[0], [item for item in parsed[2].values() if item.stored.source is source])
-    report.version = attrs.get("version") if attrs else None
-    count = count_of(len(tensors), "tensor")
+    attrs, _, items = parsed or (Map(), Map(), Map())
+    tensors = [item for item in items.values() if item.stored.source is source]
+    report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    _verify_structure(report, kind, faults, error, structure, count)
-    # <later>
-    if error is None:
-        _verify_shards(report, kind, source, attrs, deep, watch)
-    # </later>
+    texts = {
+        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
+        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
+        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
+    _verify_structure(report, kind, faults, error, texts)
+    if error is not None:
+        return report
+    _verify_shards(report, kind, source, attrs, deep, watch)
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
-    if error is None:
-        _verify_padding(report, kind, source, fields)
-        del fields, trace.fields  # they can be large
-        _verify_layout(report, kind, attrs, tensors)
-        few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-        complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
-        for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
-            report.add("note", "upstream", text, None, trace.odd.get(text))
-        if not few:
-            report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
+    _verify_padding(report, kind, source, fields)
+    del fields, trace.fields  # they can be large
+    _verify_layout(report, kind, attrs, tensors)
+    few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
+    complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
+    for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
+        report.add("note", "upstream", text, None, trace.odd.get(text))
+    if not few:
+        report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
+        report.add(*_save_again(kind, source, File(kind, source, *parsed))
                    if complete else ("-", "canonical", "not saved again"))
     if watch is not None:
         source.end()
     return report
 
 
-def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, structure: int,
-                      count: str) -> None:
-    texts = {
-        "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
-        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
+def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, texts: Any) -> None:
+    """Add the faults of each check, or what its text says; what is behind an error: not reached."""
     reached = True
     for check in kind.CHECKS:
         found = [fault for fault in faults if fault.check == check]
@@ -8939,7 +8865,6 @@ def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, s
         reached = reached and error not in found
 
 
-# <later>
 def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
                    watch: Any) -> None:
     """Add what is found of other files that this one names."""
@@ -8949,11 +8874,8 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     for status, text, name in rows or ():
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
-            if len(report.errors) >= MAX_FAULTS:
-                break
         else:
             report.add(status, "shards", text, name)
-# </later>
 
 
 def _save_again(kind: "Format", source: Any, file: File) -> Any:
@@ -9062,13 +8984,12 @@ class DataCheck:
     def check_sums(self, item: Tensor, again: bool) -> None:
         for label, offset, nbytes, text in self.kind.checksums(item):
             status, text = self.check_range(offset, nbytes, text, again)
-            text = (plain(label[:-2]) + ": " if label else "") + text
             self.statuses.append(status)
             if status == "FAIL":
-                self.report.fail(FormatError(text, offset, "data", item.name, self.source.path,
-                                             "checksums"))
+                self.report.fail(FormatError(label + text, offset, "data", item.name,
+                                             self.source.path, "checksums"))
             elif status == "-":
-                self.skip("checksums", text, item)
+                self.skip("checksums", label + text, item)
 
     def check_values(self, item: Tensor, again: bool) -> None:
         try:
@@ -9086,19 +9007,19 @@ class DataCheck:
 
     def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
         key = offset, nbytes, text
-        if key not in self.done:
-            cost, slow = self.kind.hash_cost(nbytes, text)
-            if slow > self.slow:
-                found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                              "deep=True (--deep) computes all")
-            elif again and not self.budget.covers(cost):
-                found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-            else:
-                self.slow -= slow
-                found = self.kind.check_range(self.source, offset, nbytes, text)
-            self.done[key] = found
-        result: "Tuple[str, str]" = self.done[key]
-        return result
+        if key in self.done:
+            return self.done[key]
+        cost, slow = self.kind.hash_cost(nbytes, text)
+        if slow > self.slow:
+            found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                          "deep=True (--deep) computes all")
+        elif again and not self.budget.covers(cost):
+            found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+        else:
+            self.slow -= slow
+            found = self.kind.check_range(self.source, offset, nbytes, text)
+        self.done[key] = found
+        return found
 
     def decode(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
@@ -9164,21 +9085,21 @@ def load_several(sources: Any, **options: Any) -> File:
     if not sources:
         raise ValueError("convert needs a source")
     files = [load(source, **options) for source in sources]
-    parts, places = Map(), Map()
+    first, parts, places = files[0], Map(), Map()
     for i, file in enumerate(files):
         path = plain(file.path or f"source {i + 1}")
         facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
-                 for one in (files[0], file)]
-        if file.kind is not files[0].kind or facts[0] != facts[1]:
+                 for one in (first, file)]
+        if file.kind is not first.kind or facts[0] != facts[1]:
             raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
         for name in file:
             if name in places:
                 raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
             places[name] = path
         parts[path] = file
-    attrs = Map(files[0].attrs.items())
+    attrs = Map(first.attrs.items())
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
-    return Joined(files[0].kind, files[0]._source, attrs, places, {}, parts)
+    return Joined(first.kind, first._source, attrs, places, {}, parts)
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
@@ -9214,17 +9135,18 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
              drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
     if numbers not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
-    cast = {} if cast is None else cast if hasattr(cast, "items") else as_dtype(cast)
-    if not isinstance(cast, str):
+    if hasattr(cast, "items"):
         cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
                 for old, new in cast.items()}
+    elif cast is not None:
+        cast = as_dtype(cast)
     kind = written_kind(kind, [file.kind], options)
     kind.check_options(options)
     summary = Summary()
     chosen = _select(in_order(file), only)
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    attrs = file_attrs(file) if kind is file.kind else Map()
+    attrs = file_attrs(file, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
     metadata = _fit_metadata(kind, file, facts, numbers, summary)
     _leave_out(kind, file, attrs, items, summary)
@@ -9305,24 +9227,23 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         summary.cast.append((name, "sparse", "dense", True))
         item = Cast(item, item.dtype or "")  # made dense when it is written, one at a time
     old = item.dtype or ""
+    new = cast.get(old) if isinstance(cast, dict) else cast
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
-    else:
-        new = cast.get(old)
     if new is None or new == old:
-        summary.copied += [name] * (not made_dense)
+        summary.copied += [] if made_dense else [name]
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
         return item.floats().cast(new)
-    values = item.components["values"] if is_sparse(item) else item
     try:
         made = item.with_values(new) if is_sparse(item) else item.cast(new)
+        values = item.components["values"] if is_sparse(item) else item
         exact = cast_is_exact(old, new) or _round_trips(values, old, new)
+    except FormatError:
+        raise
     except ValueError as error:
-        if isinstance(error, FormatError):
-            raise
         raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
     summary.cast.append((name, old, new, exact))
     return made
@@ -10608,8 +10529,7 @@ SWITCHES = {  # of `vendor`: the sections that each leaves out
     "load-only": ["save", "tools"], "no-tools": ["tools"],
     "board": ["full", "fast", "remote", "arrays"]}
 CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
-FLAT_ROWS = ["ENTRY", "OPERATION", "ROOT"]  # tables of a FlatBuffer
-DOC_MAPS = ["OPTIONS", "READ_OPTIONS"]  # from names to docs
+DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
 OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
@@ -10720,20 +10640,16 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
     text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
     start = text.find('"""')
-    stop = text.find('\n"""', start)
-    head, contents, rest = text[start:stop].partition("\nContents")
+    head, contents, rest = text[start:].partition("\nContents")
     if not contents:
         return text
-    titles = ", ".join([kind.TITLE for kind in kinds])
-    example = "\n".join([line for line in head.split("\n") if line[:4] == "    "])
-    example = re.sub(r"(?m), save, tensor|^ +(?:save|print).*\n", "", example)
-    example = example.replace("model.bpk", "model" + kinds[0].SUFFIXES[0])
-    if "explain" not in kept:
-        rest = re.sub(r"(?s)\n\nThe room of a format .*", "", rest)  # and the sources of all
-    for name in [name for name in __all__ if name not in kept]:
-        rest = re.sub(rf"\b{name}, |(, |: |  +){name}\b", "", rest)
-    head = f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n{example}\n'
-    return text[:start] + head + contents + rest + text[stop:]
+    if "explain" not in kept:  # nor the sources of all
+        rest = re.sub(r'(?s)\n\nThe room of a format .*?(?=\n""")', "", rest)
+    titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
+    head = (f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n'
+            f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
+            "        print(list(file.values()))\n")
+    return text[:start] + head + contents + rest
 
 
 def decide(text: str, known: "Dict[str, bool]") -> str:
@@ -10776,18 +10692,18 @@ def decide(text: str, known: "Dict[str, bool]") -> str:
 def drop_docs(text: str) -> str:
     """Return the text without what each field and option means."""
     import ast
-    lines, places = text.split("\n"), {"Record": 2, "Schema": 3, "other": 1}
-    docs: Any = []
+    lines, docs = text.split("\n"), []
     for one in ast.walk(ast.parse(text)):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in places:
-            rows: Any = [(one.func.id, row) for row in one.args]
+        rows: Any = []
+        if isinstance(one, ast.Call):
+            rows = [(getattr(one.func, "id", ""), row) for row in one.args]
             rows += [(word.arg, word.value) for word in one.keywords]
-            docs += [row.elts[places[kind]] for kind, row in rows
-                     if kind in places and isinstance(row, ast.Tuple)]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in FLAT_ROWS:
-            docs += [row.elts[3] for row in getattr(one.value, "elts", ())]
-        elif isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in DOC_MAPS:
-            docs += getattr(one.value, "values", [])
+        elif isinstance(one, ast.Assign):
+            name = getattr(one.targets[0], "id", "")
+            rows = [(name, row) for row in getattr(one.value, "elts", ())]
+            docs += getattr(one.value, "values", []) if name in ("OPTIONS", "READ_OPTIONS") else []
+        docs += [row.elts[DOCS[name]] for name, row in rows
+                 if name in DOCS and isinstance(row, ast.Tuple)]
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno - 1]

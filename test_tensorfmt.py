@@ -4107,6 +4107,9 @@ class ConvertTest(TestCase):
         summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
                                     partial=True)
         self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
+        named = [dumps(dict.fromkeys(names, [1, 2]), format="burnpack") for names in ("zb", "ya")]
+        self.assertEqual(tensorfmt.convert(named, io.BytesIO(), format="ztensor").copied,
+                         list("zbya"))
         other = dumps(two, format="burnpack", metadata={"k": "x"})
         scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
                    for i, items in enumerate((one, two))]
