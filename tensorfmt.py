@@ -6587,6 +6587,9 @@ class Primitiv(Format):
     MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
+    OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
+    HELD = {"tensor": "one tensor called 'tensor'",
+            "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
 
     def detect(self, head: bytes) -> bool:
         if super().detect(head):
@@ -6625,19 +6628,15 @@ class Primitiv(Format):
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
         names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
-        i, count = 0, 1
+        i, count, name = 0, 1, self.OWNERS.get(kind, "")
         if kind == "model":
             count = cursor.number("N", "parameters", least=8)
         while i < count:
-            cursor.tensor, name = None, "value" if kind == "parameter" else kind
+            cursor.tensor = None
             if kind == "model":
                 cursor.where = "params", i
-                n = cursor.value("array", "key", "parts of the name")
-                if not n:
-                    raise cursor.error("key has no components", "key")
-                name = self._join([cursor.value("str", "key", "part of the name", j)
-                                   for j in range(n)])
-            yield from self._tensor(cursor, name, known)
+                name = self._key(cursor)
+            yield self._tensor(cursor, name, known)
             if FAST and cursor.trace is None:
                 for item in self._usual(cursor, count - i - 1, known):
                     i, name = i + 1, item.name
@@ -6647,16 +6646,23 @@ class Primitiv(Format):
                 yield from self._statistics(cursor, name, known, names)
             i += 1
 
+    def _key(self, cursor: MsgpackReader) -> str:
+        count = cursor.value("array", "key", "parts of the name")
+        if not count:
+            raise cursor.error("key has no components", "key")
+        return self._join([cursor.value("str", "key", "part of the name", i)
+                           for i in range(count)])
+
     def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
         where = cursor.where
-        for j in range(cursor.number("N", "statistics", least=6)):
-            cursor.tensor, cursor.where = None, where + ("stats", j)
+        for i in range(cursor.number("N", "statistics", least=6)):
+            cursor.tensor, cursor.where = None, where + ("stats", i)
             name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
             nbytes = len(name.encode("utf-8", TEXT_ERRORS))
             cursor.tensor = owner
             names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
                         "names of statistics", cursor, "key")
-            yield from self._tensor(cursor, name, known)
+            yield self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
         """Yield the next parameters, of known shapes, each behind one without statistics."""
@@ -6692,8 +6698,8 @@ class Primitiv(Format):
         stop: int = at + 6 + 5 * (data[at] & 15)
         return stop + {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
-        """Yield the tensor that begins here; go on behind its data."""
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
+        """Return the tensor that begins here, and move behind its data."""
         cursor.tensor, at = name, cursor.peek(WINDOW // 8)
         try:
             stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
@@ -6701,12 +6707,12 @@ class Primitiv(Format):
             cursor.pos += stop - at
         except LookupError:
             shape, stored, attrs = self._new_shape(cursor, known)
-        nbytes = stored.nbytes
+        start, nbytes = cursor.pos, stored.nbytes
         if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
+            cursor.trace.add(start, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
-        yield Tensor(name, "float32", shape, stored, cursor.pos, attrs, self.NAME)
         cursor.pos += nbytes
+        return Tensor(name, "float32", shape, stored, start, attrs, self.NAME)
 
     def _new_shape(self, cursor: MsgpackReader, known: Any) -> Any:
         """Return (shape, Storage, attrs) of what is read up to the data, and keep them."""
@@ -6732,19 +6738,20 @@ class Primitiv(Format):
         return dims, batch
 
     def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
-        for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
+        for group in ("uint_configs", "float_configs"):
             seen = set(metadata)
             for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
                 key = msgpack_text(cursor.value("str", "key", "name of the number"))
+                if key in seen:
+                    raise cursor.error(f"config {show(key)} is in both maps", "key",
+                                       error=Unsupported)
                 if key in metadata:
-                    what = "is in both maps" if key in seen else "twice"
-                    raise cursor.error(f"config {show(key)} {what}", "key",
-                                       error=Unsupported if key in seen else FormatError)
+                    raise cursor.error(f"config {show(key)} twice", "key")
                 if group == "uint_configs":
-                    metadata[key] = cursor.number("value", doc)
+                    metadata[key] = cursor.number("value", "an integer")
                 else:
-                    metadata[key] = float(cursor.value("float", "value", doc))
+                    metadata[key] = float(cursor.value("float", "value", "a float"))
             cursor.where = ()
 
     def _escape(self, part: str) -> str:
@@ -6777,10 +6784,7 @@ class Primitiv(Format):
         return self._escape(name) if options.get("flat") else name
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        problems: Any = []  # what save() refuses
-        if tensors:
-            self._groups([(item.name, item) for item in tensors], attrs["kind"], False, problems)
-        for name, why in problems[:1]:
+        for name, why in self._rows([(item.name, item) for item in tensors], attrs["kind"])[1][:1]:
             yield f"primitiv refuses it: {quote(name)}: {why}"
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
@@ -6801,7 +6805,7 @@ class Primitiv(Format):
         return misfits
 
     def check_name(self, name: str) -> "List[str]":
-        return []  # _groups() splits it, and finds what is wrong with it
+        return []  # _rows() splits it, and finds what is wrong with it
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         kind: str = self.choose("kind", "model", options, attrs)
@@ -6813,30 +6817,33 @@ class Primitiv(Format):
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
-        problems = self.check_items(items, metadata, {"kind": kind})
-        groups = self._groups(items, kind, bool(options.get("flat")), problems)
-        self.refuse(problems)
-        head = self.MAGICS[0] + msgpack_dumps(256 * self.KINDS.index(kind), typed=True)
+        rows, problems = self._rows(items, kind, bool(options.get("flat")))
+        self.refuse(self.check_items(items, metadata, {"kind": kind}) + problems)
+        if kind in self.OWNERS and not rows:
+            raise ValueError("kind=%r needs a tensor" % kind)
+        values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
         if kind == "shape":
-            head += self._pack_shape(self.choose("dims", None, options, attrs),
-                                     self.choose("batch", 1, options, attrs))
+            values += self._check_shape(self.choose("dims", None, options, attrs),
+                                        self.choose("batch", 1, options, attrs))
         elif kind == "optimizer":
-            ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
-            floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
-            head += msgpack_dumps(ints, typed=True) + msgpack_dumps(floats, typed=True)
+            floats = Map([pair for pair in metadata.items() if isinstance(pair[1], float)])
+            values += [Map([(k, int(v)) for k, v in metadata.items() if k not in floats]), floats]
         elif kind == "model":
-            head += msgpack_dumps(len(groups), typed=True)
-        return self._chunks(head, groups, kind)
+            values.append(len([row for row in rows if row[1] is None]))
+        head = [msgpack_dumps(value, typed=True) for value in values]
+        return self._chunks(self.MAGICS[0] + b"".join(head), rows, kind)
 
-    def _pack_shape(self, dims: Any, batch: Any) -> bytes:
+    @staticmethod
+    def _check_shape(dims: Any, batch: Any) -> Any:
+        """Return [dims, batch] of a Shape."""
         try:
-            numbers = list(as_shape(dims)) + [as_index(batch)]
+            shape = as_shape(dims) + (as_index(batch),)
         except TypeError:
-            numbers = [0]
-        if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
+            shape = (0,)
+        if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
             raise ValueError(f"dims {show(dims)}, batch {show(batch)}: kind='shape' needs up to 8 "
                              "dims and a batch, each 1 to 2**32-1")
-        return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
+        return [shape[:-1], shape[-1]]
 
     def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
         """Yield why a tensor cannot be written."""
@@ -6854,66 +6861,60 @@ class Primitiv(Format):
         if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
             yield "a dimension or the data over 2**32-1"
 
-    def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
-        """Return key -> {statistic: (Tensor, batch)}; None is the value itself."""
-        if kind in ("shape", "optimizer"):
-            problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
-            return {}
-        groups = {}
+    def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
+        """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
+        rows, problems, seen = [], [], set()
         for name, item in items:
+            if kind != "model" and self.OWNERS.get(kind) != (
+                    name.split(":")[0] if kind == "parameter" else name):
+                problems.append((name, f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}"))
+                continue
             try:
-                encode_text(name, TEXT_ERRORS)  # ValueError where it is no text
-                parts, stat = ([name], None) if flat else self.split(name)
-                raw = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
-                key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+                encode_text(name, TEXT_ERRORS)  # ValueError where it is not text
+                parts, text = ([name], None) if flat else self.split(name)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
+            stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
+            key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             batch = self.choose("batch", 1, self.own_attrs(item), {})
-            plain_value = raw is None and kind != "tensor"
-            problems += [(name, why) for why in self._misfits(item, batch, plain_value)]
-            if kind == "tensor" and name != "tensor":
-                problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
-                continue
-            if kind == "parameter" and name.split(":")[0] != "value":
-                problems.append((name, "kind='parameter' holds one tensor called 'value' and "
-                                 "statistics 'value:NAME'"))
-                continue
-            found = groups.setdefault(key, Map())
-            if raw in found:
-                problems.append((name, f"the same {'key' if raw is None else 'statistic'} twice"))
-            found[raw] = item, batch
-        if kind != "model" and not groups and not problems:
-            raise ValueError("kind=%r needs a tensor" % kind)
-        problems += self._clashes(groups)
-        return groups
+            problems += [(name, why) for why in self._misfits(
+                item, batch, stat is None and kind != "tensor")]
+            if (key, stat) in seen:
+                problems.append((name, f"the same {'key' if stat is None else 'statistic'} twice"))
+            seen.add((key, stat))
+            rows.append((key, stat, name, item, batch))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))
+        return rows, problems + list(self._clashes(rows))
 
-    def _clashes(self, groups: Any) -> Chunks:
+    def _clashes(self, rows: Any) -> Chunks:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
-        for key in sorted(groups):
-            if key[:len(outer)] == outer:
+        last: Any = None
+        for key, stat, name, _, _ in rows:
+            inside = key[:len(outer)] == outer
+            if key != last and inside:
                 what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
-                yield self._join(key), what
-            else:
-                outer = key
-            if None not in groups[key]:
-                name = self._join(key) + ":" + msgpack_text(list(groups[key])[0])
+                yield name, what
+            if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
                              "escape ':' and '\\' in names, or use flat=True")
+            last, outer = key, outer if inside else key
 
-    def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
+    def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
         known: Any = {}  # what comes again, as _pack_head() returns it
-        for key in sorted(groups):
-            stats, start = groups[key], (len(key),) + key if kind == "model" else ()
-            for raw, (item, batch) in [(None, stats.pop(None))] + list(stats.items()):
-                parts = (start if raw is None else (raw,)) + ((item.shape, batch),)
-                yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
-                                for part in parts])
-                yield from item.column_blocks()
-                if raw is None and kind != "tensor":
-                    yield pack(">BI", 0xCE, len(stats))
+        counts: Any = {}  # of the statistics
+        for row in rows:
+            counts[row[0]] = counts.get(row[0], -1) + 1
+        for key, stat, _, item, batch in rows:
+            parts = (len(key),) + key if kind == "model" else ()
+            parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
+            yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
+                            for part in parts])
+            yield from item.column_blocks()
+            if stat is None and kind != "tensor":
+                yield pack(">BI", 0xCE, counts[key])
 
     @staticmethod
     def _pack_head(part: Any, item: Tensor) -> bytes:
