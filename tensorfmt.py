@@ -4293,6 +4293,7 @@ class Format:
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: Any = ()
+    TEXTS: Any = ((), "no metadata")  # of metadata: keys (None: any) with texts, in words
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -4421,7 +4422,9 @@ class Format:
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         """Return (key, why) of metadata that cannot be written."""
-        return [(key, "there is no place for metadata") for key in metadata]
+        keys, words = self.TEXTS
+        return [(key, f"{self.TITLE} holds {words}") for key, value in metadata.items() if not (
+            is_text(key) and is_text(value) and (keys is None or key in keys))]
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
@@ -4430,7 +4433,9 @@ class Format:
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor of unknown values can be written as it is stored."""
-        return False
+        own = self.own_attrs(tensor)
+        return tensor.dtype in (None, "qfloat") and bool(
+            [key for key in self.DTYPE_ATTRS if key in own])
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
@@ -6957,6 +6962,7 @@ class Burnpack(Format):
     NAMES = dict([(code, name) for name, code in DTYPES.items() if name != "bool"],
                  Bool="bool", Flex32="float32")  # in the CBOR -> here; Bool: burn 0.19, 0.20
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
+    TEXTS = None, "text to text"
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
     READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
@@ -6974,17 +6980,29 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    # <tools>
+    # <quantized tools>
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(
+        ("len", lambda n: "" if all_u64([n]) and n < 256 else "a byte", True,
+         "dimensions of a block"),
+        ("storage", lambda sizes: "" if isinstance(sizes, list) and len(sizes) == 5 and all_u64(
+            sizes) and max(sizes) < 256 else "5 bytes", True, "size of a block"))
     SCHEME = Schema(
-        ("value", "any", False, "type of the values"),
-        ("param", "any", False, "type of the scales"),
-        ("store", "any", False, "how values are packed", Schema(other=("any", "packed dimension"))),
-        ("level", "any", False, "what shares a scale", Schema(
-            ("Block", "any", False, "elements that share one", Schema(
-                ("len", "any", False, "dimensions of a block"),
-                ("storage", "any", False, "size of a block"))))),
-        ("mode", "any", False, "Symmetric: no offset"))
-    # </tools>
+        ("value", tuple(VALUES), True, "type of the values"),
+        ("param", tuple(SCALES), True, "type of the scales"),
+        ("store", lambda store: "" if store == "Native" or isinstance(store, dict) and list(
+            store) in (["PackedNative"], ["PackedU32"]) and all_u64(store.values()) else
+         "Native, {PackedNative: n} or {PackedU32: n}", True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", lambda level: "" if level == "Tensor" or isinstance(level, dict) and list(
+            level) == ["Block"] and not list(Burnpack.BLOCK.wrongs(level["Block"])) else
+         "Tensor or {Block: {len, storage}}", True, "what shares a scale",
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
+    # </quantized tools>
     CODE = Schema(
         # <tools>
         ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
@@ -7022,8 +7040,8 @@ class Burnpack(Format):
             cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry)
         top, end = cursor.cbor(data, 10, "", self.TOP, 2)
         # <tools>
-        for why, at in watch_cbor(data, self.refused, cursor):
-            cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
+        for text, at in watch_cbor(data, self.note_of, cursor):
+            cursor.remark("burn 0.21 " + text, 10 + at)
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
@@ -7044,14 +7062,21 @@ class Burnpack(Format):
 
     def _open(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        dtype, attrs, why = self.dtype_of(entry["dtype"])
-        start, end = entry["data_offsets"]
+        made = self.make(source, name, entry["dtype"], entry["shape"], entry["data_offsets"], (),
+                         self.NAME)
         if entry.get("param_id") is not None:
-            attrs += ("param_id", entry["param_id"])
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, end - start, why=why)
-        made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
+            made._attrs += ("param_id", entry["param_id"])
         entry.clear()  # of many entries, only the dict is left
+        return made
+
+    @classmethod
+    def make(cls, source: Any, name: str, code: Any, shape: Any, span: Any, attrs: Any,
+             format: str) -> Tensor:
+        """Return the tensor of a dtype and a shape in the words of Burn."""
+        dtype, more, why = cls.dtype_of(code)
+        kind = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        stored = Storage(source, span[1] - span[0], why=why)
+        made: Tensor = kind(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
         return made
 
     @classmethod
@@ -7083,71 +7108,65 @@ class Burnpack(Format):
         """Return (layout, offset of the data), by the length of the file."""
         size, aligned = cursor.end, round_up(packed, 256)
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if layout is None and size < aligned + end and self._is_packed(tensors, size - packed):
-            layout = "packed"
-            gap = cursor.source.read(packed, min(aligned, size) - packed)
-            if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
-                    and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
-                if end == size - packed:
-                    raise cursor.error(
-                        "ambiguous: a packed file of burn 0.19, or an aligned one cut by its "
-                        'padding; layout="packed" or "aligned" settles it', "metadata_size",
-                        check="bounds")
-                layout = "aligned"
-        return layout or "aligned", packed if layout == "packed" else aligned
-
-    @staticmethod
-    def _is_packed(tensors: Any, nbytes: int) -> bool:
-        """Return whether the data of tensors follow each other and need nbytes bytes or more."""
+        if layout is not None or size >= aligned + end:
+            return layout or "aligned", packed if layout == "packed" else aligned
         ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        stops = [0] + [stop for _, stop in ranges]
-        end = max(stops)
-        return not end or end >= nbytes and [start for start, _ in ranges] == stops[:-1]
+        follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
+        if end and not (follow and packed + end >= size):
+            return "aligned", aligned
+        doubt = end and not metadata.get("version", "").startswith("0.19.") and not [
+            1 for start, stop in ranges if start % 256 and start < stop]
+        if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
+            return "packed", packed
+        if packed + end == size:
+            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
+                               'its padding; layout="packed" or "aligned" settles it',
+                               "metadata_size", check="bounds")
+        return "aligned", aligned
 
     # <tools>
     @staticmethod
-    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
-        """Return why Burn does not take an item of CBOR, or ""."""
+    def note_of(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return what burn 0.21 makes of an item of CBOR, other than we do, or ""."""
         key = path[3] if path[1:2] == ["tensors"] and path[3:] else len(path)
-        long = head & 31 == 31 and kind in ("key", "text", "array", "map")
+        long, named = head & 31 == 31, kind == "key" and key in (2, MISSING, "dtype")
+        refused = ""
         if isinstance(value, Simple):
-            return "a simple value without a meaning"
-        if kind == "key" and key in (2, MISSING, "dtype") and (
-                long or not isinstance(value, (str, bytes))):
-            return "a key in chunks, or not text"
-        if long and key in ("dtype", "data_offsets"):
-            return f"{key} of indefinite length (or it loses what follows)"
-        if key == "param_id" and tags and value is None:
-            return "a tag in front of null"
-        bare = key == "dtype" and path[4:] == [] and value == "Bool"
-        return 'the text dtype "Bool" of 0.20 and older' if bare else ""
+            refused = "a simple value without a meaning"
+        elif named and type(value) is bytes and not long:
+            return "takes a key that is a byte string for text"
+        elif named and (long or type(value) is not str):
+            refused = "a key in chunks, or not text"
+        elif key in ("dtype", "data_offsets") and long and kind in ("key", "text", "array", "map"):
+            refused = f"{key} of indefinite length (or it loses what follows)"
+        elif key == "param_id" and tags and value is None:
+            refused = "a tag in front of null"
+        elif key == "dtype" and path[4:] == [] and value == "Bool":
+            refused = 'the text dtype "Bool" of 0.20 and older'
+        return refused and "refuses the whole file: " + refused
 
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
-            yield "burn 0.20 and newer misread this layout of 0.19"
+        if attrs["layout"] == "packed" and tensors:
+            data = [item for item in tensors if item.stored.nbytes]
+            what = "misread this layout of 0.19" if data else "read no tensor: the padding is cut"
+            yield "burn 0.20 and newer " + what
         unknown: Any = [item.stored.why for item in tensors if item.stored.why is not None]
         # <quantized>
-        unknown += [f"the scheme {show(item.scheme, 200)}" for item in tensors
-                    if item.scheme is not None and not BurnSchemes.known(item.scheme)]
+        if not [text for text in odd if "byte string" in text]:
+            unknown += [f"the scheme: {why}" for item in tensors if item.scheme is not None
+                        for _, why in self.SCHEME.wrongs(item.scheme)]
         # </quantized>
         if unknown:
             yield f"burn 0.21 refuses the whole file: {unknown[0]}"
     # </tools>
 
-    def passes(self, tensor: Tensor) -> bool:
-        return tensor.dtype in (None, "qfloat") and "burn_dtype" in self.own_attrs(tensor)
-
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return tensor.attrs_without(("id",))
         return super().own_attrs(tensor)
-
-    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        return [(key, "Burnpack holds text to text") for key, value in metadata.items()
-                if not is_text(key) or not is_text(value)]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -7157,54 +7176,53 @@ class Burnpack(Format):
             if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
-        problems = self.check_items(items, metadata, options)
-        entries, end = [], 0
-        for name, item in items:
-            own = self.own_attrs(item)
-            code, param_id = own.get("burn_dtype"), own.get("param_id")
-            if code is None:
-                code = self.DTYPES.get(str(item.dtype))
-            elif self.misfit_code(code) or item.dtype not in (None, self.dtype_of(code)[0]):
-                problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
-            start = end + -end % 256
-            end = start + item.nbytes
-            if own:
-                entry = Map([("dtype", code), ("shape", list(item.shape)),
-                             ("data_offsets", [start, end]), ("param_id", param_id)])
-                problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
-            entries.append((name, start, end, item, code, param_id))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
         scalars = attrs.get("scalars") if scalars is None else self._check_scalars(scalars)
+        problems = self.check_items(items, metadata, options)
+        entries, starts, end, fields = [], [], 0, {}
+        for name, item in items:
+            starts.append(end + -end % 256)
+            entries.append((name, self._pack_entry(name, item, starts[-1], fields, problems)))
+            end = starts[-1] + item.nbytes
         self.refuse(problems)
         more = Map([(key, Map(sorted(pairs.items()))) for key, pairs in (
             ("metadata", metadata), ("scalars", scalars)) if pairs])
         data = b"".join([cbor_head(5, 1 + len(more)), b"\x67tensors", cbor_head(5, len(entries))]
-                        + self._pack_entries(entries) + [cbor_dumps(more)[1:]])
+                        + [row[1] for row in sorted(entries)]  # code points sort as UTF-8 does
+                        + [cbor_dumps(more)[1:]])
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = round_up(10 + len(data), 256)
         return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
-                            [base + entry[1] for entry in entries], base + end)
+                            [base + start for start in starts], base + end)
 
-    def _pack_entries(self, entries: Any) -> "List[bytes]":
-        """Return the map of tensors in parts, sorted by name: code points sort as UTF-8 does."""
-        known: Any = {}  # a dtype and a shape come again
-        parts = []
-        for name, start, end, item, code, param_id in sorted(entries, key=lambda row: row[0]):
-            key = (code, item.shape) if type(code) is str else None
-            fields = known.get(key)
-            if fields is None or key is None:
-                fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
-                fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
-            raw = encode_text(name)
-            parts += [cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
-                      fields, cbor_head(0, start), cbor_head(0, end)]
-            if param_id is not None:
-                parts += [b"\x68param_id", cbor_head(0, param_id)]
-        return parts
+    def _pack_entry(self, name: str, item: Tensor, start: int, known: Any, problems: Any) -> bytes:
+        """Return a name and its entry in CBOR; note problems."""
+        own, stop = self.own_attrs(item), start + item.nbytes
+        code, param_id = own.get("burn_dtype"), own.get("param_id")
+        if code is None:
+            code = self.DTYPES.get(str(item.dtype))
+        elif self.misfit_code(code) or item.dtype not in (None, self.dtype_of(code)[0]):
+            problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
+        if own:
+            entry = Map([("dtype", code), ("shape", list(item.shape)),
+                         ("data_offsets", [start, stop]), ("param_id", param_id)])
+            problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
+        if problems:
+            return b""
+        key = (code, item.shape) if type(code) is str else None
+        fields = known.get(key) if key else None
+        if fields is None:  # a dtype and a shape come again
+            fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
+            fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
+        parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", fields,
+                 cbor_head(0, start), cbor_head(0, stop)]
+        if param_id is not None:
+            parts += [b"\x68param_id", cbor_head(0, param_id)]
+        return b"".join(parts)
 
     def _check_scalars(self, scalars: Any) -> Facts:
         checked: Facts = Map()
@@ -7228,47 +7246,31 @@ class BurnSchemes:
     """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
 
     NEEDS = 'burn_dtype={"QFloat": {...}}'
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    STORES = ("Native", ("PackedNative",), ("PackedU32",), "U32")  # U32: burn 0.19
 
     def scheme_of(self, code: Any) -> Any:
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
-    @classmethod
-    def known(cls, scheme: Any) -> bool:
-        """Return whether it has the fields of Burn 0.21, and values that Burn knows (or nearly)."""
-        kind, param, level = scheme.get("value"), scheme.get("param"), scheme.get("level")
-        return ({"level", "mode", "param", "store", "value"} <= set(scheme)
-                and type(kind) is type(param) is str and kind in cls.VALUES
-                and param in cls.SCALES and scheme["mode"] == "Symmetric"
-                and (level == "Tensor" or isinstance(level, dict) and list(level) == ["Block"]))
-
     def plan(self, item: Tensor, scheme: Any) -> Plan:
-        kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        where: Any = store if type(store) is str else None
-        if isinstance(store, dict) and all_u64(store.values()):
-            where = tuple(store)
-        fits = len(scheme) == 5 and self.known(scheme) and where in self.STORES
+        found = dict(scheme)
+        if found.get("store") == "U32":
+            found["store"] = "Native"  # as packed as it
         block: Any = None  # one scale for all
-        if fits and scheme["level"] != "Tensor":
-            level = scheme["level"]["Block"]
-            named = isinstance(level, dict) and set(level) == {"len", "storage"}
-            sizes, rank = (level["storage"], level["len"]) if named else ([], 0)
-            fits = (isinstance(sizes, list) and all_u64(sizes + [rank])
-                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
-            block = sizes[:rank] if fits else None
+        fits = len(found) == 5 and not list(Burnpack.SCHEME.wrongs(found))
+        if fits and found["level"] != "Tensor":
+            sizes, rank = [found["level"]["Block"][key] for key in ("storage", "len")]
+            block = sizes[:rank]
+            fits = len(found["level"]["Block"]) == 2 and 1 <= rank <= min(5, item.ndim) and (
+                0 not in block)
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
-        bits = self.VALUES[kind]
+        bits = Burnpack.VALUES[found["value"]]
         size = (item.size * bits + 7) // 8  # stored in words of 32 bits or not: zeros follow
         count = 1
         if block:
             sides = [1] * (item.ndim - len(block)) + block
             count = count_elements([-(-n // k) for n, k in zip(item.shape, sides)])
-        return Plan(None if kind[0] == "Q" else kind, bits, size, self.SCALES[param], count, block)
+        kind = None if found["value"][0] == "Q" else found["value"]
+        return Plan(kind, bits, size, Burnpack.SCALES[found["param"]], count, block)
 
 
 Quantized.SCHEMES["burn_dtype"] = BurnSchemes()
@@ -7297,6 +7299,7 @@ class TensorBuffers(Format):
     MAGICS = (b"TBS1",)
     DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
               "uint32", "uint64")  # numbers 1 to 10; 0 is a placeholder
+    TEXTS = ("model",), "one text, 'model'"
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
                "operations": "list of dicts; True: the field, empty; False: no field"}
     FILE_ATTRS = ("version", "operations")
@@ -7430,10 +7433,6 @@ class TensorBuffers(Format):
             h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return h
 
-    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
-                if key != "model" or not is_text(value)]
-
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         entries, at, ids, hashes = [], 4, {}, {}
@@ -7517,6 +7516,7 @@ class Safetensors(Format):
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    TEXTS = None, "text to text"
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
@@ -7570,14 +7570,20 @@ class Safetensors(Format):
             self._check_places(cursor, base, tensors)
         return attrs, metadata if type(metadata) is Map else Map(), tensors
 
-    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
-        """Return the Tensor of an entry; None if verify notes a fault."""
+    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
+        """Return the Tensor of an entry."""
         code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        wrong = self._misfit(code, bits, shape, end - start)
-        if wrong is not None:
-            cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
-            return None
+        need = bits * count_elements(shape)
+        if max(count_elements(until_0(shape)), need) >> 64:
+            raise cursor.error(f"the shape {show(shape)} has 2**64 elements or bits or more",
+                               "shape", check="sizes")
+        if need % 8:
+            raise cursor.error(f"{code} {show(shape)} needs {need} bits, not whole bytes",
+                               "shape", check="sizes")
+        if bits and need != 8 * (end - start):
+            what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
+            raise cursor.error(what, "data_offsets", check="sizes")
         for key in entry if cursor.trace is not None else ():
             if key not in self.ENTRY.rows:
                 cursor.remark(f"every reader ignores the key {show(key)} of an entry",
@@ -7587,19 +7593,6 @@ class Safetensors(Format):
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, dtype or None, tuple(shape), stored, base + start,
                       () if dtype else ("st_dtype", code), self.NAME)
-
-    @staticmethod
-    def _misfit(code: str, bits: int, shape: Any, nbytes: int) -> "Optional[Tuple[str, str]]":
-        """Return (field, what is wrong) with the size of a tensor, or None."""
-        need = bits * count_elements(shape)
-        if max(count_elements(until_0(shape)), need) >> 64:
-            return "shape", f"the shape {show(shape)} has 2**64 elements or bits or more"
-        text = f"{code} {show(shape)} needs {need} bits"
-        if need % 8:
-            return "shape", text + ", not whole bytes"
-        if bits and need != 8 * nbytes:
-            return "data_offsets", f"{nbytes} bytes stored, {text}"
-        return None
 
     def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -7626,14 +7619,7 @@ class Safetensors(Format):
         if odd:
             yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
 
-    def passes(self, tensor: Tensor) -> bool:
-        return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
-
     # <save>
-    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
-        return [(key, "safetensors holds text to text") for key, value in metadata.items()
-                if not is_text(key) or not is_text(value)]
-
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         sort = self.choose("sort", True, options, {})
@@ -7818,8 +7804,7 @@ class RecordReader(MsgpackTree):
         return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        if not self.memory.covers(nbytes):
-            self.memory.spend(nbytes, "memory for the index", offset=self.pos)
+        self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
         if kind == "str":
@@ -7878,44 +7863,39 @@ class RecordReader(MsgpackTree):
 
     def tensors(self, item: Any) -> Chunks:
         """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [(None, (), iter([("item", item)]))]  # beginning of names, path, what is there
+        stack: Any = [iter([("", ("item",), item)])]  # of names, paths, what is there
         while stack:
-            front, path, items = stack[-1]
-            for key, value in items:
-                if value is None:
-                    continue
-                name, where = "" if front is None else front + str(key), path + (key,)
-                self.spend(2 * len(name.encode()))
-                entry, place, attrs = value, where, ()
-                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                    entry, place = value.get("param"), where + ("param",)
-                    attrs = BurnRecord.id_attrs(value["id"])
-                if self.is_tensor(entry):
-                    yield self.open(name or "item", place, entry, attrs)
-                elif type(value) is tuple and len(value) == 3:
-                    self.remark("bytes that are not a tensor's are ignored", value[1])
-                elif type(value) not in (Map, list, tuple):
-                    self.spend(160)
-                    name, self.where, self.tensor = name or "item", where, None
-                    if name in self.scalars:
-                        self.fault("two numbers or texts have this name: " + show(name))
-                    self.scalars[name] = value
-                else:
-                    front = "" if front is None else name + "."
-                    stack.append((front, where, self.inside(value, where)))
-                    break
-            else:
+            name, path, value = next(stack[-1], ("", (), None))
+            entry, place, attrs = value, path, ()
+            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                entry, place = value.get("param"), path + ("param",)
+                attrs = BurnRecord.id_attrs(value["id"])
+            if not path:
                 stack.pop()
+            elif self.is_tensor(entry):
+                yield self.open(name or "item", place, entry, attrs)
+            elif type(value) is tuple and len(value) == 3:
+                self.remark("bytes that are not a tensor's are ignored", value[1])
+            elif type(value) in (Map, list, tuple):
+                stack.append(self.inside(name, path, value))
+            elif value is not None:
+                self.spend(160)
+                name, self.where, self.tensor = name or "item", path, None
+                if name in self.scalars:
+                    self.fault("two numbers or texts have this name: " + show(name))
+                self.scalars[name] = value
 
-    def inside(self, value: Any, path: Any) -> Any:
-        """Iterate over (key, value) of a map or a list, also of one that was left in the file."""
-        if type(value) is Map:
-            return iter(value.items())
+    def inside(self, name: str, path: Any, value: Any) -> Chunks:
+        """Yield (name, path, item) of a map or a list, also of one that was left in the file."""
         if type(value) is tuple:
             self.where = path[:-1]
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
             value = [row[2] for row in each_head(self.source, value[1], value[2])]
-        return iter(enumerate(value))
+        front = name + "." if path[1:] else ""
+        for key, item in value.items() if type(value) is Map else enumerate(value):
+            if item is not None:
+                self.spend(2 * len((front + str(key)).encode()))
+                yield front + str(key), path + (key,), item
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
@@ -7932,24 +7912,19 @@ class RecordReader(MsgpackTree):
         """Return a Tensor; None if verify notes a fault."""
         self.spend(160)
         self.tensor, self.where = name, path
-        shape, make = entry["shape"], Tensor
         try:
-            if type(shape) is not list or not all_u64(shape):
+            if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
                 raise self.error("shape is not an array of integers " + U64, "shape")
-            if len(entry) == 2:
-                dtype, start, stored = self.listed(entry["value"], shape)
-            else:
-                dtype, start, stored, more = self.stored(entry["bytes"], entry["dtype"])
-                attrs += more
-                make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+            made = (self.listed if len(entry) == 2 else self.stored)(name, entry, attrs)
         except FormatError as error:
             self._note(error)
             return None
         entry.clear()  # of many entries, only the dict is left
-        return make(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
+        return made
 
-    def stored(self, raw: Any, code: Any) -> Any:
-        """Return (dtype, start, Storage, attrs) of bytes and their dtype."""
+    def stored(self, name: str, entry: Any, attrs: Any) -> Tensor:
+        """Return the tensor of bytes and their dtype."""
+        raw, code = entry["bytes"], entry["dtype"]
         if type(raw) is not tuple or raw[0] != "bin":
             raise self.error("bytes is not a bin", "bytes")
         words = Burnpack.misfit_code(code)
@@ -7957,19 +7932,16 @@ class RecordReader(MsgpackTree):
             raise self.error(f"dtype is {show(code)}, expected {words}", "dtype")
         if code == "Bool":
             self.remark('Burn 0.21 refuses it: the text dtype "Bool"', raw[1])
-        dtype, attrs, why = Burnpack.dtype_of(code)
-        return dtype, raw[1], Storage(self.source, raw[2] - raw[1], why=why), attrs
+        return Burnpack.make(self.source, name, code, entry["shape"], raw[1:], attrs, "burnrecord")
 
-    def listed(self, found: Any, shape: Any) -> Any:
-        """Return (dtype, start, Storage) of an array of numbers."""
+    def listed(self, name: str, entry: Any, attrs: Any) -> Tensor:
+        """Return the tensor of an array of numbers."""
+        found, shape = entry["value"], entry["shape"]
         if type(found) is list:
             raise self.error("not as those before it", "value", self.odd[id(found)])
-        kind, start, stop, count, low, high = found
-        told, ints = self.metadata["float"], self.metadata["int"]
-        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
-        dtype = kind or half or {"f64": "float64"}.get(told, "float32")
-        if kind == "int":
-            dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
+        dtype, start, stop, count, low, high = found
+        if not dtype or dtype == "int":
+            dtype = self.declared(dtype, low, high)
         if count != count_elements(shape):
             raise self.error(f"{count} numbers do not have the shape {show(shape)}", "value")
         least, most = INT_RANGE.get(dtype, (low, high))
@@ -7978,11 +7950,19 @@ class RecordReader(MsgpackTree):
                 if not least <= value <= most:
                     self.add(at, end - at, f"value[{i}]", value, "does not fit")
                     raise self.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
+        encoding, why = f"[{dtype}]" if count else "raw", None
         if f"[{dtype}]" not in ENCODINGS:
-            why = f"{plain(ints)} is not known"
-            return None, start, Storage(self.source, stop - start, why=why)
-        encoding = f"[{dtype}]" if count else "raw"
-        return dtype, start, Storage(self.source, stop - start, encoding=encoding)
+            dtype, encoding, why = None, "raw", f"{plain(self.metadata['int'])} is not known"
+        stored = Storage(self.source, stop - start, encoding=encoding, why=why)
+        return Tensor(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
+
+    def declared(self, kind: str, low: int, high: int) -> str:
+        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
+        told = self.metadata["float"]
+        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
+        if kind and not (half and low >= 0 and high < 1 << 16):
+            return str(self.metadata["int"]).replace("i", "int")
+        return half or {"f64": "float64"}.get(told, "float32")
 
 
 class BurnRecord(Format):
@@ -9057,6 +9037,9 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
             report.add("note", "upstream", text, None, trace.odd.get(text))
         if not few:
             report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
+    else:
+        for text in trace.odd:
+            report.add("note", "upstream", text, None, trace.odd[text])
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
                    if complete else ("-", "canonical", "not saved again"))
