@@ -7362,9 +7362,7 @@ class TensorBuffers(Format):
             flat.where = "tensors", i
             if item is None:
                 item = self._entry(cursor, flat, places[i], known)
-            if item is None:  # verify noted it
-                continue
-            left -= len(item.name) + 2 * len(item.shape)
+            left -= 0 if item is None else len(item.name) + 2 * len(item.shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", tensor=item.name, error=Unsupported)
@@ -7427,59 +7425,49 @@ class TensorBuffers(Format):
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
 
     @staticmethod
-    def hash_name(raw: bytes, h: int = 0xCBF29CE484222325) -> int:
-        """Return the FNV-1a hash, going on from h."""
+    def hash_name(raw: bytes) -> int:
+        """Return the FNV-1a hash."""
+        number = 0xCBF29CE484222325
         for byte in raw:
-            h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-        return h
+            number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return number
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        problems = self.check_items(items, metadata, options)
-        entries, at, ids, hashes = [], 4, {}, {}
-        for name, item in items:
-            nbytes = item.nbytes
-            if at >= 1 << 32 or nbytes >= 1 << 32:
-                problems.append((name, "an offset or a size over 2**32-1"))
-            raw = name.encode("utf-8", "replace")
-            head, dot, tail = raw.rpartition(b".")
-            head += dot  # many begin alike
-            if head not in hashes:
-                hashes[head] = self.hash_name(head)
-            number = self.hash_name(tail + b"\xff", hashes[head])
-            if number in ids:
-                problems.append((name, f"it has the same id as {show(ids[number])}"))
-            ids[number] = name
-            entries.append((number, raw, item, at, nbytes))
-            at += nbytes
         operations = self.choose("operations", True, options, attrs)
         sort = self.choose("sort", True, options, {})
         if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
+        problems = self.check_items(items, metadata, options)
+        flat, at, starts, places, names = FlatBuilder(), 4, [], [], {}
+        for name, item in items:
+            raw, nbytes = name.encode("utf-8", "replace"), item.nbytes
+            number = self.hash_name(raw + b"\xff")
+            if at >= 1 << 32 or nbytes >= 1 << 32:
+                problems.append((name, "an offset or a size over 2**32-1"))
+            if names.setdefault(number, name) != name:
+                problems.append((name, f"it has the same id as {show(names[number])}"))
+            if not problems:
+                code = self.DTYPES.index(item.dtype) + 1
+                shape = flat.scalars("I", item.shape)
+                places.append((number, flat.table(self.ENTRY, (
+                    number, flat.string(raw), shape, code, at, nbytes))))
+            starts.append(at)
+            at += nbytes
         self.refuse(problems)
-        data = self._pack(entries, metadata, operations, sort)
-        return self.lay_out(b"TBS1", items, [row[3] for row in entries], at,
-                            data + self.TRAILER.pack(len(data), b"TBS1"))
-
-    def _pack(self, entries: Any, metadata: Any, operations: Any, sort: bool) -> bytes:
-        """Return the FlatBuffer; what is called first lies last in it."""
-        flat, places = FlatBuilder(), []
-        for number, raw, item, at, nbytes in entries:
-            shape = flat.scalars("I", item.shape)
-            code = self.DTYPES.index(item.dtype) + 1
-            places.append((number, flat.table(self.ENTRY, (
-                number, flat.string(raw), shape, code, at, nbytes))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
         model = flat.string(metadata["model"]) if "model" in metadata else None
-        return flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
+        data = flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
+        return self.lay_out(b"TBS1", items, starts, at,
+                            data + self.TRAILER.pack(len(data), b"TBS1"))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
-        known = [row[0] for row in self.OPERATION]
+        fields = [row[0] for row in self.OPERATION]
         inputs = None
-        if isinstance(operation, dict) and not [key for key in operation if key not in known]:
+        if isinstance(operation, dict) and set(operation).issubset(fields):
             number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
         if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
                 or type(code) is not int or not -128 <= code < 128):
@@ -7804,34 +7792,32 @@ class RecordReader(MsgpackTree):
         return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        self.memory.spend(nbytes, "memory for the index", offset=self.pos)
+        if not self.memory.covers(nbytes):
+            self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
-        if kind == "str":
-            data = self.next_bytes(nbytes, "")
-            if data in self.texts:
-                return self.texts[data]
+        data = self.next_bytes(nbytes, "") if kind == "str" else None
+        if data in self.texts:
+            return self.texts[data]
         self.spend(self.COSTS[kind])
-        if kind == "str":
+        if data is not None:
             text = decode_text(data)
             if text is None:
                 raise FormatError("text is not UTF-8")
             if nbytes < 24 and len(self.texts) < 1 << 12:
                 self.texts[data] = text
             return text
+        start = self.pos
         if kind in ("bin", "ext"):
-            start = self.pos
             self.pos += nbytes + (kind == "ext")
             return kind, start, self.pos
-        if kind == "map":
-            return Map()
-        value: Any = []
-        if key == "value":
+        value: Any = Map() if kind == "map" else []
+        if kind == "array" and key == "value":
             found = self.scan(nbytes)
             if type(found) is tuple:
                 return found
             self.odd[id(value)] = found
-        if key != "shape":
+        if kind == "array" and key != "shape":
             self.spend(160 * nbytes)  # its items will get names
         return value
 
@@ -7894,8 +7880,9 @@ class RecordReader(MsgpackTree):
         front = name + "." if path[1:] else ""
         for key, item in value.items() if type(value) is Map else enumerate(value):
             if item is not None:
-                self.spend(2 * len((front + str(key)).encode()))
-                yield front + str(key), path + (key,), item
+                found = front + str(key)
+                self.spend(2 * len(found.encode()))
+                yield found, path + (key,), item
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
