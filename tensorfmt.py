@@ -4293,7 +4293,6 @@ class Format:
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     DTYPES: Any = ()
-    TEXTS: Any = ((), "no metadata")  # of metadata: keys (None: any) with texts, in words
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -4303,6 +4302,7 @@ class Format:
     RISING = False  # columns of csr must rise in each row
     CONTENT: "Tuple[str, ...]" = ()  # attrs that a conversion must not drop
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
+    TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
@@ -4422,9 +4422,9 @@ class Format:
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         """Return (key, why) of metadata that cannot be written."""
-        keys, words = self.TEXTS
-        return [(key, f"{self.TITLE} holds {words}") for key, value in metadata.items() if not (
-            is_text(key) and is_text(value) and (keys is None or key in keys))]
+        why = f"{self.TITLE} holds text to text" if self.TEXTS else "there is no place for metadata"
+        return [(key, why) for key, value in metadata.items()
+                if not (self.TEXTS and is_text(key) and is_text(value))]
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format or made by the user."""
@@ -6588,6 +6588,7 @@ class Primitiv(Format):
     TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
+    DIM_BITS = 32
     MAX_DIMS = 32
     MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
@@ -6597,16 +6598,14 @@ class Primitiv(Format):
             "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
 
     def detect(self, head: bytes) -> bool:
-        if super().detect(head):
-            return True
         cursor = MsgpackReader(Memory(head))
         try:
             values = [cursor.number("", "") for _ in range(3)]
         except FormatError:
-            return False
-        known = values[:2] == [0, 1] or (
-            cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE)
-        return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
+            return super().detect(head)
+        usual = cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE  # of other versions
+        return super().detect(head) or (
+            (usual or values[:2] == [0, 1]) and values[2] in range(0, 0x500, 0x100))
 
     def read(self, cursor: MsgpackReader) -> Any:
         major, minor = [cursor.number(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
@@ -6614,7 +6613,7 @@ class Primitiv(Format):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", error=Unsupported)
         number = cursor.number("data_type", "256 tensor, 768 model")
-        if number % 256 or number >= 256 * len(self.KINDS):
+        if number not in range(0, 0x500, 0x100):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
         kind = self.KINDS[number // 256]
@@ -6645,11 +6644,18 @@ class Primitiv(Format):
             if FAST and cursor.trace is None:
                 for item in self._usual(cursor, count - i - 1, known):
                     i, name = i + 1, item.name
-                    cursor.where = "params", i
                     yield item
-            if kind != "tensor":
-                yield from self._statistics(cursor, name, known, names)
-            i += 1
+            i, place = i + 1, ("params", i) if kind == "model" else ()
+            cursor.where = place
+            for j in range(0 if kind == "tensor" else cursor.number("N", "statistics", least=6)):
+                cursor.tensor, cursor.where = None, place + ("stats", j)
+                stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
+                cursor.tensor = name
+                nbytes = len((name + ":" + stat).encode("utf-8", TEXT_ERRORS))
+                if nbytes > len(name) + 1 + len(stat):
+                    nbytes *= 4  # as CPython keeps it
+                names.spend(nbytes, "names of statistics", cursor, "key")
+                yield self._tensor(cursor, name + ":" + stat, known)
 
     def _key(self, cursor: MsgpackReader) -> str:
         count = cursor.value("array", "key", "parts of the name")
@@ -6657,17 +6663,6 @@ class Primitiv(Format):
             raise cursor.error("key has no components", "key")
         return self._join([cursor.value("str", "key", "part of the name", i)
                            for i in range(count)])
-
-    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any, names: Budget) -> Chunks:
-        where = cursor.where
-        for i in range(cursor.number("N", "statistics", least=6)):
-            cursor.tensor, cursor.where = None, where + ("stats", i)
-            name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
-            nbytes = len(name.encode("utf-8", TEXT_ERRORS))
-            cursor.tensor = owner
-            names.spend(nbytes if nbytes == len(name) else 4 * nbytes,  # as CPython keeps it
-                        "names of statistics", cursor, "key")
-            yield self._tensor(cursor, name, known)
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
         """Yield the next parameters, of known shapes, each behind one without statistics."""
@@ -6705,31 +6700,26 @@ class Primitiv(Format):
 
     def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
         """Return the tensor that begins here, and move behind its data."""
-        cursor.tensor, at = name, cursor.peek(WINDOW // 8)
+        cursor.tensor, at, begin = name, cursor.peek(WINDOW // 8), cursor.pos
         try:
             stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
             shape, stored, attrs = known[cursor.data[at:stop]]
             cursor.pos += stop - at
         except LookupError:
-            shape, stored, attrs = self._new_shape(cursor, known)
+            shape, batch = self._shape(cursor)
+            nbytes = cursor.value("bin", "data", "bytes of the tensor")
+            shape += (batch,) if batch > 1 else ()
+            strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
+            stored, attrs = Storage(cursor.source, nbytes, strides), ("batch", batch)
+            if begin >= cursor.base:
+                head = cursor.data[begin - cursor.base:cursor.pos - cursor.base]
+                known[head] = shape, stored, attrs
         start, nbytes = cursor.pos, stored.nbytes
         if cursor.trace is not None:  # here: a file that breaks off later shows them
             cursor.trace.add(start, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
         cursor.pos += nbytes
         return Tensor(name, "float32", shape, stored, start, attrs, self.NAME)
-
-    def _new_shape(self, cursor: MsgpackReader, known: Any) -> Any:
-        """Return (shape, Storage, attrs) of what is read up to the data, and keep them."""
-        start = cursor.pos
-        dims, batch = self._shape(cursor)
-        nbytes = cursor.value("bin", "data", "bytes of the tensor")
-        shape = dims + (batch,) if batch > 1 else dims
-        strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-        found = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
-        if start >= cursor.base:
-            known[cursor.data[start - cursor.base:cursor.pos - cursor.base]] = found
-        return found
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.value("array", "dims", "dimensions")
@@ -6795,19 +6785,23 @@ class Primitiv(Format):
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
-        misfits, seen = [], set()
+        misfits = []
         for key, value in metadata.items():
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                raw = msgpack_dumps(key)
-                if raw in seen:
-                    raise ValueError("the same bytes as another key")
-                seen.add(raw)
+                self._encode(key)
                 msgpack_dumps(value if isinstance(value, float) else int(value), typed=True)
             except ValueError as error:
                 misfits.append((key, str(error)))
         return misfits
+
+    @staticmethod
+    def _encode(text: str) -> None:
+        """Raise ValueError unless a text has bytes that become it again."""
+        raw = encode_text(text, TEXT_ERRORS)
+        if len(raw) != len(text) and msgpack_text(raw) != text:  # not ASCII
+            raise ValueError(f"its bytes are those of {show(msgpack_text(raw))}")
 
     def check_name(self, name: str) -> "List[str]":
         return []  # _rows() splits it, and finds what is wrong with it
@@ -6863,19 +6857,19 @@ class Primitiv(Format):
             yield f"{rank} dimensions, 8 is the limit"
         if 0 in item.shape:
             yield f"no elements (shape {list(item.shape)})"
-        if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
-            yield "a dimension or the data over 2**32-1"
+        if item.nbytes >> 32:
+            yield "data over 2**32-1 bytes"
 
     def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
-        rows, problems, seen = [], [], set()
+        rows, problems = [], []
         for name, item in items:
             if kind != "model" and self.OWNERS.get(kind) != (
                     name.split(":")[0] if kind == "parameter" else name):
                 problems.append((name, f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}"))
                 continue
             try:
-                encode_text(name, TEXT_ERRORS)  # ValueError where it is not text
+                self._encode(name)
                 parts, text = ([name], None) if flat else self.split(name)
             except ValueError as error:
                 problems.append((name, str(error)))
@@ -6885,9 +6879,6 @@ class Primitiv(Format):
             batch = self.choose("batch", 1, self.own_attrs(item), {})
             problems += [(name, why) for why in self._misfits(
                 item, batch, stat is None and kind != "tensor")]
-            if (key, stat) in seen:
-                problems.append((name, f"the same {'key' if stat is None else 'statistic'} twice"))
-            seen.add((key, stat))
             rows.append((key, stat, name, item, batch))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         return rows, problems + list(self._clashes(rows))
@@ -6962,7 +6953,6 @@ class Burnpack(Format):
     NAMES = dict([(code, name) for name, code in DTYPES.items() if name != "bool"],
                  Bool="bool", Flex32="float32")  # in the CBOR -> here; Bool: burn 0.19, 0.20
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
-    TEXTS = None, "text to text"
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
     READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
@@ -6971,6 +6961,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     USES = ("quantized",)
     CONTENT = ("param_id", "scalars")
+    TEXTS = True
     DATA_ORDER = IN_FRONT = True
     MARKS = {"DS": "data"}
     ALIGN = 256
@@ -7084,14 +7075,12 @@ class Burnpack(Format):
         """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
         if type(code) is str:
             dtype = cls.NAMES.get(code)
-            fits = dtype is not None and code != "Flex32"
         else:
             (kind, value), = code.items()
             dtype = "qfloat" if kind == "QFloat" else None
             if kind == "Bool" and type(value) is str:
                 dtype = cls.BOOLS.get(value)
-            fits = code == {"Bool": "Native"}
-        attrs = () if fits else ("burn_dtype", code)
+        attrs = () if code == "Bool" or code in cls.DTYPES.values() else ("burn_dtype", code)
         return dtype, attrs, None if dtype else f"dtype {show(code)} is not known"
 
     @staticmethod
@@ -7228,16 +7217,16 @@ class Burnpack(Format):
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: Any = list(given.items()) if hasattr(given, "items") else []
-            kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
+            kind, value = pair[0] if len(pair) == 1 else (None, None)
             if kind == "Float" and type(value) is int:
                 value = float(value)
-            python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
+            python = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
             low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
             if not is_text(name) or type(value) is not python or (
                     python is int and not low <= value <= high):
                 raise ValueError("scalars are {name: {\"Int\", \"UInt\", \"Float\" or \"Bool\": "
                                  "value}}, not %s: %s" % (show(name), show(given)))
-            checked[str(name)] = Map([(kind, value)])
+            checked[name] = Map([(kind, value)])
         return checked
 
 
@@ -7299,7 +7288,6 @@ class TensorBuffers(Format):
     MAGICS = (b"TBS1",)
     DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
               "uint32", "uint64")  # numbers 1 to 10; 0 is a placeholder
-    TEXTS = ("model",), "one text, 'model'"
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
                "operations": "list of dicts; True: the field, empty; False: no field"}
     FILE_ATTRS = ("version", "operations")
@@ -7432,6 +7420,10 @@ class TensorBuffers(Format):
             number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return number
 
+    def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
+        return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
+                if key != "model" or not is_text(value)]
+
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         operations = self.choose("operations", True, options, attrs)
         sort = self.choose("sort", True, options, {})
@@ -7504,11 +7496,11 @@ class Safetensors(Format):
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
-    TEXTS = None, "text to text"
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    TEXTS = True
     IDLE_KEYS = ("format",)  # "pt": a library that wrote it
     MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
@@ -7607,7 +7599,6 @@ class Safetensors(Format):
         if odd:
             yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
 
-    # <save>
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         sort = self.choose("sort", True, options, {})
@@ -7624,7 +7615,7 @@ class Safetensors(Format):
                 problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
+            rows.append((self.TYPES.get(given, (99,))[0], name, given, item))
         self.refuse(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
@@ -7643,7 +7634,6 @@ class Safetensors(Format):
                 len(data), self.MAX_HEADER_BYTES))
         return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
-    # </save>
 
 
 FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
@@ -7888,12 +7878,13 @@ class RecordReader(MsgpackTree):
     def is_tensor(entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
-        raw, found = entry.get("bytes"), entry.get("value")
-        if len(entry) == 2:
-            return type(entry["shape"]) is list and (type(found) is list or (
-                type(found) is tuple and len(found) == 6))
-        return "dtype" in entry and "bytes" in entry and (
-            len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
+        if len(entry) > 2:
+            raw = entry.get("bytes")
+            return "dtype" in entry and "bytes" in entry and (
+                len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
+        found = entry.get("value")
+        return type(entry["shape"]) is list and (
+            type(found) is list or (type(found) is tuple and len(found) == 6))
 
     def open(self, name: str, path: Any, entry: Any, attrs: Any) -> Any:
         """Return a Tensor; None if verify notes a fault."""
@@ -8016,17 +8007,15 @@ class BurnRecord(Format):
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "Burn 0.22 and later read no .mpk; convert to .bpk"
         numbers = attrs["version"].split(".")
-        if numbers[0] == "0" and numbers[1:] and numbers[1].isdigit() and int(numbers[1]) < 14:
+        if numbers[:2] in [["0", str(minor)] for minor in range(14)]:
             yield ("Burn 0.14 to 0.16 read it with the feature record-backward-compat only, later "
                    "ones not")
         for item in tensors:
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
-    # <save>
     def check_options(self, options: Any) -> None:
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
-    # </save>
 
 
 # -- [8] load and save ---------------------------------------------------------------------------
