@@ -1994,6 +1994,7 @@ class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     run = True
+    memory: Any = None  # a Budget
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -6590,7 +6591,7 @@ class Primitiv(Format):
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
     MAX_DIMS = 32
-    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
+    MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
     OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
@@ -6631,7 +6632,7 @@ class Primitiv(Format):
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
-        names = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)  # each repeats the key
+        cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
         i, count, name = 0, 1, self.OWNERS.get(kind, "")
         if kind == "model":
             count = cursor.number("N", "parameters", least=8)
@@ -6650,12 +6651,11 @@ class Primitiv(Format):
             for j in range(0 if kind == "tensor" else cursor.number("N", "statistics", least=6)):
                 cursor.tensor, cursor.where = None, place + ("stats", j)
                 stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
-                cursor.tensor = name
-                nbytes = len((name + ":" + stat).encode("utf-8", TEXT_ERRORS))
-                if nbytes > len(name) + 1 + len(stat):
-                    nbytes *= 4  # as CPython keeps it
-                names.spend(nbytes, "names of statistics", cursor, "key")
-                yield self._tensor(cursor, name + ":" + stat, known)
+                stat, cursor.tensor = name + ":" + stat, name
+                nbytes = len(stat.encode("utf-8", TEXT_ERRORS))
+                nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
+                cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
+                yield self._tensor(cursor, stat, known)
 
     def _key(self, cursor: MsgpackReader) -> str:
         count = cursor.value("array", "key", "parts of the name")
@@ -6706,14 +6706,16 @@ class Primitiv(Format):
             shape, stored, attrs = known[cursor.data[at:stop]]
             cursor.pos += stop - at
         except LookupError:
-            shape, batch = self._shape(cursor)
-            nbytes = cursor.value("bin", "data", "bytes of the tensor")
+            key: Any = self._shape(cursor) + (cursor.value("bin", "data", "bytes of the tensor"),)
+            shape, batch, nbytes = key
             shape += (batch,) if batch > 1 else ()
-            strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-            stored, attrs = Storage(cursor.source, nbytes, strides), ("batch", batch)
             if begin >= cursor.base:
-                head = cursor.data[begin - cursor.base:cursor.pos - cursor.base]
-                known[head] = shape, stored, attrs
+                key = cursor.data[begin - cursor.base:cursor.pos - cursor.base]
+            if key not in known:
+                cursor.memory.spend(160, "memory for shapes", cursor, "dims")
+                strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
+                known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+            shape, stored, attrs = known[key]
         start, nbytes = cursor.pos, stored.nbytes
         if cursor.trace is not None:  # here: a file that breaks off later shows them
             cursor.trace.add(start, nbytes, "data " + name, "float32 %s" % show(shape),
@@ -9013,9 +9015,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
             report.add("note", "upstream", text, None, trace.odd.get(text))
         if not few:
             report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
-    else:
-        for text in trace.odd:
-            report.add("note", "upstream", text, None, trace.odd[text])
+    for text in () if error is None else [text for text in trace.odd if " takes " in text]:
+        report.add("note", "upstream", text, None, trace.odd[text])  # that we do not take
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind, source, *parsed or ()))
                    if complete else ("-", "canonical", "not saved again"))

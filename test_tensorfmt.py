@@ -3252,7 +3252,7 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
-                (tensorfmt.Primitiv, "MAX_NAMES", 16 - 4 * len(stat), load, stat),
+                (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
                 (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
                     dict(list(keys.items())[:71]))),
