@@ -6973,29 +6973,21 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    # <quantized tools>
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
               "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
     SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
               "UE4M3": "E4M3"}
     BLOCK = Schema(
-        ("len", lambda n: "" if all_u64([n]) and n < 256 else "a byte", True,
-         "dimensions of a block"),
-        ("storage", lambda sizes: "" if isinstance(sizes, list) and len(sizes) == 5 and all_u64(
-            sizes) and max(sizes) < 256 else "5 bytes", True, "size of a block"))
+        ("len", lambda n: Burnpack.misfit_bytes([n], 1), True, "dimensions of a block"),
+        ("storage", lambda sizes: Burnpack.misfit_bytes(sizes, 5), True, "size of a block"))
     SCHEME = Schema(
         ("value", tuple(VALUES), True, "type of the values"),
         ("param", tuple(SCALES), True, "type of the scales"),
-        ("store", lambda store: "" if store == "Native" or isinstance(store, dict) and list(
-            store) in (["PackedNative"], ["PackedU32"]) and all_u64(store.values()) else
-         "Native, {PackedNative: n} or {PackedU32: n}", True, "how values are packed",
+        ("store", lambda store: Burnpack.misfit_store(store), True, "how values are packed",
          Schema(other=("any", "packed dimension"))),
-        ("level", lambda level: "" if level == "Tensor" or isinstance(level, dict) and list(
-            level) == ["Block"] and not list(Burnpack.BLOCK.wrongs(level["Block"])) else
-         "Tensor or {Block: {len, storage}}", True, "what shares a scale",
+        ("level", lambda level: Burnpack.misfit_level(level), True, "what shares a scale",
          Schema(("Block", "any", False, "elements that share one", BLOCK))),
         ("mode", ("Symmetric",), True, "Symmetric: no offset"))
-    # </quantized tools>
     CODE = Schema(
         # <tools>
         ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
@@ -7094,6 +7086,24 @@ class Burnpack(Format):
             return "text or a map of one text key"
         scheme = code.get("QFloat")
         return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
+
+    @staticmethod
+    def misfit_bytes(found: Any, count: int) -> str:
+        fits = isinstance(found, list) and len(found) == count and all_u64(found)
+        return "" if fits and max(found) < 256 else f"{count_of(count, 'number')} below 256"
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def misfit_level(level: Any) -> str:
+        block = isinstance(level, dict) and list(level) == ["Block"]
+        if level == "Tensor" or block and not list(Burnpack.BLOCK.wrongs(level["Block"])):
+            return ""
+        return "Tensor or {Block: {len, storage: 5 bytes}}"
 
     def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
@@ -7242,16 +7252,17 @@ class BurnSchemes:
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
     def plan(self, item: Tensor, scheme: Any) -> Plan:
-        found = dict(scheme)
-        if found.get("store") == "U32":
-            found["store"] = "Native"  # as packed as it
+        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
         block: Any = None  # one scale for all
-        fits = len(found) == 5 and not list(Burnpack.SCHEME.wrongs(found))
-        if fits and found["level"] != "Tensor":
-            sizes, rank = [found["level"]["Block"][key] for key in ("storage", "len")]
-            block = sizes[:rank]
-            fits = len(found["level"]["Block"]) == 2 and 1 <= rank <= min(5, item.ndim) and (
-                0 not in block)
+        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
+            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
+            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
+                    and isinstance(sizes, list) and all_u64(sizes + [rank])
+                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
+            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
+        if found.get("store") == "U32":  # of burn 0.19
+            found["store"] = "Native"
+        fits = fits and not list(Burnpack.SCHEME.wrongs(found))
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
         bits = Burnpack.VALUES[found["value"]]
