@@ -7047,8 +7047,8 @@ class Burnpack(Format):
 
     def _open(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        made = self.make(source, name, entry["dtype"], entry["shape"], entry["data_offsets"], (),
-                         self.NAME)
+        made: Any = self.make(source, name, entry["dtype"], entry["shape"],
+                              entry["data_offsets"], (), self.NAME)
         if entry.get("param_id") is not None:
             made._attrs += ("param_id", entry["param_id"])
         entry.clear()  # of many entries, only the dict is left
@@ -7232,13 +7232,13 @@ class Burnpack(Format):
             kind, value = pair[0] if len(pair) == 1 else (None, None)
             if kind == "Float" and type(value) is int:
                 value = float(value)
-            python = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
+            python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
             low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
             if not is_text(name) or type(value) is not python or (
                     python is int and not low <= value <= high):
                 raise ValueError("scalars are {name: {\"Int\", \"UInt\", \"Float\" or \"Bool\": "
                                  "value}}, not %s: %s" % (show(name), show(given)))
-            checked[name] = Map([(kind, value)])
+            checked[str(name)] = Map([(kind, value)])
         return checked
 
 
@@ -7628,7 +7628,7 @@ class Safetensors(Format):
                 problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(given, (99,))[0], name, given, item))
+            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
         self.refuse(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
