@@ -7229,7 +7229,7 @@ class Burnpack(Format):
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: Any = list(given.items()) if hasattr(given, "items") else []
-            kind, value = pair[0] if len(pair) == 1 else (None, None)
+            kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
             if kind == "Float" and type(value) is int:
                 value = float(value)
             python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
