@@ -7852,9 +7852,9 @@ class RecordReader(MsgpackTree):
 
     def tensors(self, item: Any) -> Chunks:
         """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [iter([("", ("item",), item)])]  # of names, paths, what is there
+        stack: Any = [iter([("", ("item",), item), ("", (), None)])]  # of rows as of inside()
         while stack:
-            name, path, value = next(stack[-1], ("", (), None))
+            name, path, value = next(stack[-1])
             entry, place, attrs = value, path, ()
             if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
                 entry, place = value.get("param"), path + ("param",)
@@ -7875,7 +7875,7 @@ class RecordReader(MsgpackTree):
                 self.scalars[name] = value
 
     def inside(self, name: str, path: Any, value: Any) -> Chunks:
-        """Yield (name, path, item) of a map or a list, also of one that was left in the file."""
+        """Yield (name, path, item) of a map or list, perhaps left in the file; then no path."""
         if type(value) is tuple:
             self.where = path[:-1]
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
@@ -7886,6 +7886,7 @@ class RecordReader(MsgpackTree):
                 found = front + str(key)
                 self.spend(2 * len(found.encode()))
                 yield found, path + (key,), item
+        yield "", (), None
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
