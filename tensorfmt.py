@@ -6646,8 +6646,7 @@ class Primitiv(Format):
                 for item in self._usual(cursor, count - i - 1, known):
                     i, name = i + 1, item.name
                     yield item
-            i, place = i + 1, ("params", i) if kind == "model" else ()
-            cursor.where = place
+            cursor.where = place = ("params", i) if kind == "model" else ()
             for j in range(0 if kind == "tensor" else cursor.number("N", "statistics", least=6)):
                 cursor.tensor, cursor.where = None, place + ("stats", j)
                 stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
@@ -6656,6 +6655,7 @@ class Primitiv(Format):
                 nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
                 cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
                 yield self._tensor(cursor, stat, known)
+            i += 1
 
     def _key(self, cursor: MsgpackReader) -> str:
         count = cursor.value("array", "key", "parts of the name")
@@ -6792,14 +6792,14 @@ class Primitiv(Format):
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                self._encode(key)
+                self._check_bytes(key)
                 msgpack_dumps(value if isinstance(value, float) else int(value), typed=True)
             except ValueError as error:
                 misfits.append((key, str(error)))
         return misfits
 
     @staticmethod
-    def _encode(text: str) -> None:
+    def _check_bytes(text: str) -> None:
         """Raise ValueError unless a text has bytes that become it again."""
         raw = encode_text(text, TEXT_ERRORS)
         if len(raw) != len(text) and msgpack_text(raw) != text:  # not ASCII
@@ -6818,8 +6818,9 @@ class Primitiv(Format):
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
-        rows, problems = self._rows(items, kind, bool(options.get("flat")))
-        self.refuse(self.check_items(items, metadata, {"kind": kind}) + problems)
+        problems = self.check_items(items, metadata, {"kind": kind})
+        rows, more = self._rows(items, kind, bool(options.get("flat")))
+        self.refuse(problems + more)
         if kind in self.OWNERS and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
         values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
@@ -6871,7 +6872,7 @@ class Primitiv(Format):
                 problems.append((name, f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}"))
                 continue
             try:
-                self._encode(name)
+                self._check_bytes(name)
                 parts, text = ([name], None) if flat else self.split(name)
             except ValueError as error:
                 problems.append((name, str(error)))
