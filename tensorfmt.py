@@ -4303,7 +4303,9 @@ class Format:
 
     def passes(self, tensor: Tensor) -> bool:
         """Return whether a tensor of unknown values can be written as it is stored."""
-        return False
+        own = self.own_attrs(tensor)
+        return tensor.dtype in (None, "qfloat") and bool(
+            [key for key in self.DTYPE_ATTRS if key in own])
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
@@ -6404,22 +6406,24 @@ class Primitiv(Format):
     TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
+    DIM_BITS = 32
     MAX_DIMS = 32
     MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
     HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
+    OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
+    HELD = {"tensor": "one tensor called 'tensor'",
+            "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
 
     def detect(self, head: bytes) -> bool:
-        if super().detect(head):
-            return True
         cursor = MsgpackReader(Memory(head))
         try:
             values = [cursor.number("", "") for _ in range(3)]
         except FormatError:
-            return False
-        known = values[:2] == [0, 1] or (
-            cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE)
-        return known and values[2] in (0x000, 0x100, 0x200, 0x300, 0x400)
+            return super().detect(head)
+        usual = cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE  # of other versions
+        return super().detect(head) or (
+            (usual or values[:2] == [0, 1]) and values[2] in range(0, 0x500, 0x100))
 
     def read(self, cursor: MsgpackReader) -> Any:
         major, minor = [cursor.number(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
@@ -6427,7 +6431,7 @@ class Primitiv(Format):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", error=Unsupported)
         number = cursor.number("data_type", "256 tensor, 768 model")
-        if number % 256 or number >= 256 * len(self.KINDS):
+        if number not in range(0, 0x500, 0x100):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
         kind = self.KINDS[number // 256]
@@ -6446,38 +6450,36 @@ class Primitiv(Format):
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
         cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
-        i, count = 0, 1
+        i, count, name = 0, 1, self.OWNERS.get(kind, "")
         if kind == "model":
             count = cursor.number("N", "parameters", least=8)
         while i < count:
-            cursor.tensor, name = None, "value" if kind == "parameter" else kind
+            cursor.tensor = None
             if kind == "model":
                 cursor.where = "params", i
-                n = cursor.value("array", "key", "parts of the name")
-                if not n:
-                    raise cursor.error("key has no components", "key")
-                name = self._join([cursor.value("str", "key", "part of the name", j)
-                                   for j in range(n)])
-            yield from self._tensor(cursor, name, known)
+                name = self._key(cursor)
+            yield self._tensor(cursor, name, known)
             if FAST and cursor.trace is None:
                 for item in self._usual(cursor, count - i - 1, known):
                     i, name = i + 1, item.name
-                    cursor.where = "params", i
                     yield item
-            if kind != "tensor":
-                yield from self._statistics(cursor, name, known)
+            cursor.where = place = ("params", i) if kind == "model" else ()
+            for j in range(0 if kind == "tensor" else cursor.number("N", "statistics", least=6)):
+                cursor.tensor, cursor.where = None, place + ("stats", j)
+                stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
+                stat, cursor.tensor = name + ":" + stat, name
+                nbytes = len(stat.encode("utf-8", TEXT_ERRORS))
+                nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
+                cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
+                yield self._tensor(cursor, stat, known)
             i += 1
 
-    def _statistics(self, cursor: MsgpackReader, owner: str, known: Any) -> Chunks:
-        where = cursor.where
-        for j in range(cursor.number("N", "statistics", least=6)):
-            cursor.tensor, cursor.where = None, where + ("stats", j)
-            name = owner + ":" + msgpack_text(cursor.value("str", "key", "name of the statistic"))
-            nbytes = len(name.encode("utf-8", TEXT_ERRORS))
-            cursor.tensor = owner
-            nbytes *= 1 if nbytes == len(name) else 4  # as CPython keeps it: the name has the key
-            cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
-            yield from self._tensor(cursor, name, known)
+    def _key(self, cursor: MsgpackReader) -> str:
+        count = cursor.value("array", "key", "parts of the name")
+        if not count:
+            raise cursor.error("key has no components", "key")
+        return self._join([cursor.value("str", "key", "part of the name", i)
+                           for i in range(count)])
 
     def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
         """Yield the next parameters, of known shapes, each behind one without statistics."""
@@ -6513,36 +6515,30 @@ class Primitiv(Format):
         stop: int = at + 6 + 5 * (data[at] & 15)
         return stop + {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
 
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Chunks:
-        """Yield the tensor that begins here; go on behind its data."""
-        cursor.tensor, at = name, cursor.peek(WINDOW // 8)
+    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
+        """Return the tensor that begins here, and move behind its data."""
+        cursor.tensor, at, begin = name, cursor.peek(WINDOW // 8), cursor.pos
         try:
             stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
             shape, stored, attrs = known[cursor.data[at:stop]]
             cursor.pos += stop - at
         except LookupError:
-            shape, stored, attrs = self._new_shape(cursor, known)
-        nbytes = stored.nbytes
+            key: Any = self._shape(cursor) + (cursor.value("bin", "data", "bytes of the tensor"),)
+            shape, batch, nbytes = key
+            shape += (batch,) if batch > 1 else ()
+            if begin >= cursor.base:
+                key = cursor.data[begin - cursor.base:cursor.pos - cursor.base]
+            if key not in known:
+                cursor.memory.spend(160, "memory for shapes", cursor, "dims")
+                strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
+                known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
+            shape, stored, attrs = known[key]
+        start, nbytes = cursor.pos, stored.nbytes
         if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(cursor.pos, nbytes, "data " + name, "float32 %s" % show(shape),
+            cursor.trace.add(start, nbytes, "data " + name, "float32 %s" % show(shape),
                              "column-major", kind="data")
-        yield Tensor(name, "float32", shape, stored, cursor.pos, attrs, self.NAME)
         cursor.pos += nbytes
-
-    def _new_shape(self, cursor: MsgpackReader, known: Any) -> Any:
-        """Return (shape, Storage, attrs) of what is read up to the data, and keep them."""
-        start = cursor.pos
-        dims, batch = self._shape(cursor)
-        nbytes = cursor.value("bin", "data", "bytes of the tensor")
-        key: Any = (dims, batch, nbytes)
-        if start >= cursor.base:
-            key = cursor.data[start - cursor.base:cursor.pos - cursor.base]
-        if key not in known:
-            cursor.memory.spend(160, "memory for shapes", cursor, "dims")
-            shape = dims + (batch,) if batch > 1 else dims
-            strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-            known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
-        return known[key]
+        return Tensor(name, "float32", shape, stored, start, attrs, self.NAME)
 
     def _shape(self, cursor: MsgpackReader) -> Any:
         size = cursor.value("array", "dims", "dimensions")
@@ -6556,19 +6552,20 @@ class Primitiv(Format):
         return dims, batch
 
     def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
-        for group, doc in (("uint_configs", "an integer"), ("float_configs", "a float")):
+        for group in ("uint_configs", "float_configs"):
             seen = set(metadata)
             for i in range(cursor.value("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
                 key = msgpack_text(cursor.value("str", "key", "name of the number"))
+                if key in seen:
+                    raise cursor.error(f"config {show(key)} is in both maps", "key",
+                                       error=Unsupported)
                 if key in metadata:
-                    what = "is in both maps" if key in seen else "twice"
-                    raise cursor.error(f"config {show(key)} {what}", "key",
-                                       error=Unsupported if key in seen else FormatError)
+                    raise cursor.error(f"config {show(key)} twice", "key")
                 if group == "uint_configs":
-                    metadata[key] = cursor.number("value", doc)
+                    metadata[key] = cursor.number("value", "an integer")
                 else:
-                    metadata[key] = float(cursor.value("float", "value", doc))
+                    metadata[key] = float(cursor.value("float", "value", "a float"))
             cursor.where = ()
 
     def _escape(self, part: str) -> str:
@@ -6601,31 +6598,32 @@ class Primitiv(Format):
         return self._escape(name) if options.get("flat") else name
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        problems: Any = []  # what save() refuses
-        if tensors:
-            self._groups([(item.name, item) for item in tensors], attrs["kind"], False, problems)
-        for name, why in problems[:1]:
+        for name, why in self._rows([(item.name, item) for item in tensors], attrs["kind"])[1][:1]:
             yield f"primitiv refuses it: {quote(name)}: {why}"
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
-        misfits, seen = [], set()
+        misfits = []
         for key, value in metadata.items():
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                raw = msgpack_dumps(key)
-                if raw in seen:
-                    raise ValueError("the same bytes as another key")
-                seen.add(raw)
+                self._check_bytes(key)
                 msgpack_dumps(value if isinstance(value, float) else int(value), typed=True)
             except ValueError as error:
                 misfits.append((key, str(error)))
         return misfits
 
+    @staticmethod
+    def _check_bytes(text: str) -> None:
+        """Raise ValueError unless a text has bytes that become it again."""
+        raw = encode_text(text, TEXT_ERRORS)
+        if len(raw) != len(text) and msgpack_text(raw) != text:  # not ASCII
+            raise ValueError(f"its bytes are those of {show(msgpack_text(raw))}")
+
     def check_name(self, name: str) -> "List[str]":
-        return []  # _groups() splits it, and finds what is wrong with it
+        return []  # _rows() splits it, and finds what is wrong with it
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         kind: str = self.choose("kind", "model", options, attrs)
@@ -6638,29 +6636,33 @@ class Primitiv(Format):
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
-        groups = self._groups(items, kind, bool(options.get("flat")), problems)
-        self.refuse(problems)
-        head = self.MAGICS[0] + msgpack_dumps(256 * self.KINDS.index(kind), typed=True)
+        rows, more = self._rows(items, kind, bool(options.get("flat")))
+        self.refuse(problems + more)
+        if kind in self.OWNERS and not rows:
+            raise ValueError("kind=%r needs a tensor" % kind)
+        values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
         if kind == "shape":
-            head += self._pack_shape(self.choose("dims", None, options, attrs),
-                                     self.choose("batch", 1, options, attrs))
+            values += self._check_shape(self.choose("dims", None, options, attrs),
+                                        self.choose("batch", 1, options, attrs))
         elif kind == "optimizer":
-            ints = Map([(k, int(v)) for k, v in metadata.items() if not isinstance(v, float)])
-            floats = Map([(k, v) for k, v in metadata.items() if isinstance(v, float)])
-            head += msgpack_dumps(ints, typed=True) + msgpack_dumps(floats, typed=True)
+            floats = Map([pair for pair in metadata.items() if isinstance(pair[1], float)])
+            values += [Map([(k, int(v)) for k, v in metadata.items() if k not in floats]), floats]
         elif kind == "model":
-            head += msgpack_dumps(len(groups), typed=True)
-        return self._chunks(head, groups, kind)
+            values.append(len([row for row in rows if row[1] is None]))
+        head = [msgpack_dumps(value, typed=True) for value in values]
+        return self._chunks(self.MAGICS[0] + b"".join(head), rows, kind)
 
-    def _pack_shape(self, dims: Any, batch: Any) -> bytes:
+    @staticmethod
+    def _check_shape(dims: Any, batch: Any) -> Any:
+        """Return [dims, batch] of a Shape."""
         try:
-            numbers = list(as_shape(dims)) + [as_index(batch)]
+            shape = as_shape(dims) + (as_index(batch),)
         except TypeError:
-            numbers = [0]
-        if len(numbers) > 9 or [n for n in numbers if not 1 <= n < 1 << 32]:
+            shape = (0,)
+        if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
             raise ValueError(f"dims {show(dims)}, batch {show(batch)}: kind='shape' needs up to 8 "
                              "dims and a batch, each 1 to 2**32-1")
-        return msgpack_dumps(numbers[:-1], typed=True) + msgpack_dumps(numbers[-1], typed=True)
+        return [shape[:-1], shape[-1]]
 
     def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
         """Yield why a tensor cannot be written."""
@@ -6675,69 +6677,60 @@ class Primitiv(Format):
             yield f"{rank} dimensions, 8 is the limit"
         if 0 in item.shape:
             yield f"no elements (shape {list(item.shape)})"
-        if item.nbytes >> 32 or [n for n in item.shape if n >> 32]:
-            yield "a dimension or the data over 2**32-1"
+        if item.nbytes >> 32:
+            yield "data over 2**32-1 bytes"
 
-    def _groups(self, items: Items, kind: str, flat: bool, problems: Any) -> Any:
-        """Return key -> {statistic: (Tensor, batch)}; None is the value itself."""
-        if kind in ("shape", "optimizer"):
-            problems += [(name, f"kind={kind!r} holds no tensors") for name, _ in items]
-            return {}
-        groups = {}
+    def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
+        """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
+        rows, problems = [], []
         for name, item in items:
+            if kind != "model" and self.OWNERS.get(kind) != (
+                    name.split(":")[0] if kind == "parameter" else name):
+                problems.append((name, f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}"))
+                continue
             try:
-                encode_text(name, TEXT_ERRORS)  # ValueError where it is no text
-                parts, stat = ([name], None) if flat else self.split(name)
-                raw = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
-                key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+                self._check_bytes(name)
+                parts, text = ([name], None) if flat else self.split(name)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
+            stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
+            key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             batch = self.choose("batch", 1, self.own_attrs(item), {})
-            plain_value = raw is None and kind != "tensor"
-            problems += [(name, why) for why in self._misfits(item, batch, plain_value)]
-            if kind == "tensor" and name != "tensor":
-                problems.append((name, "kind='tensor' holds one tensor called 'tensor'"))
-                continue
-            if kind == "parameter" and name.split(":")[0] != "value":
-                problems.append((name, "kind='parameter' holds one tensor called 'value' and "
-                                 "statistics 'value:NAME'"))
-                continue
-            found = groups.setdefault(key, Map())
-            if raw in found:
-                problems.append((name, f"the same {'key' if raw is None else 'statistic'} twice"))
-            found[raw] = item, batch
-        if kind != "model" and not groups and not problems:
-            raise ValueError("kind=%r needs a tensor" % kind)
-        problems += self._clashes(groups)
-        return groups
+            problems += [(name, why) for why in self._misfits(
+                item, batch, stat is None and kind != "tensor")]
+            rows.append((key, stat, name, item, batch))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))
+        return rows, problems + list(self._clashes(rows))
 
-    def _clashes(self, groups: Any) -> Chunks:
+    def _clashes(self, rows: Any) -> Chunks:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
-        for key in sorted(groups):
-            if key[:len(outer)] == outer:
+        last: Any = None
+        for key, stat, name, _, _ in rows:
+            inside = key[:len(outer)] == outer
+            if key != last and inside:
                 what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
-                yield self._join(key), what
-            else:
-                outer = key
-            if None not in groups[key]:
-                name = self._join(key) + ":" + msgpack_text(list(groups[key])[0])
+                yield name, what
+            if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
                              "escape ':' and '\\' in names, or use flat=True")
+            last, outer = key, outer if inside else key
 
-    def _chunks(self, head: bytes, groups: Any, kind: str) -> Chunks:
+    def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
         known: Any = {}  # what comes again, as _pack_head() returns it
-        for key in sorted(groups):
-            stats, start = groups[key], (len(key),) + key if kind == "model" else ()
-            for raw, (item, batch) in [(None, stats.pop(None))] + list(stats.items()):
-                parts = (start if raw is None else (raw,)) + ((item.shape, batch),)
-                yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
-                                for part in parts])
-                yield from item.column_blocks()
-                if raw is None and kind != "tensor":
-                    yield pack(">BI", 0xCE, len(stats))
+        counts: Any = {}  # of the statistics
+        for row in rows:
+            counts[row[0]] = counts.get(row[0], -1) + 1
+        for key, stat, _, item, batch in rows:
+            parts = (len(key),) + key if kind == "model" else ()
+            parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
+            yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
+                            for part in parts])
+            yield from item.column_blocks()
+            if stat is None and kind != "tensor":
+                yield pack(">BI", 0xCE, counts[key])
 
     @staticmethod
     def _pack_head(part: Any, item: Tensor) -> bytes:
@@ -6798,15 +6791,21 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(
+        ("len", lambda n: Burnpack.misfit_bytes([n], 1), True, "dimensions of a block"),
+        ("storage", lambda sizes: Burnpack.misfit_bytes(sizes, 5), True, "size of a block"))
     SCHEME = Schema(
-        ("value", "any", False, "type of the values"),
-        ("param", "any", False, "type of the scales"),
-        ("store", "any", False, "how values are packed", Schema(other=("any", "packed dimension"))),
-        ("level", "any", False, "what shares a scale", Schema(
-            ("Block", "any", False, "elements that share one", Schema(
-                ("len", "any", False, "dimensions of a block"),
-                ("storage", "any", False, "size of a block"))))),
-        ("mode", "any", False, "Symmetric: no offset"))
+        ("value", tuple(VALUES), True, "type of the values"),
+        ("param", tuple(SCALES), True, "type of the scales"),
+        ("store", lambda store: Burnpack.misfit_store(store), True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", lambda level: Burnpack.misfit_level(level), True, "what shares a scale",
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
     CODE = Schema(
         # <tools>
         ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
@@ -6844,8 +6843,8 @@ class Burnpack(Format):
             cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry)
         top, end = cursor.cbor(data, 10, "", self.TOP, 2)
         # <tools>
-        for why, at in watch_cbor(data, self.refused, cursor):
-            cursor.remark("burn 0.21 refuses the whole file: " + why, 10 + at)
+        for text, at in watch_cbor(data, self.note_of, cursor):
+            cursor.remark("burn 0.21 " + text, 10 + at)
         if cursor.trace is not None and end < behind:
             cursor.trace.add(end, behind - end, "rest of the metadata", None,
                              "bytes behind the CBOR item", kind="unused")
@@ -6866,14 +6865,21 @@ class Burnpack(Format):
 
     def _open(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        dtype, attrs, why = self.dtype_of(entry["dtype"])
-        start, end = entry["data_offsets"]
+        made: Any = self.make(source, name, entry["dtype"], entry["shape"],
+                              entry["data_offsets"], (), self.NAME)
         if entry.get("param_id") is not None:
-            attrs += ("param_id", entry["param_id"])
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, end - start, why=why)
-        made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
+            made._attrs += ("param_id", entry["param_id"])
         entry.clear()  # of many entries, only the dict is left
+        return made
+
+    @classmethod
+    def make(cls, source: Any, name: str, code: Any, shape: Any, span: Any, attrs: Any,
+             format: str) -> Tensor:
+        """Return the tensor of a dtype and a shape in the words of Burn."""
+        dtype, more, why = cls.dtype_of(code)
+        kind = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        stored = Storage(source, span[1] - span[0], why=why)
+        made: Tensor = kind(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
         return made
 
     @classmethod
@@ -6881,14 +6887,12 @@ class Burnpack(Format):
         """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
         if type(code) is str:
             dtype = cls.NAMES.get(code)
-            fits = dtype is not None and code != "Flex32"
         else:
             (kind, value), = code.items()
             dtype = "qfloat" if kind == "QFloat" else None
             if kind == "Bool" and type(value) is str:
                 dtype = cls.BOOLS.get(value)
-            fits = code == {"Bool": "Native"}
-        attrs = () if fits else ("burn_dtype", code)
+        attrs = () if code == "Bool" or code in cls.DTYPES.values() else ("burn_dtype", code)
         return dtype, attrs, None if dtype else f"dtype {show(code)} is not known"
 
     @staticmethod
@@ -6901,66 +6905,82 @@ class Burnpack(Format):
         scheme = code.get("QFloat")
         return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
 
+    @staticmethod
+    def misfit_bytes(found: Any, count: int) -> str:
+        fits = isinstance(found, list) and len(found) == count and all_u64(found)
+        return "" if fits and max(found) < 256 else f"{count_of(count, 'number')} below 256"
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def misfit_level(level: Any) -> str:
+        block = isinstance(level, dict) and list(level) == ["Block"]
+        if level == "Tensor" or block and not list(Burnpack.BLOCK.wrongs(level["Block"])):
+            return ""
+        return "Tensor or {Block: {len, storage: 5 bytes}}"
+
     def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
         size, aligned = cursor.end, round_up(packed, 256)
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if layout is None and size < aligned + end and self._is_packed(tensors, size - packed):
-            layout = "packed"
-            gap = cursor.source.read(packed, min(aligned, size) - packed)
-            if (end and not metadata.get("version", "").startswith("0.19.") and not any(gap)
-                    and not [1 for t in tensors.values() if t.start % 256 and t.stored.nbytes]):
-                if end == size - packed:
-                    raise cursor.error(
-                        "ambiguous: a packed file of burn 0.19, or an aligned one cut by its "
-                        'padding; layout="packed" or "aligned" settles it', "metadata_size",
-                        check="bounds")
-                layout = "aligned"
-        return layout or "aligned", packed if layout == "packed" else aligned
-
-    @staticmethod
-    def _is_packed(tensors: Any, nbytes: int) -> bool:
-        """Return whether the data of tensors follow each other and need nbytes bytes or more."""
+        if layout is not None or size >= aligned + end:
+            return layout or "aligned", packed if layout == "packed" else aligned
         ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        stops = [0] + [stop for _, stop in ranges]
-        end = max(stops)
-        return not end or end >= nbytes and [start for start, _ in ranges] == stops[:-1]
+        follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
+        if end and not (follow and packed + end >= size):
+            return "aligned", aligned
+        doubt = end and not metadata.get("version", "").startswith("0.19.") and not [
+            1 for start, stop in ranges if start % 256 and start < stop]
+        if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
+            return "packed", packed
+        if packed + end == size:
+            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
+                               'its padding; layout="packed" or "aligned" settles it',
+                               "metadata_size", check="bounds")
+        return "aligned", aligned
 
     # <tools>
     @staticmethod
-    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
-        """Return why Burn does not take an item of CBOR, or ""."""
+    def note_of(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
+        """Return what burn 0.21 makes of an item of CBOR, other than we do, or ""."""
         key = path[3] if path[1:2] == ["tensors"] and path[3:] else len(path)
-        long = head & 31 == 31 and kind in ("key", "text", "array", "map")
+        long, named = head & 31 == 31, kind == "key" and key in (2, MISSING, "dtype")
+        refused = ""
         if isinstance(value, Simple):
-            return "a simple value without a meaning"
-        if kind == "key" and key in (2, MISSING, "dtype") and (
-                long or not isinstance(value, (str, bytes))):
-            return "a key in chunks, or not text"
-        if long and key in ("dtype", "data_offsets"):
-            return f"{key} of indefinite length (or it loses what follows)"
-        if key == "param_id" and tags and value is None:
-            return "a tag in front of null"
-        bare = key == "dtype" and path[4:] == [] and value == "Bool"
-        return 'the text dtype "Bool" of 0.20 and older' if bare else ""
+            refused = "a simple value without a meaning"
+        elif named and type(value) is bytes and not long:
+            return "takes a key that is a byte string for text"
+        elif named and (long or type(value) is not str):
+            refused = "a key in chunks, or not text"
+        elif key in ("dtype", "data_offsets") and long and kind in ("key", "text", "array", "map"):
+            refused = f"{key} of indefinite length (or it loses what follows)"
+        elif key == "param_id" and tags and value is None:
+            refused = "a tag in front of null"
+        elif key == "dtype" and path[4:] == [] and value == "Bool":
+            refused = 'the text dtype "Bool" of 0.20 and older'
+        return refused and "refuses the whole file: " + refused
 
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if attrs["layout"] == "packed" and [item for item in tensors if item.stored.nbytes]:
-            yield "burn 0.20 and newer misread this layout of 0.19"
+        if attrs["layout"] == "packed" and tensors:
+            data = [item for item in tensors if item.stored.nbytes]
+            what = "misread this layout of 0.19" if data else "read no tensor: the padding is cut"
+            yield "burn 0.20 and newer " + what
         unknown: Any = [item.stored.why for item in tensors if item.stored.why is not None]
         # <quantized>
-        unknown += [f"the scheme {show(item.scheme, 200)}" for item in tensors
-                    if item.scheme is not None and not BurnSchemes.known(item.scheme)]
+        if not [text for text in odd if "byte string" in text]:
+            unknown += [f"the scheme: {why}" for item in tensors if item.scheme is not None
+                        for _, why in self.SCHEME.wrongs(item.scheme)]
         # </quantized>
         if unknown:
             yield f"burn 0.21 refuses the whole file: {unknown[0]}"
     # </tools>
-
-    def passes(self, tensor: Tensor) -> bool:
-        return tensor.dtype in (None, "qfloat") and "burn_dtype" in self.own_attrs(tensor)
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
@@ -6975,54 +6995,53 @@ class Burnpack(Format):
             if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
                 raise ValueError("tensor_order must list every tensor once")
             items = [(name, known[name]) for name in order]
-        problems = self.check_items(items, metadata, options)
-        entries, end = [], 0
-        for name, item in items:
-            own = self.own_attrs(item)
-            code, param_id = own.get("burn_dtype"), own.get("param_id")
-            if code is None:
-                code = self.DTYPES.get(str(item.dtype))
-            elif self.misfit_code(code) or item.dtype not in (None, self.dtype_of(code)[0]):
-                problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
-            start = end + -end % 256
-            end = start + item.nbytes
-            if own:
-                entry = Map([("dtype", code), ("shape", list(item.shape)),
-                             ("data_offsets", [start, end]), ("param_id", param_id)])
-                problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
-            entries.append((name, start, end, item, code, param_id))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
         scalars = attrs.get("scalars") if scalars is None else self._check_scalars(scalars)
+        problems = self.check_items(items, metadata, options)
+        entries, starts, end, fields = [], [], 0, {}
+        for name, item in items:
+            starts.append(end + -end % 256)
+            entries.append((name, self._pack_entry(name, item, starts[-1], fields, problems)))
+            end = starts[-1] + item.nbytes
         self.refuse(problems)
         more = Map([(key, Map(sorted(pairs.items()))) for key, pairs in (
             ("metadata", metadata), ("scalars", scalars)) if pairs])
         data = b"".join([cbor_head(5, 1 + len(more)), b"\x67tensors", cbor_head(5, len(entries))]
-                        + self._pack_entries(entries) + [cbor_dumps(more)[1:]])
+                        + [row[1] for row in sorted(entries)]  # code points sort as UTF-8 does
+                        + [cbor_dumps(more)[1:]])
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = round_up(10 + len(data), 256)
         return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
-                            [base + entry[1] for entry in entries], base + end)
+                            [base + start for start in starts], base + end)
 
-    def _pack_entries(self, entries: Any) -> "List[bytes]":
-        """Return the map of tensors in parts, sorted by name: code points sort as UTF-8 does."""
-        known: Any = {}  # a dtype and a shape come again
-        parts = []
-        for name, start, end, item, code, param_id in sorted(entries, key=lambda row: row[0]):
-            key = (code, item.shape) if type(code) is str else None
-            fields = known.get(key)
-            if fields is None or key is None:
-                fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
-                fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
-            raw = encode_text(name)
-            parts += [cbor_head(3, len(raw)), raw, b"\xa3" if param_id is None else b"\xa4",
-                      fields, cbor_head(0, start), cbor_head(0, end)]
-            if param_id is not None:
-                parts += [b"\x68param_id", cbor_head(0, param_id)]
-        return parts
+    def _pack_entry(self, name: str, item: Tensor, start: int, known: Any, problems: Any) -> bytes:
+        """Return a name and its entry in CBOR; note problems."""
+        own, stop = self.own_attrs(item), start + item.nbytes
+        code, param_id = own.get("burn_dtype"), own.get("param_id")
+        if code is None:
+            code = self.DTYPES.get(str(item.dtype))
+        elif self.misfit_code(code) or item.dtype not in (None, self.dtype_of(code)[0]):
+            problems.append((name, f"burn_dtype {show(code)} does not go with {item.dtype}"))
+        if own:
+            entry = Map([("dtype", code), ("shape", list(item.shape)),
+                         ("data_offsets", [start, stop]), ("param_id", param_id)])
+            problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
+        if problems:
+            return b""
+        key = (code, item.shape) if type(code) is str else None
+        fields = known.get(key) if key else None
+        if fields is None:  # a dtype and a shape come again
+            fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
+            fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
+        parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", fields,
+                 cbor_head(0, start), cbor_head(0, stop)]
+        if param_id is not None:
+            parts += [b"\x68param_id", cbor_head(0, param_id)]
+        return b"".join(parts)
 
     def _check_scalars(self, scalars: Any) -> Facts:
         checked: Facts = Map()
@@ -7046,42 +7065,27 @@ class BurnSchemes:
     """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
 
     KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    STORES = ("Native", ("PackedNative",), ("PackedU32",), "U32")  # U32: burn 0.19
 
     def scheme_of(self, code: Any) -> Any:
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
 
-    @classmethod
-    def known(cls, scheme: Any) -> bool:
-        """Return whether it has the fields of Burn 0.21, and values that Burn knows (or nearly)."""
-        kind, param, level = scheme.get("value"), scheme.get("param"), scheme.get("level")
-        return ({"level", "mode", "param", "store", "value"} <= set(scheme)
-                and type(kind) is type(param) is str and kind in cls.VALUES
-                and param in cls.SCALES and scheme["mode"] == "Symmetric"
-                and (level == "Tensor" or isinstance(level, dict) and list(level) == ["Block"]))
-
     def plan(self, item: Tensor, scheme: Any) -> Plan:
-        kind, param, store = scheme.get("value"), scheme.get("param"), scheme.get("store")
-        where: Any = store if type(store) is str else None
-        if isinstance(store, dict) and all_u64(store.values()):
-            where = tuple(store)
-        fits = len(scheme) == 5 and self.known(scheme) and where in self.STORES
+        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
         block: Any = None  # one scale for all
-        if fits and scheme["level"] != "Tensor":
-            level = scheme["level"]["Block"]
-            named = isinstance(level, dict) and set(level) == {"len", "storage"}
-            sizes, rank = (level["storage"], level["len"]) if named else ([], 0)
-            fits = (isinstance(sizes, list) and all_u64(sizes + [rank])
+        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
+            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
+            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
+                    and isinstance(sizes, list) and all_u64(sizes + [rank])
                     and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
-            block = sizes[:rank] if fits else None
+            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
+        if found.get("store") == "U32":  # of burn 0.19
+            found["store"] = "Native"
+        fits = fits and not list(Burnpack.SCHEME.wrongs(found))
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
-        return Plan(item.shape, None if kind[0] == "Q" else kind, self.VALUES[kind],
-                    self.SCALES[param], block)
+        kind = None if found["value"][0] == "Q" else found["value"]
+        return Plan(item.shape, kind, Burnpack.VALUES[found["value"]],
+                    Burnpack.SCALES[found["param"]], block)
 
 
 FEATURES["quantized"] = Quantized
@@ -7173,9 +7177,7 @@ class TensorBuffers(Format):
             flat.where = "tensors", i
             if item is None:
                 item = self._entry(cursor, flat, places[i], known)
-            if item is None:  # verify noted it
-                continue
-            left -= len(item.name) + 2 * len(item.shape)
+            left -= 0 if item is None else len(item.name) + 2 * len(item.shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
                                  "overlap", "name", tensor=item.name, error=Unsupported)
@@ -7238,63 +7240,53 @@ class TensorBuffers(Format):
             yield "the index is not sorted by id: the real library's own look-up misses tensors"
 
     @staticmethod
-    def hash_name(raw: bytes, h: int = 0xCBF29CE484222325) -> int:
-        """Return the FNV-1a hash, going on from h."""
+    def hash_name(raw: bytes) -> int:
+        """Return the FNV-1a hash."""
+        number = 0xCBF29CE484222325
         for byte in raw:
-            h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-        return h
+            number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return number
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         return [(key, "TensorBuffers holds one text, 'model'") for key, value in metadata.items()
                 if key != "model" or not is_text(value)]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        problems = self.check_items(items, metadata, options)
-        entries, at, ids, hashes = [], 4, {}, {}
-        for name, item in items:
-            nbytes = item.nbytes
-            if at >= 1 << 32 or nbytes >= 1 << 32:
-                problems.append((name, "an offset or a size over 2**32-1"))
-            raw = name.encode("utf-8", "replace")
-            head, dot, tail = raw.rpartition(b".")
-            head += dot  # many begin alike
-            if head not in hashes:
-                hashes[head] = self.hash_name(head)
-            number = self.hash_name(tail + b"\xff", hashes[head])
-            if number in ids:
-                problems.append((name, f"it has the same id as {show(ids[number])}"))
-            ids[number] = name
-            entries.append((number, raw, item, at, nbytes))
-            at += nbytes
         operations = self.choose("operations", True, options, attrs)
         sort = self.choose("sort", True, options, {})
         if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
+        problems = self.check_items(items, metadata, options)
+        flat, at, starts, places, names = FlatBuilder(), 4, [], [], {}
+        for name, item in items:
+            raw, nbytes = name.encode("utf-8", "replace"), item.nbytes
+            number = self.hash_name(raw + b"\xff")
+            if at >= 1 << 32 or nbytes >= 1 << 32:
+                problems.append((name, "an offset or a size over 2**32-1"))
+            if names.setdefault(number, name) != name:
+                problems.append((name, f"it has the same id as {show(names[number])}"))
+            if not problems:
+                code = self.DTYPES.index(item.dtype) + 1
+                shape = flat.scalars("I", item.shape)
+                places.append((number, flat.table(self.ENTRY, (
+                    number, flat.string(raw), shape, code, at, nbytes))))
+            starts.append(at)
+            at += nbytes
         self.refuse(problems)
-        data = self._pack(entries, metadata, operations, sort)
-        return self.lay_out(b"TBS1", items, [row[3] for row in entries], at,
-                            data + self.TRAILER.pack(len(data), b"TBS1"))
-
-    def _pack(self, entries: Any, metadata: Any, operations: Any, sort: bool) -> bytes:
-        """Return the FlatBuffer; what is called first lies last in it."""
-        flat, places = FlatBuilder(), []
-        for number, raw, item, at, nbytes in entries:
-            shape = flat.scalars("I", item.shape)
-            code = self.DTYPES.index(item.dtype) + 1
-            places.append((number, flat.table(self.ENTRY, (
-                number, flat.string(raw), shape, code, at, nbytes))))
         given = () if isinstance(operations, bool) else operations
         steps = [self._pack_operation(flat, operation) for operation in given]
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
         model = flat.string(metadata["model"]) if "model" in metadata else None
-        return flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
+        data = flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
+        return self.lay_out(b"TBS1", items, starts, at,
+                            data + self.TRAILER.pack(len(data), b"TBS1"))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
-        known = [row[0] for row in self.OPERATION]
+        fields = [row[0] for row in self.OPERATION]
         inputs = None
-        if isinstance(operation, dict) and not [key for key in operation if key not in known]:
+        if isinstance(operation, dict) and set(operation).issubset(fields):
             number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
         if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
                 or type(code) is not int or not -128 <= code < 128):
@@ -7385,14 +7377,20 @@ class Safetensors(Format):
             self._check_places(cursor, base, tensors)
         return attrs, metadata if type(metadata) is Map else Map(), tensors
 
-    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Any:
-        """Return the Tensor of an entry; None if verify notes a fault."""
+    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
+        """Return the Tensor of an entry."""
         code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        wrong = self._misfit(code, bits, shape, end - start)
-        if wrong is not None:
-            cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
-            return None
+        need = bits * count_elements(shape)
+        if max(count_elements(until_0(shape)), need) >> 64:
+            raise cursor.error(f"the shape {show(shape)} has 2**64 elements or bits or more",
+                               "shape", check="sizes")
+        if need % 8:
+            raise cursor.error(f"{code} {show(shape)} needs {need} bits, not whole bytes",
+                               "shape", check="sizes")
+        if bits and need != 8 * (end - start):
+            what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
+            raise cursor.error(what, "data_offsets", check="sizes")
         for key in entry if cursor.trace is not None else ():
             if key not in self.ENTRY.rows:
                 cursor.remark(f"every reader ignores the key {show(key)} of an entry",
@@ -7402,19 +7400,6 @@ class Safetensors(Format):
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, dtype or None, tuple(shape), stored, base + start,
                       () if dtype else ("st_dtype", code), self.NAME)
-
-    @staticmethod
-    def _misfit(code: str, bits: int, shape: Any, nbytes: int) -> "Optional[Tuple[str, str]]":
-        """Return (field, what is wrong) with the size of a tensor, or None."""
-        need = bits * count_elements(shape)
-        if max(count_elements(until_0(shape)), need) >> 64:
-            return "shape", f"the shape {show(shape)} has 2**64 elements or bits or more"
-        text = f"{code} {show(shape)} needs {need} bits"
-        if need % 8:
-            return "shape", text + ", not whole bytes"
-        if bits and need != 8 * nbytes:
-            return "data_offsets", f"{nbytes} bytes stored, {text}"
-        return None
 
     def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -7440,9 +7425,6 @@ class Safetensors(Format):
         odd = [item.name for item in tensors if item.size and item.start % (item.itemsize or 1)]
         if odd:
             yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
-
-    def passes(self, tensor: Tensor) -> bool:
-        return tensor.dtype is None and "st_dtype" in self.own_attrs(tensor)
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -7629,31 +7611,28 @@ class RecordReader(MsgpackTree):
             self.memory.spend(nbytes, "memory for the index", offset=self.pos)
 
     def body(self, kind: str, nbytes: int, key: Any) -> Any:
-        if kind == "str":
-            data = self.next_bytes(nbytes, "")
-            if data in self.texts:
-                return self.texts[data]
+        data = self.next_bytes(nbytes, "") if kind == "str" else None
+        if data in self.texts:
+            return self.texts[data]
         self.spend(self.COSTS[kind])
-        if kind == "str":
+        if data is not None:
             text = decode_text(data)
             if text is None:
                 raise FormatError("text is not UTF-8")
             if nbytes < 24 and len(self.texts) < 1 << 12:
                 self.texts[data] = text
             return text
+        start = self.pos
         if kind in ("bin", "ext"):
-            start = self.pos
             self.pos += nbytes + (kind == "ext")
             return kind, start, self.pos
-        if kind == "map":
-            return Map()
-        value: Any = []
-        if key == "value":
+        value: Any = Map() if kind == "map" else []
+        if kind == "array" and key == "value":
             found = self.scan(nbytes)
             if type(found) is tuple:
                 return found
             self.odd[id(value)] = found
-        if key != "shape":
+        if kind == "array" and key != "shape":
             self.spend(160 * nbytes)  # its items will get names
         return value
 
@@ -7685,78 +7664,71 @@ class RecordReader(MsgpackTree):
 
     def tensors(self, item: Any) -> Chunks:
         """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [(None, (), iter([("item", item)]))]  # beginning of names, path, what is there
+        stack: Any = [iter([("", ("item",), item), ("", (), None)])]  # of rows as of inside()
         while stack:
-            front, path, items = stack[-1]
-            for key, value in items:
-                if value is None:
-                    continue
-                name, where = "" if front is None else front + str(key), path + (key,)
-                self.spend(2 * len(name.encode()))
-                entry, place, attrs = value, where, ()
-                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                    entry, place = value.get("param"), where + ("param",)
-                    attrs = BurnRecord.id_attrs(value["id"])
-                if self.is_tensor(entry):
-                    yield self.open(name or "item", place, entry, attrs)
-                elif type(value) is tuple and len(value) == 3:
-                    self.remark("bytes that are not a tensor's are ignored", value[1])
-                elif type(value) not in (Map, list, tuple):
-                    self.spend(160)
-                    name, self.where, self.tensor = name or "item", where, None
-                    if name in self.scalars:
-                        self.fault("two numbers or texts have this name: " + show(name))
-                    self.scalars[name] = value
-                else:
-                    front = "" if front is None else name + "."
-                    stack.append((front, where, self.inside(value, where)))
-                    break
-            else:
+            name, path, value = next(stack[-1])
+            entry, place, attrs = value, path, ()
+            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                entry, place = value.get("param"), path + ("param",)
+                attrs = BurnRecord.id_attrs(value["id"])
+            if not path:
                 stack.pop()
+            elif self.is_tensor(entry):
+                yield self.open(name or "item", place, entry, attrs)
+            elif type(value) is tuple and len(value) == 3:
+                self.remark("bytes that are not a tensor's are ignored", value[1])
+            elif type(value) in (Map, list, tuple):
+                stack.append(self.inside(name, path, value))
+            elif value is not None:
+                self.spend(160)
+                name, self.where, self.tensor = name or "item", path, None
+                if name in self.scalars:
+                    self.fault("two numbers or texts have this name: " + show(name))
+                self.scalars[name] = value
 
-    def inside(self, value: Any, path: Any) -> Any:
-        """Iterate over (key, value) of a map or a list, also of one that was left in the file."""
-        if type(value) is Map:
-            return iter(value.items())
+    def inside(self, name: str, path: Any, value: Any) -> Chunks:
+        """Yield (name, path, item) of a map or list, perhaps left in the file; then no path."""
         if type(value) is tuple:
             self.where = path[:-1]
             self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
             value = [row[2] for row in each_head(self.source, value[1], value[2])]
-        return iter(enumerate(value))
+        front = name + "." if path[1:] else ""
+        for key, item in value.items() if type(value) is Map else enumerate(value):
+            if item is not None:
+                found = front + str(key)
+                self.spend(2 * len(found.encode()))
+                yield found, path + (key,), item
+        yield "", (), None
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
-        raw, found = entry.get("bytes"), entry.get("value")
-        if len(entry) == 2:
-            return type(entry["shape"]) is list and (type(found) is list or (
-                type(found) is tuple and len(found) == 6))
-        return "dtype" in entry and "bytes" in entry and (
-            len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
+        if len(entry) > 2:
+            raw = entry.get("bytes")
+            return "dtype" in entry and "bytes" in entry and (
+                len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
+        found = entry.get("value")
+        return type(entry["shape"]) is list and (
+            type(found) is list or (type(found) is tuple and len(found) == 6))
 
     def open(self, name: str, path: Any, entry: Any, attrs: Any) -> Any:
         """Return a Tensor; None if verify notes a fault."""
         self.spend(160)
         self.tensor, self.where = name, path
-        shape, make = entry["shape"], Tensor
         try:
-            if type(shape) is not list or not all_u64(shape):
+            if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
                 raise self.error("shape is not an array of integers " + U64, "shape")
-            if len(entry) == 2:
-                dtype, start, stored = self.listed(entry["value"], shape)
-            else:
-                dtype, start, stored, more = self.stored(entry["bytes"], entry["dtype"])
-                attrs += more
-                make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+            made = (self.listed if len(entry) == 2 else self.stored)(name, entry, attrs)
         except FormatError as error:
             self._note(error)
             return None
         entry.clear()  # of many entries, only the dict is left
-        return make(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
+        return made
 
-    def stored(self, raw: Any, code: Any) -> Any:
-        """Return (dtype, start, Storage, attrs) of bytes and their dtype."""
+    def stored(self, name: str, entry: Any, attrs: Any) -> Tensor:
+        """Return the tensor of bytes and their dtype."""
+        raw, code = entry["bytes"], entry["dtype"]
         if type(raw) is not tuple or raw[0] != "bin":
             raise self.error("bytes is not a bin", "bytes")
         words = Burnpack.misfit_code(code)
@@ -7764,19 +7736,16 @@ class RecordReader(MsgpackTree):
             raise self.error(f"dtype is {show(code)}, expected {words}", "dtype")
         if code == "Bool":
             self.remark('Burn 0.21 refuses it: the text dtype "Bool"', raw[1])
-        dtype, attrs, why = Burnpack.dtype_of(code)
-        return dtype, raw[1], Storage(self.source, raw[2] - raw[1], why=why), attrs
+        return Burnpack.make(self.source, name, code, entry["shape"], raw[1:], attrs, "burnrecord")
 
-    def listed(self, found: Any, shape: Any) -> Any:
-        """Return (dtype, start, Storage) of an array of numbers."""
+    def listed(self, name: str, entry: Any, attrs: Any) -> Tensor:
+        """Return the tensor of an array of numbers."""
+        found, shape = entry["value"], entry["shape"]
         if type(found) is list:
             raise self.error("not as those before it", "value", self.odd[id(found)])
-        kind, start, stop, count, low, high = found
-        told, ints = self.metadata["float"], self.metadata["int"]
-        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
-        dtype = kind or half or {"f64": "float64"}.get(told, "float32")
-        if kind == "int":
-            dtype = half if half and low >= 0 and high < 1 << 16 else ints.replace("i", "int")
+        dtype, start, stop, count, low, high = found
+        if not dtype or dtype == "int":
+            dtype = self.declared(dtype, low, high)
         if count != count_elements(shape):
             raise self.error(f"{count} numbers do not have the shape {show(shape)}", "value")
         least, most = INT_RANGE.get(dtype, (low, high))
@@ -7785,11 +7754,19 @@ class RecordReader(MsgpackTree):
                 if not least <= value <= most:
                     self.add(at, end - at, f"value[{i}]", value, "does not fit")
                     raise self.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
+        encoding, why = f"[{dtype}]" if count else "raw", None
         if f"[{dtype}]" not in ENCODINGS:
-            why = f"{plain(ints)} is not known"
-            return None, start, Storage(self.source, stop - start, why=why)
-        encoding = f"[{dtype}]" if count else "raw"
-        return dtype, start, Storage(self.source, stop - start, encoding=encoding)
+            dtype, encoding, why = None, "raw", f"{plain(self.metadata['int'])} is not known"
+        stored = Storage(self.source, stop - start, encoding=encoding, why=why)
+        return Tensor(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
+
+    def declared(self, kind: str, low: int, high: int) -> str:
+        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
+        told = self.metadata["float"]
+        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
+        if kind and not (half and low >= 0 and high < 1 << 16):
+            return str(self.metadata["int"]).replace("i", "int")
+        return half or {"f64": "float64"}.get(told, "float32")
 
 
 class BurnRecord(Format):
@@ -7856,7 +7833,7 @@ class BurnRecord(Format):
     def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         yield "Burn 0.22 and later read no .mpk; convert to .bpk"
         numbers = attrs["version"].split(".")
-        if numbers[0] == "0" and numbers[1:] and numbers[1].isdigit() and int(numbers[1]) < 14:
+        if numbers[:2] in [["0", str(minor)] for minor in range(14)]:
             yield ("Burn 0.14 to 0.16 read it with the feature record-backward-compat only, later "
                    "ones not")
         for item in tensors:
@@ -8831,6 +8808,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
     _verify_structure(report, kind, faults, error, texts)
     if error is not None:
+        for text in [text for text in trace.odd if " takes " in text]:  # and we do not
+            report.add("note", "upstream", text, None, trace.odd[text])
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again

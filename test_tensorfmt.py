@@ -5959,6 +5959,7 @@ def upstream_files():
     tiny = (b"\xa1\x67tensors\xa1\x61a\xa4\x65shape\x81\x01\x65dtype\x63F32"
             b"\x6cdata_offsets\x82\x00\x04\x68param_id\x07")
     one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
+    fine = scheme("Q8S")["QFloat"]
     return [
         (golden("m012_mixed.mag"), "none of the tensors"), (golden("m012_meta_only.mag"), ""),
         (long, "too long"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
@@ -5988,8 +5989,24 @@ def upstream_files():
         ("616b 3b7fffffffffffffff", ""), ("616b 3b8000000000000000", "-2**63"),
         ("616b" + "81" * 125 + "00", ""), ("616b" + "81" * 60 + "c6" * 66 + "00", "over 127"),
         ("68636865636b73756d f6", ""), ("68636865636b73756d f7", "checksum is undefined"),
-        ("68636865636b73756d c0f6", "null with a tag"))]
-
+        ("68636865636b73756d c0f6", "null with a tag"))] + [
+        (one_burnpack(dtype=scheme("Q8S", store=store)), "" if store == U32 else "store is")
+        for store in (U32, "Nativa", "PackedU32", "U32", {"Native": None}, {"PackedU32": -1},
+                      {"PackedU32": 1.5}, [1])] + [
+        (one_burnpack(dtype={"QFloat": dict(fine, level={"Block": block})}), "level is")
+        for block in ({"storage": [1] * 4, "len": 1}, {"storage": [300] * 5, "len": 1},
+                      {"storage": [1] * 5}, [[1] * 5, 1])] + [
+        (one_burnpack(dtype=scheme("Q8S", level=(4,))), ""),
+        (one_burnpack(dtype=scheme("Q3S")), "value is 'Q3S'"),
+        (one_burnpack(dtype={"QFloat": Map([(key.encode(), fine[key]) for key in fine])}),
+         "byte string"),
+        (one_burnpack(dtype="U32"), ""), (one_burnpack(dtype="u32"), "dtype 'u32' is not known"),
+        (one_burnpack(dtype={b"Bool": "Native"}), "byte string"),
+        (burnpack(tiny.replace(b"\x65dtype", b"\x45dtype")), "byte string"),
+        (burnpack(tiny.replace(b"\x67tensors", b"\x47tensors")), "byte string"),
+        (burnpack(tiny.replace(b"\x68param", b"\x48param")), "byte string"),
+        (dumps({"e": []}, format="burnpack")[:206], "the padding is cut"),
+        (dumps({}, format="burnpack")[:206], "")]
 
 
 
