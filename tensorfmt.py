@@ -8738,12 +8738,8 @@ class CborTokens:
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    html, tensor, start = True, None, 0  # as options of `explain`
-
-    def __init__(self, fields: Chunks, source: Any, format: Any, options: Facts,
-                 wire: bool) -> None:
-        self._fields, self.source, self.format = fields, source, format
-        self.options, self.wire = options, wire
+    def __init__(self, fields: Chunks, *asked: Any) -> None:
+        self._fields, self._asked = fields, asked
 
     def __iter__(self) -> "Iterator[Field]":
         return self._fields
@@ -8752,7 +8748,7 @@ class Fields:
         return next(self._fields)
 
     def _repr_html_(self) -> str:
-        return frame_page(self)
+        return frame_page(*self._asked)
 
 
 def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
@@ -8849,14 +8845,11 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
         fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
         fields = sort_fields(fields + found)
     found[0].kind = "fault"
-    out, at = [], 0
-    for field in fields + [Field(nbytes, 0, "", None, "")]:
-        if field.offset > at:
-            lost = field.offset - at
-            out.append(Field(at, lost, "not reached", None, "was not read", "unreached"))
-        at = field.offset + field.nbytes
-        out.append(field)
-    return out[:-1]
+    ends = [0] + [field.offset + field.nbytes for field in fields]
+    starts = [field.offset for field in fields] + [nbytes]
+    lost = [Field(at, stop - at, "not reached", None, "was not read", "unreached")
+            for at, stop in zip(ends, starts) if at < stop]
+    return sort_fields(fields + lost)
 
 
 def aim_offsets(fields: "List[Field]") -> None:
@@ -9766,17 +9759,17 @@ def print_values(item: Tensor) -> None:
 
 def show_explain(args: Any) -> None:
     source = open_source(open_input(args.file), True)
-    args.start = getattr(args, "from") or 0
     try:
-        found = Explained(args, source)
+        found = Explained(source, None, args.options, args.wire, args.tensor,
+                          getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.owners)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
             write_page(args, found)
         elif args.json:
-            write_list(({key: getattr(row.field, key) for key in Field.__slots__}
-                        for row in found.rows), between="")
+            write_list(({key: getattr(field, key) for key in Field.__slots__}
+                        for field, *_ in found.rows), between="")
             print()
         else:
             print_rows(args, found)
@@ -9789,56 +9782,95 @@ def show_explain(args: Any) -> None:
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
-    def __init__(self, args: Any, source: Any) -> None:
-        self.source, self.kind = source, kind_of(source, getattr(args, "format", None))
-        fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
+    def __init__(self, source: Any, format: Any, options: Facts, wire: bool, tensor: Any = None,
+                 start: "Optional[int]" = None) -> None:
+        self.source, self.kind = source, kind_of(source, format)
+        fields, parsed, self.error, _ = dissect(self.kind, source, options, None, wire)
         aim_offsets(fields)
-        self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
+        self.attrs, _, self.tensors = parsed or ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
-        self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
-        self.rows: "List[Row]" = []
+        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
         self.owners = Map([(field.tensor, True) for field in fields if field.tensor is not None])
-        names: Any = {}  # of the fields around this one, by depth
         reach = 0
         for field in fields:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-            if args.tensor in (None, field.tensor) and end > args.start:
-                table = field.name[-6:] == ".table"  # of FlatBuffers
-                names[field.depth] = field.name[:-6] if table else field.name
-                before = self.rows[-1].field if self.rows else field
-                if before.depth < field.depth and before.value != 0:  # of 0 items: not its own
-                    self.rows[-1].opens = before.kind == "structure"
-                self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
+        self.rows = list(rows_of([field for field in fields if tensor in (None, field.tensor)
+                                  and field.offset + field.nbytes > (start or 0)], self.places))
+
+
+def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
+    """Yield (field, name, value, meaning, whether deeper ones follow), as texts for a person.
+
+    The name is without that of the field around; the meaning has the places of labels.
+    """
+    import re
+    around: Any = {}  # names by depth
+    for field, behind in zip(fields, fields[1:] + [Field(0, 0, "", None, "")]):
+        around[field.depth] = re.sub(r"\.table$", "", field.name)  # of FlatBuffers
+        before, name = around.get(field.depth - 1, ""), field.name
+        if before and name.startswith(before) and name != before:
+            name = name[len(before):]
+        elif field.depth:  # tensors[0].x -> [0].x
+            name = name[max(0, name.find("[")):]
+        name = plain(clip_path(name))
+        if field.depth:  # .key, ['key']: what is around it is above
+            name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
+        value = "" if field.value is None else show(field.value, 40)
+        if field.kind in ("padding", "unused", "unreached"):
+            value = count_of(field.nbytes, "byte")
+        elif field.kind == "data":
+            value = clip_path(str(field.value))
+        meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
+            f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
+        opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
+        if opens and field.tensor is not None and field.tensor not in field.name:
+            meaning += ", of " + plain(clip_path(field.tensor))
+        if field.target is not None:  # where it leads
+            meaning += f" -> 0x{field.target:x}"
+        yield field, name, value, meaning, opens
 
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    rows, paint = found.rows, painter(args)
-    shown = rows[:args.limit]
-    shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
-    width = terminal_width(args.width)
+    paint, width = painter(args), terminal_width(args.width)
+    shown = found.rows[:args.limit]
+    shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    head = ("offset", "bytes", "token" if args.wire else "field", "value", "meaning")
-    place = max([6] + [len(f"0x{row.field.offset:x}") for row in shown[-1:]])
-    widths = [place, 3 * count - 1] + column_widths(head, shown, width - place - 3 * count - 7)
-    keyed = False
-    for row in [None] + shown:
-        cells, kind = (row.cells(count), row.field.kind) if row else (head, "")
-        keyed = keyed or ".." in cells[1]
+    table = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    table += [row_cells(found.source, row, count) for row in shown]
+    widths = column_widths(table, 3 * count - 1, width)
+    for cells, kind in zip(table, [""] + [row[0].kind for row in shown]):
         for line in table_lines(cells, widths, paint, kind):
             print(line)
-    if len(shown) < len(rows):
-        print(f"... {len(rows) - len(shown)} more rows")
+    if len(shown) < len(found.rows):
+        print(f"... {len(found.rows) - len(shown)} more rows")
     if found.error is None:
         total = count_of(found.source.nbytes, "byte")
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if keyed:
+    if [cells for cells in table if ".." in cells[1]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
+
+
+def row_cells(source: Any, row: Any, count: int) -> "Tuple[str, ...]":
+    """Return offset, up to `count` bytes, name, value and meaning."""
+    field, name, value, meaning, _ = row
+    rest = max(0, field.nbytes - field.lead)
+    data = bytes(source.read(field.offset + field.lead, min(rest, count)))
+    digits = ".. " * (field.lead > 0) + hex_of(data)
+    if rest > count or len(digits) > 3 * count - 1:
+        digits = digits[:3 * count - 4] + " .."
+    here = "<- here: " if field.kind == "fault" else ""
+    return f"0x{field.offset:x}", digits, "  " * field.depth + name, value, here + meaning
+
+
+def hex_of(data: bytes) -> str:
+    """Return bytes as digits with blanks between: 00 1f ff."""
+    return " ".join(["%02x" % byte for byte in data])
 
 
 def terminal_width(asked: "Optional[int]") -> int:
@@ -9858,18 +9890,18 @@ def painter(args: Any) -> Any:
         f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
 
 
-def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
-    """Return the widths of names, values and meanings, which have the rest of `width`.
+def column_widths(table: Any, digits: int, width: int) -> "List[int]":
+    """Return the widths of the columns: names, values and meanings share what is left of `width`.
 
     Where the longest have no room, one text of twenty may be longer than its column.
     """
-    columns = zip(head[2:], *[row.texts() for row in rows])
-    lengths = [sorted([len(text) for text in column]) for column in columns]
-    names, values, meanings = [column[-1] for column in lengths]
+    lengths = [sorted([len(text) for text in column]) for column in zip(*table)]
+    place, _, names, values, meanings = [column[-1] for column in lengths]
+    width -= place + digits + 8
     if names + values + meanings > width:
         usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
-        names, values = min(usual[0], width * 9 // 20), min(usual[1], width * 3 // 10)
-    return [names, values, width - names - values]
+        names, values = min(usual[2], width * 9 // 20), min(usual[3], width * 3 // 10)
+    return [place, digits, names, values, width - names - values]
 
 
 def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunks:
@@ -9896,74 +9928,6 @@ def wrap(text: str, width: int, marks: str) -> "List[str]":
     width -= len(indent)
     pattern = r".{1,%d}$|.{1,%d}[%s]|.{1,%d}" % (width, width - 1, marks, width)
     return [indent + line for line in re.findall(pattern, text.lstrip())]
-
-
-class Row:
-    """A field for a person: `.name` without that of the field around, `.value` as text."""
-
-    __slots__ = ("field", "name", "value", "found", "opens")
-
-    def __init__(self, field: Field, parent: str, found: Explained) -> None:
-        import re
-        self.field, self.found, self.opens = field, found, False  # deeper ones follow
-        start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
-        if parent and field.name.startswith(parent) and field.name != parent:
-            start = len(parent)
-        self.name = plain(clip_path(field.name[start:]))
-        if field.depth:  # .key, ['key']: what is around it is above
-            self.name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", self.name)
-        self.value = "" if field.value is None else show(field.value, 40)
-        if field.kind in ("padding", "unused", "unreached"):
-            self.value = count_of(field.nbytes, "byte")
-        elif field.kind == "data":
-            self.value = clip_path(str(field.value))
-
-    @property
-    def meaning(self) -> str:
-        """What the field means, with places: of labels of the layout, of where it leads."""
-        import re
-        places, target = self.found.places, self.field.target
-
-        def place(match: Any) -> str:
-            label = match.group()
-            return f"{label} = 0x{places[label]:x}" if label in places else label
-        doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
-        tensor = self.field.tensor
-        if self.opens and tensor is not None and tensor not in self.field.name:
-            doc += ", of " + plain(clip_path(tensor))
-        return doc if target is None else f"{doc} -> 0x{target:x}"
-
-    def bytes(self, skip: int, most: int) -> bytes:
-        """Return up to `most` bytes of the field, from its byte `skip` on."""
-        field = self.field
-        count = max(0, min(field.nbytes - skip, most))
-        return bytes(self.found.source.read(field.offset + skip, count))
-
-    def lines(self, most: int) -> "Tuple[str, str, str, int]":
-        """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
-        import re
-        at = self.field.offset
-        data = self.bytes(0, most - at % 16)
-        ends = range(16 - at % 16, len(data) + 16, 16)
-        lines = [data[max(0, end - 16):end] for end in ends]
-        places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
-        digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
-        texts = [re.sub("[^ -~]", "\xb7", line.decode("latin-1")) for line in lines]
-        return places, digits, "\n".join(texts), self.field.nbytes - len(data)
-
-    def texts(self) -> "Tuple[str, str, str]":
-        """Return name, value and meaning."""
-        here = "<- here: " if self.field.kind == "fault" else ""
-        return "  " * self.field.depth + self.name, self.value, here + self.meaning
-
-    def cells(self, count: int) -> "Tuple[str, ...]":
-        """Return offset, up to `count` bytes, name, value and meaning."""
-        field = self.field
-        digits = ".. " if field.lead else ""
-        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, count)])
-        if field.nbytes - field.lead > count or len(digits) > 3 * count - 1:
-            digits = digits[:3 * count - 4] + " .."
-        return (f"0x{field.offset:x}", digits) + self.texts()
 
 
 def show_diff(args: Any) -> bool:
@@ -10566,14 +10530,14 @@ def write_page(args: Any, found: Explained) -> None:
     print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
 
 
-def frame_page(args: Fields) -> str:
+def frame_page(source: Any, *asked: Any) -> str:
     """Return the page for a notebook: in a frame, apart from what is around it."""
     from html import escape
-    source = open_source(args.source, True)
+    opened = open_source(source, True)
     try:
-        page, _ = make_page(Explained(args, source), os.path.basename(source.path or "the data"))
+        page, _ = make_page(Explained(opened, *asked), os.path.basename(opened.path or "the data"))
     finally:
-        source.close()
+        opened.close()
     return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
             'style="width:100%;height:48em;border:0"></iframe>')
 
@@ -10589,12 +10553,12 @@ def make_page(found: Explained, title: str) -> "Tuple[str, str]":
     if left_out:
         summary += f", {left_out} left out"
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
-                  f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
-    strip = page_strip(rows)
+                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    strip = page_strip([row[0] for row in rows])
     parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
              "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
              "layout": page_layout(found), "tensors": page_tensors(found),
-             "rows": page_rows(picked)}
+             "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
@@ -10623,7 +10587,7 @@ def page_key(found: Explained) -> str:
 def page_layout(found: Explained) -> str:
     """Return the text and the layout of the format, with places and values of this file."""
     import re
-    fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
+    fields = [row[0] for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
     table = ""
@@ -10683,59 +10647,71 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     return bars, f"{low:.3g}, {high:.3g}"
 
 
-def page_strip(rows: "List[Row]") -> str:
+def page_strip(fields: "List[Field]") -> str:
     """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
 
-    def part_of(row: "Row") -> Any:
-        inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
-        return "structure" if inside else row if kind == "data" else kind
-    parts = [list(group) for _, group in groupby(rows, part_of)]
+    def part_of(field: Field) -> Any:
+        inside = field.doc == "alignment"  # of an index
+        return "structure" if inside else field if field.kind == "data" else field.kind
+    parts = [list(group) for _, group in groupby(fields, part_of)]
     if len(parts) > PAGE_PARTS:
-        least = 1 + rows[-1].field.offset // PAGE_PARTS
-        near = groupby(parts, lambda part: part[0].field.offset // least)
-        parts = [[row for part in group for row in part] for _, group in near]
-    spans = [(part[0].field.offset, part[-1].field.offset + part[-1].field.nbytes)
-             for part in parts]
-    total, strip = sum([(end - start) ** .33 for start, end in spans]), ""
-    for part, (start, end) in zip(parts, spans):
-        largest = max([row.field for row in part], key=lambda field: field.nbytes)
-        kind, wide, label = largest.kind, (end - start) ** .33, ""
+        least = 1 + fields[-1].offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].offset // least)
+        parts = [[field for part in group for field in part] for _, group in near]
+    sizes = [part[-1].offset + part[-1].nbytes - part[0].offset for part in parts]
+    total, strip = sum([size ** .33 for size in sizes]), ""
+    for part, size in zip(parts, sizes):
+        largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
+        kind, wide, label = largest.kind, size ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
         strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
-                  f'data-e="{end}" data-s="{name}, {kind}, {count_of(len(part), "field")}" '
-                  f'style="--w:{wide:.4g};--s:{end - start}">{label}</a>\n')
+                  f'data-e="{start + size}" data-s="{name}, {kind}, {count_of(len(part), "field")}" '
+                  f'style="--w:{wide:.4g};--s:{size}">{label}</a>\n')
     return strip
 
 
-def page_rows(picked: "List[Row]") -> str:
+def page_rows(source: Any, picked: Any) -> str:
     """Return a row per field, its bytes in the columns of their offsets."""
     import re
     backs: Any = {}  # of each target: the first that leads there
-    for row in picked:
-        backs.setdefault(row.field.target, row.field.offset)
+    for field, *_ in picked:
+        backs.setdefault(field.target, field.offset)
     out, before = [], -1
-    for row in picked:
-        field, at = row.field, row.field.offset
-        more = ' aria-expanded="true"' if row.opens else ""
-        doc = to_html(row.meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
+    for field, name, value, meaning, opens in picked:
+        at, depth = field.offset, field.depth
+        more = ' aria-expanded="true"' if opens else ""
+        doc = to_html(meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
         if at > before:  # the first of this offset
             more += f' id="0x{at:x}"'
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
-        places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
-        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
-        text = " " * (at % 16) + "\n".join([to_html(line) for line in text.split("\n")])
-        lead, depth, blanks = 3 * field.lead, field.depth, "   " * (at % 16)
+        places, digits, text, tail = page_bytes(source, field)
         out.append(f"""<tr class="{field.kind}"{more} data-b="{at}" data-e="{at + field.nbytes}"
 style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" tabindex="-1">{
-places}</a></td><td class="hex">{blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}
+places}</a></td><td class="hex">{digits}{tail}
 </td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
-page_name(row.name)}</td><td>{to_html(row.value)}</td><td class="say">{doc}</td></tr>""")
+page_name(name)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
         before = at
     return "".join(out)
+
+
+def page_bytes(source: Any, field: Field) -> "Tuple[str, ...]":
+    """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
+    import re
+    at, most = field.offset, PAGE_BYTES.get(field.kind, 64) - field.offset % 16
+    data = bytes(source.read(at, min(field.nbytes, most)))
+    ends = range(16 - at % 16, len(data) + 16, 16)
+    lines = [data[max(0, end - 16):end] for end in ends]
+    places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
+    digits, lead = "\n".join(map(hex_of, lines)), 3 * field.lead
+    texts = [to_html(re.sub("[^ -~]", "\xb7", line.decode("latin-1"))) for line in lines]
+    left = field.nbytes - len(data)
+    return (places, f"{'   ' * (at % 16)}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>",
+            " " * (at % 16) + "\n".join(texts),
+            f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else "")
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
