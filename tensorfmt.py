@@ -3512,8 +3512,7 @@ class File(TensorMap):
         if name in self.attrs.get("missing", ()):
             return f"{quote(name)} does not lie whole in the file, which is cut short"
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
-            near = max(self, key=lambda other: likeness(name, other), default="")
-            text += f"; nearest is {quote(near)}" if likeness(name, near) >= 0.5 else ""
+            text += nearest(name, self)
         # </tools>
         return "%s (%s)" % (text, count_of(len(self), "tensor"))
 
@@ -3579,10 +3578,14 @@ class File(TensorMap):
     # </full>
 
 
-def likeness(a: str, b: str) -> float:
-    """Return how much of two names is a beginning and an end of both, from 0 to 1."""
-    ends = [len(os.path.commonprefix(pair)) for pair in ((a, b), (a[::-1], b[::-1]))]
-    return min(sum(ends), len(a), len(b)) / max(len(a), len(b), 1)
+def nearest(name: str, names: Any) -> str:
+    """Return a hint at the name that is most like a wrong one; "" if none is."""
+    def likeness(other: str) -> float:  # how much is a beginning and an end of both, from 0 to 1
+        ends = [len(os.path.commonprefix(pair)) for pair in ((name, other),
+                                                             (name[::-1], other[::-1]))]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = max(names, key=likeness, default="")
+    return f"; nearest is {quote(near)}" if likeness(near) >= 0.5 else ""
 
 
 if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -9546,12 +9549,6 @@ def raw_output() -> Any:
     return sys.stdout.buffer
 
 
-def nearest(name: str, names: Any) -> str:
-    """Return a question about the name that is most like a wrong one; "" if none is."""
-    near = max(names, key=lambda other: likeness(name, other), default="")
-    return f"; did you mean {quote(near)}?" if likeness(name, near) >= 0.5 else ""
-
-
 def rounded(number: int, unit: str) -> str:
     """Return a large number as people say it: 514.8 M, 1.03 GB; "" of others."""
     for prefix, size in ("M", 10**6), ("G", 10**9), ("T", 10**12):
@@ -9591,8 +9588,8 @@ def show_ls(args: Any) -> None:
             return
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
-        for title in "metadata", "scalar":
-            pairs = file.metadata if title == "metadata" else file.attrs.get("scalars") or {}
+        scalars: Any = file.attrs.get("scalars") or {}
+        for title, pairs in ("metadata", file.metadata), ("scalar", scalars):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
@@ -9683,7 +9680,13 @@ def show_get(args: Any) -> None:
             raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None:
-            item = pick_rows(item, args.rows, f"{plain(args.file)}: tensor {quote(args.name)}")
+            count = item.shape[0] if item.ndim else -1
+            for at in args.rows.start, args.rows.stop:
+                if not -count <= (at or 0) <= count:
+                    what = f"{plain(args.file)}: tensor {quote(args.name)}"
+                    rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
+                    raise ValueError(f"{what} {rows}: --rows is out of range")
+            item = item[args.rows]
         if args.raw:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
             write_all(raw_output(), Progress(item.nbytes).watch(blocks))
@@ -9694,17 +9697,6 @@ def show_get(args: Any) -> None:
         else:
             print(item.preview())
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
-
-
-def pick_rows(item: Tensor, rows: slice, what: str) -> Tensor:
-    """Return some rows of a tensor; ValueError for those that it does not have."""
-    if not item.ndim:
-        raise ValueError(f"{what} is a scalar: no rows")
-    count = item.shape[0]
-    for at in rows.start, rows.stop:
-        if at is not None and not -count <= at <= count:
-            raise ValueError(f"{what} has {count_of(count, 'row')}: --rows is out of range")
-    return item[rows]
 
 
 def row_range(text: str) -> slice:
@@ -9978,14 +9970,15 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     old, new = str(a.dtype), str(b.dtype)
-    wide = None if alike else common_float(old, new)
+    wide = "float64" if "float64" in (old, new) else "float32"
+    floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
-            if wide and cast_block(part, old, wide) == cast_block(other, new, wide):
+            if floats and cast_block(part, old, wide) == cast_block(other, new, wide):
                 continue  # 4 times as fast as numbers, which decide on NaN and -0.0
             for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
@@ -9998,15 +9991,6 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
-
-
-def common_float(old: str, new: str) -> "Optional[str]":
-    """Return a float dtype that holds every value of two others; None for other dtypes."""
-    for dtype in ("float32", "float64"):
-        if (old in FLOAT_DIGITS and new in FLOAT_DIGITS
-                and cast_is_exact(old, dtype) and cast_is_exact(new, dtype)):
-            return dtype
-    return None
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -10083,8 +10067,7 @@ class Progress:
 
     def __init__(self, total: int, source: Any = None, note: str = "") -> None:
         from time import time
-        self.note = note
-        self.time, self.total, self.done, self.source = time, total, 0, source
+        self.time, self.total, self.done, self.source, self.note = time, total, 0, source, note
         self.start = self.last = time()
 
     def __getattr__(self, name: str) -> Any:
@@ -10136,9 +10119,8 @@ def show_formats(args: Any) -> None:
 
 def print_format(kind: "Format") -> None:
     """Print all that is known of a format: its docstring, which draws its layout, and its rows."""
-    from textwrap import dedent
-    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
-    print("\n".join([first, dedent(rest).rstrip(), ""]))
+    from inspect import cleandoc
+    print(cleandoc(kind.__doc__ or NO_DOCSTRING) + "\n")
     names = list(kind.DTYPES)
     lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
     lines += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
