@@ -8741,8 +8741,8 @@ class CborTokens:
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    def __init__(self, fields: Chunks, *asked: Any) -> None:
-        self._fields, self._asked = fields, asked
+    def __init__(self, fields: Chunks, source: Any, *asked: Any) -> None:
+        self._fields, self._source, self._asked = fields, source, asked
 
     def __iter__(self) -> "Iterator[Field]":
         return self._fields
@@ -8751,7 +8751,16 @@ class Fields:
         return next(self._fields)
 
     def _repr_html_(self) -> str:
-        return frame_page(*self._asked)
+        """Return the page in a frame, apart from what is around it."""
+        from html import escape
+        source = open_source(self._source, True)
+        try:
+            title = os.path.basename(source.path or "the data")
+            page = escape(make_page(Explained(source, *self._asked), title).decode())
+        finally:
+            source.close()
+        return (f'<iframe srcdoc="{page}" sandbox="allow-scripts" '
+                'style="width:100%;height:48em;border:0"></iframe>')
 
 
 def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
@@ -9793,6 +9802,16 @@ class Explained:
                                   and field.offset + field.nbytes > (start or 0)], self.places))
 
 
+def write_page(args: Any, found: Explained) -> None:
+    if args.file != "-" and os.path.exists(args.html) and os.path.samefile(args.html, args.file):
+        raise ValueError(f"{plain(args.html)}: the page would replace the file")
+    nbytes = write_out(args.html, iter([make_page(found, os.path.basename(args.file))]))
+    shown = min(len(found.rows), 2 * PAGE_ROWS)
+    left_out = f", {len(found.rows) - shown} left out" if len(found.rows) > shown else ""
+    counts = f"{count_of(nbytes, 'byte')}, {count_of(shown, 'field')}"
+    print(f"wrote {plain(args.html)}, {counts}{left_out}")
+
+
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
     """Yield (field, name, value, meaning, whether deeper ones follow), as texts for a person.
 
@@ -10367,56 +10386,52 @@ PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{title}}</title><style>
-:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--ink:light-dark(#1d2226,#e9e6e0);
---dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);--on:light-dark(#fff2ad,
-#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,
-#233557);--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);
---c:light-dark(#0f6a54,#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,
-#979ea5)}.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
-.unreached{--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}
-.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
+:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--dim:light-dark(#5b6268,#a3aab1);
+--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,#233557);
+--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,
+#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}.unused,.unreached{
+--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}.unreached{
+--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}.fault{
+--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
 scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
-background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}h1{font-size:2rem;
+background:var(--paper);color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}h1{
 line-height:1.2;margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{
-color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
-font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{max-width:none}.key span{
-display:inline-block;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
-background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}.banner{
-border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
+color:inherit}td{font:13px/1.5 var(--mono)}.say{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}
+.key{max-width:none}.key span{display:inline-block;margin-right:1.6em}.key i{display:inline-block;
+width:.9em;height:.9em;background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}
+.banner{border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
 overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
-padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;gap:min(1px,
-25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
-overflow:hidden;background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);
-padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}
-.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
+padding:.7rem 0 .5rem;border-bottom:1px solid #8884}.strip{display:flex;gap:min(1px,25%/var(--n));
+height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));overflow:hidden;
+background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);padding-top:.3em;
+white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}.strip+.strip a{
+flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
-text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
-border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}#about{
-display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
+text-overflow:ellipsis;max-width:none}input{font:inherit;width:17rem;padding:.2em .6em;
+border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}#about{display:grid;
+gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
 td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
 .draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
 display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
 margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
-.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;
-height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}
-th.at{width:80px}th.hex{width:396px}th.txt{width:152px}th.value{width:15%}tr{
-border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
+.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;height:20px;
+background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}th.at{
+width:80px}th.hex{width:396px;font:13px/2 var(--mono)}th.txt{width:152px}th.value{width:15%}tr{
+border-left:3px solid transparent}tr.on{background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;
 border-color:var(--c)}.via td,.at,.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;
-overflow-wrap:normal}.at a{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span i{
-font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{
-color:var(--c)}.name{
+overflow-wrap:normal}.at a{text-decoration:none}.hex span i{font-style:normal}.hex span{
+background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
 padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
-.fault .name{color:var(--c);font-weight:700}.name b{
-display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
-tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
+.fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
+margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{content:"\\25be"}
+tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
-@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
-display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
-#fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
+grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}#fields td{
+padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
 padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
 flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
@@ -10443,9 +10458,9 @@ let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.te
 let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
 let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 rows.forEach((r, i) => {
-  let level = +r.getAttribute("aria-level");
-  open = open.filter(one => one.level < level);
-  Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
+  open = open.filter(one => one.level < +r.ariaLevel);
+  Object.assign(r, {up: open[0], level: +r.ariaLevel, tabIndex: -!!i});
+  r.text = r.textContent.toLowerCase();
   if (r.ariaExpanded) open.unshift(r);
 });
 function mark(e) {
@@ -10457,16 +10472,16 @@ function mark(e) {
   say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
   [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
-function show() {
-  let text = search.value.trim().toLowerCase(), hits = rows.filter(r => r.text.includes(text));
-  let found = new Set(hits), keep = new Set(hits.flatMap(r => [r, ...around(r)]));
-  for (let r of rows) {  // with a text: a hit, what is around it, what is in it
-    let over = around(r), folded = over.some(one => one.ariaExpanded === "false");
-    r.hidden = text ? !keep.has(r) && !over.some(one => found.has(one)) : folded;
-    r.classList.toggle("via", !found.has(r));
+function show() {  // with a text: a hit, what is around it, what is in it
+  let text = search.value.trim().toLowerCase(), hit = r => r.text.includes(text);
+  let hits = new Set(rows.filter(hit)), keep = new Set([...hits].flatMap(r => [r, ...around(r)]));
+  for (let r of rows) {
+    let inside = around(r).some(one => text ? hits.has(one) : one.ariaExpanded === "false");
+    r.hidden = text ? !keep.has(r) && !inside : inside;
+    r.classList.toggle("via", !hits.has(r));
   }
   all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
-  output.textContent = text && hits.length + " of " + rows.length;
+  output.textContent = text && hits.size + " of " + rows.length;
 }
 function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
@@ -10504,45 +10519,23 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 
 
-def write_page(args: Any, found: Explained) -> None:
-    if args.file != "-" and os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    page, summary = make_page(found, os.path.basename(args.file))
-    nbytes = write_out(args.html, iter([page.encode()]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
-
-
-def frame_page(source: Any, *asked: Any) -> str:
-    """Return the page for a notebook: in a frame, apart from what is around it."""
-    from html import escape
-    opened = open_source(source, True)
-    try:
-        page, _ = make_page(Explained(opened, *asked), os.path.basename(opened.path or "the data"))
-    finally:
-        opened.close()
-    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
-            'style="width:100%;height:48em;border:0"></iframe>')
-
-
-def make_page(found: Explained, title: str) -> "Tuple[str, str]":
-    """Return the page of a file, and how many fields it shows."""
+def make_page(found: Explained, title: str) -> bytes:
+    """Return the page of a file."""
     import re
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
-    summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
-    if left_out:
-        summary += f", {left_out} left out"
-        facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
-                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    if len(rows) > len(picked):
+        facts += (f"; {len(rows) - len(picked)} fields in the middle are left out: for a page of "
+                  f"them, --from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
     strip = page_strip([row[0] for row in rows])
     parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
              "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
              "layout": page_layout(found), "tensors": page_tensors(found),
              "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
-    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+    return page.encode("ascii", "xmlcharrefreplace")
 
 
 def page_name(text: str) -> str:
@@ -10658,42 +10651,33 @@ def page_strip(fields: "List[Field]") -> str:
 def page_rows(source: Any, picked: Any) -> str:
     """Return a row per field, its bytes in the columns of their offsets."""
     import re
-    backs: Any = {}  # of each target: the first that leads there
-    for field, *_ in picked:
-        backs.setdefault(field.target, field.offset)
+    from html import escape
+    backs = dict([(row[0].target, row[0].offset) for row in reversed(picked)])  # the first stays
     out, before = [], -1
     for field, name, value, meaning, opens in picked:
-        at, depth = field.offset, field.depth
-        more = ' aria-expanded="true"' if opens else ""
+        at, depth, lead = field.offset, field.depth, 3 * field.lead
+        blanks, most = at % 16, PAGE_BYTES.get(field.kind, 64)
+        data = bytes(source.read(at, min(field.nbytes, most - blanks)))
+        ends = range(at - blanks, at + len(data), 16)
+        places = "\n".join([f"0x{max(at, line):x}" for line in ends])
+        digits = re.sub("(.{47}) ", r"\1\n", "   " * blanks + hex_of(data))[3 * blanks:]
+        text = re.sub("[^ -~]", "\xb7", " " * blanks + data.decode("latin-1"))
+        text = escape(re.sub("(.{16})(?=.)", r"\1\n", text))
+        left, more = field.nbytes - len(data), ' aria-expanded="true"' if opens else ""
+        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
         doc = to_html(meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
         if at > before:  # the first of this offset
             more += f' id="0x{at:x}"'
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
-        places, digits, text, tail = page_bytes(source, field)
         out.append(f"""<tr class="{field.kind}"{more} data-b="{at}" data-e="{at + field.nbytes}"
 style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" tabindex="-1">{
-places}</a></td><td class="hex">{digits}{tail}
+places}</a></td><td class="hex">{"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{
+tail}
 </td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
 page_name(name)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
         before = at
     return "".join(out)
-
-
-def page_bytes(source: Any, field: Field) -> "Tuple[str, ...]":
-    """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
-    import re
-    at, most = field.offset, PAGE_BYTES.get(field.kind, 64) - field.offset % 16
-    data = bytes(source.read(at, min(field.nbytes, most)))
-    ends = range(16 - at % 16, len(data) + 16, 16)
-    lines = [data[max(0, end - 16):end] for end in ends]
-    places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
-    digits, lead = "\n".join(map(hex_of, lines)), 3 * field.lead
-    texts = [to_html(re.sub("[^ -~]", "\xb7", line.decode("latin-1"))) for line in lines]
-    left = field.nbytes - len(data)
-    return (places, f"{'   ' * (at % 16)}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>",
-            " " * (at % 16) + "\n".join(texts),
-            f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else "")
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
