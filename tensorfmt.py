@@ -8741,25 +8741,28 @@ class CborTokens:
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    def __init__(self, fields: Chunks, source: Any, *asked: Any) -> None:
-        self._fields, self._source, self._asked = fields, source, asked
+    def __init__(self, fields: "List[Field]", error: Any, source: Any, *asked: Any) -> None:
+        self._fields, self._error = iter(fields), error
+        self._source, self._asked = source, asked
 
     def __iter__(self) -> "Iterator[Field]":
-        return self._fields
+        return self
 
     def __next__(self) -> Field:
-        return next(self._fields)
+        for field in self._fields:
+            return field
+        raise self._error or StopIteration
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, apart from what is around it."""
         from html import escape
         source = open_source(self._source, True)
         try:
-            title = os.path.basename(source.path or "the data")
-            page = escape(make_page(Explained(source, *self._asked), title).decode())
+            page, _ = make_page(Explained(source, *self._asked),
+                                os.path.basename(source.path or "the data"))
         finally:
             source.close()
-        return (f'<iframe srcdoc="{page}" sandbox="allow-scripts" '
+        return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
                 'style="width:100%;height:48em;border:0"></iframe>')
 
 
@@ -8780,12 +8783,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = Fals
     finally:
         opened.close()
     aim_offsets(fields)
-
-    def each() -> "Iterator[Field]":
-        yield from fields
-        if error is not None:
-            raise error
-    return Fields(each(), source, format, options, wire)
+    return Fields(fields, error, source, format, options, wire)
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
@@ -9767,7 +9765,12 @@ def show_explain(args: Any) -> None:
             hint = nearest(args.tensor, found.owners)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            write_page(args, found)
+            if os.path.exists(args.html) and args.file != "-" and os.path.samefile(
+                    args.html, args.file):
+                raise ValueError(f"{plain(args.html)}: the page would replace the file")
+            page, summary = make_page(found, os.path.basename(args.file))
+            nbytes = count_of(write_out(args.html, iter([page.encode()])), "byte")
+            print(f"wrote {plain(args.html)}, {nbytes}, {summary}")
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -9800,16 +9803,6 @@ class Explained:
             reach = max(reach, end)
         self.rows = list(rows_of([field for field in fields if tensor in (None, field.tensor)
                                   and field.offset + field.nbytes > (start or 0)], self.places))
-
-
-def write_page(args: Any, found: Explained) -> None:
-    if args.file != "-" and os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    nbytes = write_out(args.html, iter([make_page(found, os.path.basename(args.file))]))
-    shown = min(len(found.rows), 2 * PAGE_ROWS)
-    left_out = f", {len(found.rows) - shown} left out" if len(found.rows) > shown else ""
-    counts = f"{count_of(nbytes, 'byte')}, {count_of(shown, 'field')}"
-    print(f"wrote {plain(args.html)}, {counts}{left_out}")
 
 
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
@@ -9851,7 +9844,14 @@ def print_rows(args: Any, found: Explained) -> None:
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
     table = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
-    table += [row_cells(found.source, row, count) for row in shown]
+    for field, name, value, meaning, _ in shown:
+        rest = max(0, field.nbytes - field.lead)
+        data = bytes(found.source.read(field.offset + field.lead, min(rest, count)))
+        digits = ".. " * (field.lead > 0) + hex_of(data)
+        if rest > count or len(digits) > 3 * count - 1:
+            digits = digits[:3 * count - 4] + " .."
+        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
+        table.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
     widths = column_widths(table, 3 * count - 1, width)
     for cells, kind in zip(table, [""] + [row[0].kind for row in shown]):
         for line in table_lines(cells, widths, paint, kind):
@@ -9865,18 +9865,6 @@ def print_rows(args: Any, found: Explained) -> None:
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
     if [cells for cells in table if ".." in cells[1]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
-
-
-def row_cells(source: Any, row: Any, count: int) -> "Tuple[str, ...]":
-    """Return offset, up to `count` bytes, name, value and meaning."""
-    field, name, value, meaning, _ = row
-    rest = max(0, field.nbytes - field.lead)
-    data = bytes(source.read(field.offset + field.lead, min(rest, count)))
-    digits = ".. " * (field.lead > 0) + hex_of(data)
-    if rest > count or len(digits) > 3 * count - 1:
-        digits = digits[:3 * count - 4] + " .."
-    here = "<- here: " if field.kind == "fault" else ""
-    return f"0x{field.offset:x}", digits, "  " * field.depth + name, value, here + meaning
 
 
 def hex_of(data: bytes) -> str:
@@ -10121,72 +10109,63 @@ class Progress:
 
 
 def show_formats(args: Any) -> None:
+    from inspect import cleandoc
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
         write_list({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
                     "load": kind.READ_OPTIONS} for kind in kinds)
         print()
-    elif args.format is None:
+        return
+    if args.format is None:
         for kind in kinds:
             print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
         print(f"\n`formats {NAMES[0]}` shows its layout, dtypes, options and limits")
-    else:
-        for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
-            print_format(kind)
-
-
-def print_format(kind: "Format") -> None:
-    """Print all that is known of a format: its docstring, which draws its layout, and its rows."""
-    from inspect import cleandoc
-    print(cleandoc(kind.__doc__ or NO_DOCSTRING) + "\n")
-    names = list(kind.DTYPES)
-    lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
-    lines += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
-    lines += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
-              if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
-    for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
-        lines += [(title, f"{key}: {text}") for key, text in options.items()]
-    print("\n".join(["  %-12s %s" % line for line in lines if line[1]] + [""]))
+        return
+    for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
+        print(cleandoc(kind.__doc__ or NO_DOCSTRING) + "\n")
+        names = list(kind.DTYPES)
+        rows = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+        rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
+        rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
+                 if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
+        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
+            rows += [(title, f"{key}: {text}") for key, text in options.items()]
+        print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
 
 
 def show_demo(args: Any) -> None:
+    """Write a file of each format, show the gist of what commands say of it, read it back."""
+    from contextlib import redirect_stdout
+    from io import StringIO
     from tempfile import TemporaryDirectory
-    here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
-    kinds.sort(key=lambda kind: kind.TITLE)
+    here, width, kinds = os.getcwd(), terminal_width(None), [one for one in FORMATS if one.WRITES]
+    commands = ("ls", slice(1)), ("verify", slice(-1, None)), (f"explain --width {width}", slice(4))
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
         os.chdir(args.folder or temporary)
         try:
-            for kind in kinds:
-                demo_one(kind, "demo" + kind.SUFFIXES[0])
+            for kind in sorted(kinds, key=lambda kind: kind.TITLE):
+                path, net = "demo" + kind.SUFFIXES[0], {
+                    "layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+                    "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
+                if "int32" not in kind.DTYPES:
+                    del net["steps"]
+                save(path, net, format=kind.NAME)
+                print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
+                for command, gist in commands:
+                    with redirect_stdout(StringIO()) as out:
+                        run(command.split() + [path])
+                    print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
+                print()
+                with load(path, verify=True) as file:
+                    if [name for name in net if diff_tensor([net[name], file[name]], Progress(0))]:
+                        raise FormatError(f"{path} does not come back as it was saved")
         finally:
             os.chdir(here)
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
-
-
-def demo_one(kind: "Format", path: str) -> None:
-    """Write a file, show the gist of what the commands say of it, read it back."""
-    from contextlib import redirect_stdout
-    from io import StringIO
-    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32")}
-    if "int32" in kind.DTYPES:
-        wanted["steps"] = tensor(7, "int32")
-    save(path, wanted, format=kind.NAME)
-    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
-    for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
-                          (f"explain --width {terminal_width(None)}", slice(4))):
-        with redirect_stdout(StringIO()) as out:
-            if main(command.split() + [path]):
-                raise FormatError(f"{command} {path} failed")
-        print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
-    print()
-    with load(path) as file:
-        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
-            raise FormatError(f"{path} does not come back as it was saved")
 
 
 TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
@@ -10519,23 +10498,25 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 
 
-def make_page(found: Explained, title: str) -> bytes:
-    """Return the page of a file."""
+def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+    """Return the page of a file, and how many fields it shows."""
     import re
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
-    if len(rows) > len(picked):
-        facts += (f"; {len(rows) - len(picked)} fields in the middle are left out: for a page of "
-                  f"them, --from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
+    if left_out:
+        summary += f", {left_out} left out"
+        facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
+                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
     strip = page_strip([row[0] for row in rows])
     parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
              "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
              "layout": page_layout(found), "tensors": page_tensors(found),
              "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
-    return page.encode("ascii", "xmlcharrefreplace")
+    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
 
 def page_name(text: str) -> str:
