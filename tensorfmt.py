@@ -8881,23 +8881,27 @@ def aim_offsets(fields: "List[Field]") -> None:
             field.target = firsts.get(field.tensor)
 
 
+def doc_of(kind: "Format") -> str:
+    """Return the docstring of a format, which draws its layout, without indentation."""
+    from textwrap import dedent
+    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+
+
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
     """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
 
     Items stand between bars.
     """
     import re
-    from textwrap import dedent
     row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
-    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
-    texts, rows = [first], []
-    for part in dedent(rest).strip().split("\n\n"):
+    texts, rows = [], []
+    for part in doc_of(kind).split("\n\n"):
         if re.match(row, part):  # lines that begin with blanks go on
             part = re.sub(r"(?<=[,|:;])\n +", " ", part)
             rows += re.findall(row, re.sub(r"\n +", " | ", part))
         else:
             texts.append(" ".join(part.split()))
-    return [text for text in texts if text], rows
+    return texts, rows
 
 
 def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
@@ -9549,7 +9553,6 @@ def open_input(path: str) -> Any:
 
 
 def raw_output() -> Any:
-    """Return standard output as a stream of bytes."""
     if sys.stdout.isatty():
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
     sys.stdout.flush()
@@ -9567,12 +9570,9 @@ def rounded(number: int, unit: str) -> str:
 
 def in_letters(text: str) -> str:
     """Return a name in its own letters if standard output is a terminal that has them."""
-    short = clip(text, MAX_TEXT)
-    try:
-        short.encode(sys.stdout.encoding or "ascii")
-    except UnicodeError:
-        return plain(text)
-    fine = sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+    short, code = clip(text, MAX_TEXT), sys.stdout.encoding or "ascii"
+    fine = (sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+            and short.encode(code, "replace").decode(code) == short)
     return short if fine else plain(text)
 
 
@@ -9624,7 +9624,6 @@ def facts_of(file: File, path: str) -> str:
 
 
 def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
-    """Print a row for each tensor, and their sums."""
     codings = set([plain(item.stored.encoding) for _, item in items])
     dtypes = set([dtype_of(item) for _, item in items])
     wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
@@ -9717,7 +9716,6 @@ def row_range(text: str) -> slice:
 
 
 def natural(text: str) -> int:
-    """Return a number of rows or an offset."""
     if int(text, 0) < 0:
         raise ValueError(text)
     return int(text, 0)
@@ -9762,7 +9760,7 @@ def show_explain(args: Any) -> None:
         found = Explained(source, None, args.options, args.wire, args.tensor,
                           getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            hint = nearest(args.tensor, found.owners)
+            hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
             if os.path.exists(args.html) and args.file != "-" and os.path.samefile(
@@ -9795,7 +9793,6 @@ class Explained:
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
-        self.owners = Map([(field.tensor, True) for field in fields if field.tensor is not None])
         reach = 0
         for field in fields:
             end = field.offset + field.nbytes
@@ -9843,7 +9840,7 @@ def print_rows(args: Any, found: Explained) -> None:
     shown = found.rows[:args.limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    table = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    table: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
         rest = max(0, field.nbytes - field.lead)
         data = bytes(found.source.read(field.offset + field.lead, min(rest, count)))
@@ -10109,7 +10106,6 @@ class Progress:
 
 
 def show_formats(args: Any) -> None:
-    from inspect import cleandoc
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
         write_list({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
@@ -10123,7 +10119,7 @@ def show_formats(args: Any) -> None:
         print(f"\n`formats {NAMES[0]}` shows its layout, dtypes, options and limits")
         return
     for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
-        print(cleandoc(kind.__doc__ or NO_DOCSTRING) + "\n")
+        print(doc_of(kind) + "\n")
         names = list(kind.DTYPES)
         rows = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
         rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
@@ -10135,37 +10131,40 @@ def show_formats(args: Any) -> None:
 
 
 def show_demo(args: Any) -> None:
-    """Write a file of each format, show the gist of what commands say of it, read it back."""
-    from contextlib import redirect_stdout
-    from io import StringIO
     from tempfile import TemporaryDirectory
-    here, width, kinds = os.getcwd(), terminal_width(None), [one for one in FORMATS if one.WRITES]
-    commands = ("ls", slice(1)), ("verify", slice(-1, None)), (f"explain --width {width}", slice(4))
+    here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
         os.chdir(args.folder or temporary)
         try:
             for kind in sorted(kinds, key=lambda kind: kind.TITLE):
-                path, net = "demo" + kind.SUFFIXES[0], {
-                    "layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-                    "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
-                if "int32" not in kind.DTYPES:
-                    del net["steps"]
-                save(path, net, format=kind.NAME)
-                print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
-                for command, gist in commands:
-                    with redirect_stdout(StringIO()) as out:
-                        run(command.split() + [path])
-                    print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
-                print()
-                with load(path, verify=True) as file:
-                    if [name for name in net if diff_tensor([net[name], file[name]], Progress(0))]:
-                        raise FormatError(f"{path} does not come back as it was saved")
+                demo_one(kind, "demo" + kind.SUFFIXES[0])
         finally:
             os.chdir(here)
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
+
+
+def demo_one(kind: "Format", path: str) -> None:
+    """Write a file, show the gist of what the commands say of it, read it back."""
+    from contextlib import redirect_stdout
+    from io import StringIO
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32")}
+    if "int32" in kind.DTYPES:
+        wanted["steps"] = tensor(7, "int32")
+    save(path, wanted, format=kind.NAME)
+    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
+    for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
+                          (f"explain --width {terminal_width(None)}", slice(4))):
+        with redirect_stdout(StringIO()) as out:
+            run(command.split() + [path])
+        print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
+    print()
+    with load(path, verify=True) as file:
+        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
+            raise FormatError(f"{path} does not come back as it was saved")
 
 
 TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
@@ -10213,29 +10212,29 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
-           ("model.bpk", "--sort bytes --limit 5 model.bpk", "--json a.zt b.bpk"), show_ls),
+           "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
-            ("model.bpk w", "model.bpk w --rows 0:2", "model.bpk w --raw > w.bin"), show_get),
+            "model.bpk w; model.bpk w --rows 0:2; model.bpk w --raw > w.bin", show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
                 "file --tensor --from --limit --width --color --wire --json --html",
-                ("model.zt", "model.zt --tensor w", "model.zt --html model.html"), show_explain),
+                "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
-               ("model.zt", "--quiet *.zt"), show_verify),
+               "model.zt; --quiet *.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
-                ("model.bpk model.zt", "model.zt model.tbs --cast float32 --drop",
-                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
-                 f"- - --format {NAMES[0]} < model.zt > out"), show_convert),
+                "model.bpk model.zt; model.zt model.tbs --cast float32 --drop; "
+                "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
+                f"- - --format {NAMES[0]} < model.zt > out", show_convert),
     "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
-             ("old.zt new.bpk",), show_diff),
+             "old.zt new.bpk", show_diff),
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
-                ("", NAMES[0], "--json"), show_formats),
+                f"; {NAMES[0]}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
-             ("", "files"), show_demo),
+             "; files", show_demo),
     "vendor": ("write a copy of this file with only what is asked for",
                "out --formats --load-only --no-tools --with --board",
-               (f"small.py --formats {NAMES[0]} --load-only",), lambda args: show_vendor(args))}
+               f"small.py --formats {NAMES[0]} --load-only", lambda args: show_vendor(args))}
 
 
 def make_parser(name: str) -> Any:
@@ -10251,7 +10250,8 @@ def make_parser(name: str) -> Any:
     does, arguments, examples, call = COMMANDS[name]
     parser = Parser(f"{called_as()} {name}", description=does,
                     formatter_class=RawDescriptionHelpFormatter)
-    parser.epilog = "\n  ".join(["examples:"] + [f"{parser.prog} {text}" for text in examples])
+    lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
+    parser.epilog = "\n  ".join(lines)
     parser.set_defaults(call=call)
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
@@ -10361,6 +10361,7 @@ add_options(save, "OPTIONS")
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
 PAGE_PARTS = 400  # of the strip, about
 PAGE_VALUES = 1024  # of a tensor in its histogram
+WRAPS = ".<i></i>"  # names wrap behind their dots
 PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -10387,9 +10388,10 @@ white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap
 flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
-text-overflow:ellipsis;max-width:none}input{font:inherit;width:17rem;padding:.2em .6em;
-border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}#about{display:grid;
-gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
+text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;width:17rem;padding:.2em .6em;
+border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
+color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
+grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
 #about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
 font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
 td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
@@ -10409,16 +10411,15 @@ margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{c
 tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
-grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}#fields td{
-padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
-padding-left:calc(1.2em + var(--d)*1.2em)}}
+grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}.at,.hex{
+grid-row:span 2}#fields .name~.say{grid-column:3/5;padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
 flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
 transform:scaleX(.67);transform-origin:0;margin-right:-32px}#list :is(td,
 th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
 #fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
 height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
-#fields .say{grid-column:2/-1;order:1}}
+#fields .name~.say{grid-column:2/-1;order:1}}
 @media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
 font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
@@ -10519,11 +10520,6 @@ def make_page(found: Explained, title: str) -> "Tuple[str, str]":
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
 
-def page_name(text: str) -> str:
-    """Return a name that wraps behind its dots."""
-    return to_html(text).replace(".", ".<i></i>")
-
-
 def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
     error, sums, total, text = found.error, found.sums, found.source.nbytes, ""
@@ -10558,10 +10554,9 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
-    texts = "".join([f"<p>{text}</p>" for text in rest])
-    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b><p>{first}</p>"
-            f'<table class="draw">{table}</table>{texts}</section>')
+    first, *rest = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts]
+    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b>{first}"
+            f'<table class="draw">{table}</table>{"".join(rest)}</section>')
 
 
 def page_tensors(found: Explained) -> str:
@@ -10582,7 +10577,8 @@ def page_tensors(found: Explained) -> str:
             except ValueError:  # damaged, empty, of an unknown type
                 pass
         rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
-                 f"{page_name(plain(clip_path(name)))}</a></td><td>{to_html(item.dtype)}</td>"
+                 f"{to_html(plain(clip_path(name))).replace('.', WRAPS)}</a></td>"
+                 f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
     return rows + "</table></section></section>"
@@ -10621,11 +10617,12 @@ def page_strip(fields: "List[Field]") -> str:
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
         kind, wide, label = largest.kind, size ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
+        about = f"{name}, {kind}, {count_of(len(part), 'field')}"
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
         strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
-                  f'data-e="{start + size}" data-s="{name}, {kind}, {count_of(len(part), "field")}" '
-                  f'style="--w:{wide:.4g};--s:{size}">{label}</a>\n')
+                  f'data-e="{start + size}" data-s="{about}" style="--w:{wide:.4g};--s:{size}">'
+                  f"{label}</a>\n")
     return strip
 
 
@@ -10656,7 +10653,7 @@ style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" 
 places}</a></td><td class="hex">{"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{
 tail}
 </td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
-page_name(name)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
+to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
         before = at
     return "".join(out)
 
