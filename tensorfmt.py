@@ -9942,7 +9942,6 @@ def show_diff(args: Any) -> bool:
                     found.append((sign, kind, name, changes))
         progress.end()
         count, metadata = len(set(a).union(b)), a.metadata or b.metadata
-    total = count_of(count, "tensor")
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
@@ -9951,9 +9950,9 @@ def show_diff(args: Any) -> bool:
         print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if kind == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
-        print(f"{count_of(len(found), 'difference')}, {total}")
+        print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
     elif not args.quiet:
-        print(f"the same {total}, {'same' if metadata else 'no'} metadata")
+        print(f"the same {count_of(count, 'tensor')}, {'same' if metadata else 'no'} metadata")
     return bool(found)
 
 
@@ -10167,9 +10166,8 @@ def demo_one(kind: "Format", path: str) -> None:
             raise FormatError(f"{path} does not come back as it was saved")
 
 
-TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
-TYPES.update([(word, lambda text: os.path.expanduser(text)) for word in (
-    "FILE", "FROM", "TO", "A", "B", "FOLDER", "OUT", "OUT.py")])
+TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}  # others: paths, or text
+PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10256,7 +10254,8 @@ def make_parser(name: str) -> Any:
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
         word = takes.replace(" ...", "").strip("[]")
-        settings: Facts = {"metavar": word, "type": TYPES.get(word, str)}
+        kind: Any = os.path.expanduser if word in PATHS else TYPES.get(word, str)
+        settings: Facts = {"metavar": word, "type": kind}
         if not takes:
             settings = {"action": "store_true"}
         elif "|" in takes:
@@ -10266,9 +10265,9 @@ def make_parser(name: str) -> Any:
         elif takes != word:
             settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
         parser.add_argument(key, help=text, **settings)
-    for kind in FORMATS if name in READING else ():
-        for key, text in kind.READ_OPTIONS.items():
-            parser.add_argument("--" + key, help=f"of {kind.NAME}: {text}")
+    for one in FORMATS if name in READING else ():
+        for key, text in one.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {one.NAME}: {text}")
     return parser
 
 
@@ -10341,16 +10340,11 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
-def add_options(call: Any, title: str) -> None:
-    """Add to a docstring what options each format has."""
-    rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
-            for key, text in getattr(kind, title).items()]
+for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
     if getattr(call, "__doc__", None):  # not with -OO
-        call.__doc__ = "\n".join([call.__doc__.rstrip() + "\n\n    Options:"] + rows)
-
-
-add_options(load, "READ_OPTIONS")
-add_options(save, "OPTIONS")
+        rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+                for key, text in getattr(kind, title).items()]
+        call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
@@ -10369,8 +10363,8 @@ PAGE = """<!DOCTYPE html>
 :root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--dim:light-dark(#5b6268,#a3aab1);
 --mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,#233557);
 --c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,
-#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}.unused,.unreached{
---t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}.unreached{
+#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}.unused,
+.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}.unreached{
 --t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}.fault{
 --t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
 scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
@@ -10388,38 +10382,37 @@ white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap
 flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
-text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;width:17rem;padding:.2em .6em;
-border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
-grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
-#about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
-font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
-td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
-.draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
-display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
-margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
-.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;height:20px;
-background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}th.at{
-width:80px}th.hex{width:396px;font:13px/2 var(--mono)}th.txt{width:152px}th.value{width:15%}tr{
-border-left:3px solid transparent}tr.on{background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;
-border-color:var(--c)}.via td,.at,.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;
-overflow-wrap:normal}.at a{text-decoration:none}.hex span i{font-style:normal}.hex span{
-background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}.name{
-padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
-.fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
-margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{content:"\\25be"}
-tr[aria-expanded=false] b::before{content:"\\25b8"}
+text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;
+width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;background:none;
+color:inherit}::placeholder{color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
+grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}table{
+border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
+color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
+vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
+white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{display:inline-block;
+background:var(--t);border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{
+background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;
+max-height:27rem}.bars{display:block;width:96px;height:20px;background:var(--c)}#fields{
+table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;
+font:13px/2 var(--mono)}th.txt{width:152px}th.value{width:15%}tr{border-left:3px solid transparent}
+tr.on{background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,
+.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;overflow-wrap:normal}.at a{
+text-decoration:none}.hex span i{font-style:normal}.hex span{background:var(--t);padding:.13em 0}
+.padding .hex span{color:var(--c)}.name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,
+#list a i::after{content:"\\200b"}.fault .name{color:var(--c);font-weight:700}.name b{
+display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
+tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
 grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}.at,.hex{
 grid-row:span 2}#fields .name~.say{grid-column:3/5;padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
-transform:scaleX(.67);transform-origin:0;margin-right:-32px}#list :is(td,
-th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
-#fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
-height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
-#fields .name~.say{grid-column:2/-1;order:1}}
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{transform:scaleX(.67);
+transform-origin:0;margin-right:-32px}#list :is(td,th):is(:nth-child(4),:nth-child(5),
+:nth-child(7)),.draw td:nth-child(2){display:none}#fields tr:not([hidden]){
+grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;height:1.6em}.at,.hex{
+grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}#fields .name~.say{
+grid-column:2/-1;order:1}}
 @media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
 font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
