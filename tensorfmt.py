@@ -8888,10 +8888,7 @@ def doc_of(kind: "Format") -> str:
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
-    """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
-
-    Items stand between bars.
-    """
+    """Return the paragraphs of a format's docstring; rows (label, items between bars) it draws."""
     import re
     row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
     texts, rows = [], []
@@ -9580,9 +9577,8 @@ def show_ls(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
-            keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
-                         "offset": lambda pair: pair[1].start}
-            items.sort(key=keys[args.sort])
+            items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
+                                         "offset": pair[1].start}[args.sort])
         if args.json:
             head = to_json({
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
@@ -9758,7 +9754,7 @@ def show_explain(args: Any) -> None:
     source = open_source(open_input(args.file), True)
     try:
         found = Explained(source, None, args.options, args.wire, args.tensor,
-                          getattr(args, "from"))
+                          getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
@@ -9785,7 +9781,7 @@ class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
     def __init__(self, source: Any, format: Any, options: Facts, wire: bool, tensor: Any = None,
-                 start: "Optional[int]" = None) -> None:
+                 start: int = 0) -> None:
         self.source, self.kind = source, kind_of(source, format)
         fields, parsed, self.error, _ = dissect(self.kind, source, options, None, wire)
         aim_offsets(fields)
@@ -9799,7 +9795,7 @@ class Explained:
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
         self.rows = list(rows_of([field for field in fields if tensor in (None, field.tensor)
-                                  and field.offset + field.nbytes > (start or 0)], self.places))
+                                  and field.offset + field.nbytes > start], self.places))
 
 
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
@@ -9878,19 +9874,15 @@ def terminal_width(asked: "Optional[int]") -> int:
 
 def painter(args: Any) -> Any:
     """Return a function (text, kind of a field) that colours text, if --color says so."""
-    env = os.environ
-    wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
-    if args.color == "never" or (args.color != "always" and not wanted):
-        return lambda text, kind: text
+    env, wanted = os.environ, args.color == "always"
+    if args.color != "never" and sys.stdout.isatty() and not env.get("NO_COLOR"):
+        wanted = wanted or env.get("TERM", "dumb") != "dumb"
     return lambda text, kind: (
-        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
+        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
 
 
 def column_widths(table: Any, digits: int, width: int) -> "List[int]":
-    """Return the widths of the columns: names, values and meanings share what is left of `width`.
-
-    Where the longest have no room, one text of twenty may be longer than its column.
-    """
+    """Return the widths of the columns; one text of twenty may be too long where room is short."""
     lengths = [sorted([len(text) for text in column]) for column in zip(*table)]
     place, _, names, values, meanings = [column[-1] for column in lengths]
     width -= place + digits + 8
@@ -10348,7 +10340,6 @@ for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format,
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
-#
 # A strip of the file, how its format is built, its tensors; then a row per field, whose bytes stand
 # in the columns of their offsets. What the file says is monospace, what we say is not.
 
@@ -10369,9 +10360,9 @@ PAGE = """<!DOCTYPE html>
 --t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
 scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
 background:var(--paper);color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}h1{
-line-height:1.2;margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{
-color:inherit}td{font:13px/1.5 var(--mono)}.say{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}
-.key{max-width:none}.key span{display:inline-block;margin-right:1.6em}.key i{display:inline-block;
+margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{color:inherit}td{
+font:13px/1.5 var(--mono)}.say{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{
+max-width:none}.key span{display:inline-block;margin-right:1.6em}.key i{display:inline-block;
 width:.9em;height:.9em;background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}
 .banner{border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
 overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
@@ -10428,38 +10419,38 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 <th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
-let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
+let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
 let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
-rows.forEach((r, i) => {
-  open = open.filter(one => one.level < +r.ariaLevel);
-  Object.assign(r, {up: open[0], level: +r.ariaLevel, tabIndex: -!!i});
-  r.text = r.textContent.toLowerCase();
-  if (r.ariaExpanded) open.unshift(r);
-});
+for (let r of rows) {
+  open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
+  Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
+  if (r.ariaExpanded) open = [...open, r];
+}
 function mark(e) {
   all(".on").forEach(one => one.classList.remove("on"));
   if (!e) return say.textContent = hint;
   let at = +e.dataset.b, count = e.dataset.e - at, cell = (r, i) => r.cells[i].textContent.trim();
-  let value = e.dataset.s || [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") +
+  let value = e.dataset.s || [...e.over, e].map(r => cell(r, 3)).join(" \\u203a ") +
     (cell(e, 4) && " = " + cell(e, 4)) + ", " + cell(e, 5);
   say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
   [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
 function show() {  // with a text: a hit, what is around it, what is in it
-  let text = search.value.trim().toLowerCase(), hit = r => r.text.includes(text);
-  let hits = new Set(rows.filter(hit)), keep = new Set([...hits].flatMap(r => [r, ...around(r)]));
+  let text = search.value.trim().toLowerCase();
+  let has = e => e.textContent.toLowerCase().includes(text), hits = new Set(rows.filter(has));
+  let keep = new Set([...hits].flatMap(r => [r, ...r.over]));
   for (let r of rows) {
-    let inside = around(r).some(one => text ? hits.has(one) : one.ariaExpanded === "false");
+    let inside = r.over.some(one => text ? hits.has(one) : one.ariaExpanded === "false");
     r.hidden = text ? !keep.has(r) && !inside : inside;
     r.classList.toggle("via", !hits.has(r));
   }
-  all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
+  all("#list tr+tr").forEach(r => r.hidden = !has(r));
   output.textContent = text && hits.size + " of " + rows.length;
 }
 function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
   if (!row) return;
-  if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
+  if (row.hidden) { search.value = ""; row.over.forEach(r => r.ariaExpanded = "true"); show(); }
   [(fixed || rows[0]).tabIndex, row.tabIndex, fixed] = [-1, 0, row];
   row.focus({preventScroll: true});
   row.scrollIntoView({block});
@@ -10484,7 +10475,7 @@ document.onkeydown = e => {
 };
 search.oninput = show;
 (onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
-let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
+let outer = new Set(rows.map(r => r.ariaExpanded && r.over.at(-1)));  // folds with folds inside
 if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
 (onhashchange = () => choose(location.hash &&
   rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
@@ -10515,10 +10506,10 @@ def make_page(found: Explained, title: str) -> "Tuple[str, str]":
 
 def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
-    error, sums, total, text = found.error, found.sums, found.source.nbytes, ""
-    for kind in [kind for kind, nbytes in sums.items() if nbytes]:
-        text += (f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
-                 f"{sums[kind]:,} bytes ({100 * sums[kind] / total:.1f} %)</span>")
+    error, sums, total = found.error, found.sums, found.source.nbytes
+    text = "".join([f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, '
+                    f"{FIELD_KINDS[kind][0]}: {count:,} bytes ({100 * count / total:.1f} %)</span>"
+                    for kind, count in sums.items() if count])
     if error is None:
         return text
     at, lost = total if error.offset is None else error.offset, sums["unreached"]
