@@ -9577,8 +9577,9 @@ def show_ls(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
-            items.sort(key=lambda pair: {"bytes": -pair[1].stored.nbytes, "name": pair[0],
-                                         "offset": pair[1].start}[args.sort])
+            keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
+                         "offset": lambda pair: pair[1].start}
+            items.sort(key=keys[args.sort])
         if args.json:
             head = to_json({
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
