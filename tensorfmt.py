@@ -10375,25 +10375,24 @@ flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;
-width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;background:none;
-color:inherit}::placeholder{color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
-grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}table{
-border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
-color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
-vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
-white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{display:inline-block;
+width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px}#about{display:grid;
+gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{
+grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
+font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
+td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
+.draw td:nth-child(-n+2){white-space:nowrap}.n{text-align:right}.box{display:inline-block;
 background:var(--t);border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{
 background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;
 max-height:27rem}.bars{display:block;width:96px;height:20px;background:var(--c)}#fields{
 table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;
 font:13px/2 var(--mono)}th.txt{width:152px}th.value{width:15%}tr{border-left:3px solid transparent}
 tr.on{background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,
-.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;overflow-wrap:normal}.at a{
-text-decoration:none}.hex span i{font-style:normal}.hex span{background:var(--t);padding:.13em 0}
-.padding .hex span{color:var(--c)}.name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,
-#list a i::after{content:"\\200b"}.fault .name{color:var(--c);font-weight:700}.name b{
-display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
-tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
+.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre}.at a{text-decoration:none}.hex span i{
+font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}
+.name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
+.fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
+margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{content:"\\25be"}
+tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
 @media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
 grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}.at,.hex{
@@ -10547,12 +10546,9 @@ def page_layout(found: Explained) -> str:
 def page_tensors(found: Explained) -> str:
     """Return a table of the tensors, with histogram and range of their first values."""
     items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
-    if not items:
-        return ""
-    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first
-{PAGE_VALUES}<section class="scroll">
-<table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>
-<th class="n">at</th><th>values</th><th>from, to</th></tr>"""
+    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {PAGE_VALUES}
+<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
+<th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>"""
     for name, item in list(items.items())[:PAGE_ROWS]:
         bars = ends = ""
         left -= 0 if item.is_plain() else item.stored.nbytes
@@ -10566,7 +10562,7 @@ def page_tensors(found: Explained) -> str:
                  f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
-    return rows + "</table></section></section>"
+    return rows + "</table></section></section>" if items else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -10574,24 +10570,20 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
+    ends = f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
     if low == high or len(values) < 8:
-        return "", f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
+        return "", ends
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
-    steps = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    path = f"M0 20{''.join(steps)}V20z"
-    bars = f'<i class="bars" style="clip-path:path(&#39;{path}&#39;)"></i>'
-    return bars, f"{low:.3g}, {high:.3g}"
+    bars = "".join([f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins])
+    return f'<i class="bars" style="clip-path:path(&#39;M0 20{bars}V20z&#39;)"></i>', ends
 
 
 def page_strip(fields: "List[Field]") -> str:
     """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
-
-    def part_of(field: Field) -> Any:
-        inside = field.doc == "alignment"  # of an index
-        return "structure" if inside else field if field.kind == "data" else field.kind
-    parts = [list(group) for _, group in groupby(fields, part_of)]
+    parts = [list(group) for _, group in groupby(fields, lambda one: (  # alignment: of an index
+        "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
     if len(parts) > PAGE_PARTS:
         least = 1 + fields[-1].offset // PAGE_PARTS
         near = groupby(parts, lambda part: part[0].offset // least)
