@@ -10375,19 +10375,20 @@ flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
 text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;
-width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px}#about{display:grid;
-gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{
-grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
-font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
-td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
-.draw td:nth-child(-n+2){white-space:nowrap}.n{text-align:right}.box{display:inline-block;
-background:var(--t);border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{
-background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;
-max-height:27rem}.bars{display:block;width:96px;height:20px;background:var(--c)}#fields{
-table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;
-font:13px/2 var(--mono)}th.txt{width:152px}th.value{width:15%}tr{border-left:3px solid transparent}
-tr.on{background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,
-.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre}.at a{text-decoration:none}.hex span i{
+width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;background:none;
+color:inherit}::placeholder{color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
+grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}table{
+border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
+color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
+vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
+white-space:nowrap}.n{text-align:right}.box{display:inline-block;background:var(--t);
+border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{background:var(--c);
+color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;max-height:27rem}.bars{
+display:block;width:96px;height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{
+top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;font:13px/2 var(--mono)}th.txt{
+width:152px}th.value{width:15%}tr{border-left:3px solid transparent}tr.on{
+background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,.txt,
+.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre}.at a{text-decoration:none}.hex span i{
 font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}
 .name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
 .fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
