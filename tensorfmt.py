@@ -8503,21 +8503,29 @@ class CborTokens:
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    html, tensor, start = True, None, 0  # as options of `explain`
-
-    def __init__(self, fields: Chunks, source: Any, format: Any, options: Facts,
-                 wire: bool) -> None:
-        self._fields, self.source, self.format = fields, source, format
-        self.options, self.wire = options, wire
+    def __init__(self, fields: "List[Field]", error: Any, source: Any, *asked: Any) -> None:
+        self._fields, self._error = iter(fields), error
+        self._source, self._asked = source, asked
 
     def __iter__(self) -> "Iterator[Field]":
-        return self._fields
+        return self
 
     def __next__(self) -> Field:
-        return next(self._fields)
+        for field in self._fields:
+            return field
+        raise self._error or StopIteration
 
     def _repr_html_(self) -> str:
-        return frame_page(self)
+        """Return the page in a frame, apart from what is around it."""
+        from html import escape
+        source = open_source(self._source, True)
+        try:
+            page, _ = make_page(Explained(source, *self._asked),
+                                os.path.basename(source.path or "the data"))
+        finally:
+            source.close()
+        return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
+                'style="width:100%;height:48em;border:0"></iframe>')
 
 
 def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
@@ -8537,12 +8545,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = Fals
     finally:
         opened.close()
     aim_offsets(fields)
-
-    def each() -> "Iterator[Field]":
-        yield from fields
-        if error is not None:
-            raise error
-    return Fields(each(), source, format, options, wire)
+    return Fields(fields, error, source, format, options, wire)
 
 
 def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
@@ -8614,14 +8617,11 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
         fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
         fields = sort_fields(fields + found)
     found[0].kind = "fault"
-    out, at = [], 0
-    for field in fields + [Field(nbytes, 0, "", None, "")]:
-        if field.offset > at:
-            lost = field.offset - at
-            out.append(Field(at, lost, "not reached", None, "was not read", "unreached"))
-        at = field.offset + field.nbytes
-        out.append(field)
-    return out[:-1]
+    ends = [0] + [field.offset + field.nbytes for field in fields]
+    starts = [field.offset for field in fields] + [nbytes]
+    lost = [Field(at, stop - at, "not reached", None, "was not read", "unreached")
+            for at, stop in zip(ends, starts) if at < stop]
+    return sort_fields(fields + lost)
 
 
 def aim_offsets(fields: "List[Field]") -> None:
@@ -8643,23 +8643,24 @@ def aim_offsets(fields: "List[Field]") -> None:
             field.target = firsts.get(field.tensor)
 
 
-def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
-    """Return the paragraphs of a format's docstring, and the rows (label, items) of its drawing.
-
-    Items stand between bars.
-    """
-    import re
+def doc_of(kind: "Format") -> str:
+    """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
+    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+
+
+def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
+    """Return the paragraphs of a format's docstring; rows (label, items between bars) it draws."""
+    import re
     row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
-    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
-    texts, rows = [first], []
-    for part in dedent(rest).strip().split("\n\n"):
+    texts, rows = [], []
+    for part in doc_of(kind).split("\n\n"):
         if re.match(row, part):  # lines that begin with blanks go on
             part = re.sub(r"(?<=[,|:;])\n +", " ", part)
             rows += re.findall(row, re.sub(r"\n +", " | ", part))
         else:
             texts.append(" ".join(part.split()))
-    return [text for text in texts if text], rows
+    return texts, rows
 
 
 def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
@@ -9306,7 +9307,6 @@ def open_input(path: str) -> Any:
 
 
 def raw_output() -> Any:
-    """Return standard output as a stream of bytes."""
     if sys.stdout.isatty():
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
     sys.stdout.flush()
@@ -9324,12 +9324,9 @@ def rounded(number: int, unit: str) -> str:
 
 def in_letters(text: str) -> str:
     """Return a name in its own letters if standard output is a terminal that has them."""
-    short = clip(text, MAX_TEXT)
-    try:
-        short.encode(sys.stdout.encoding or "ascii")
-    except UnicodeError:
-        return plain(text)
-    fine = sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+    short, code = clip(text, MAX_TEXT), sys.stdout.encoding or "ascii"
+    fine = (sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+            and short.encode(code, "replace").decode(code) == short)
     return short if fine else plain(text)
 
 
@@ -9352,8 +9349,8 @@ def show_ls(args: Any) -> None:
             return
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
-        for title in "metadata", "scalar":
-            pairs = file.metadata if title == "metadata" else file.attrs.get("scalars") or {}
+        scalars: Any = file.attrs.get("scalars") or {}
+        for title, pairs in ("metadata", file.metadata), ("scalar", scalars):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
@@ -9381,7 +9378,6 @@ def facts_of(file: File, path: str) -> str:
 
 
 def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
-    """Print a row for each tensor, and their sums."""
     codings = set([plain(item.stored.encoding) for _, item in items])
     dtypes = set([dtype_of(item) for _, item in items])
     wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
@@ -9446,7 +9442,13 @@ def show_get(args: Any) -> None:
             raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None:
-            item = pick_rows(item, args.rows, f"{plain(args.file)}: tensor {quote(args.name)}")
+            count = item.shape[0] if item.ndim else -1
+            for at in args.rows.start, args.rows.stop:
+                if not -count <= (at or 0) <= count:
+                    what = f"{plain(args.file)}: tensor {quote(args.name)}"
+                    rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
+                    raise ValueError(f"{what} {rows}: --rows is out of range")
+            item = item[args.rows]
         if args.raw:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
             write_all(raw_output(), Progress(item.nbytes).watch(blocks))
@@ -9457,17 +9459,6 @@ def show_get(args: Any) -> None:
         else:
             print(item.preview())
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
-
-
-def pick_rows(item: Tensor, rows: slice, what: str) -> Tensor:
-    """Return some rows of a tensor; ValueError for those that it does not have."""
-    if not item.ndim:
-        raise ValueError(f"{what} is a scalar: no rows")
-    count = item.shape[0]
-    for at in rows.start, rows.stop:
-        if at is not None and not -count <= at <= count:
-            raise ValueError(f"{what} has {count_of(count, 'row')}: --rows is out of range")
-    return item[rows]
 
 
 def row_range(text: str) -> slice:
@@ -9481,7 +9472,6 @@ def row_range(text: str) -> slice:
 
 
 def natural(text: str) -> int:
-    """Return a number of rows or an offset."""
     if int(text, 0) < 0:
         raise ValueError(text)
     return int(text, 0)
@@ -9522,17 +9512,22 @@ def print_values(item: Tensor) -> None:
 
 def show_explain(args: Any) -> None:
     source = open_source(open_input(args.file), True)
-    args.start = getattr(args, "from") or 0
     try:
-        found = Explained(args, source)
+        found = Explained(source, None, args.options, args.wire, args.tensor,
+                          getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
-            hint = nearest(args.tensor, found.owners)
+            hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            write_page(args, found)
+            if os.path.exists(args.html) and args.file != "-" and os.path.samefile(
+                    args.html, args.file):
+                raise ValueError(f"{plain(args.html)}: the page would replace the file")
+            page, summary = make_page(found, os.path.basename(args.file))
+            nbytes = count_of(write_out(args.html, iter([page.encode()])), "byte")
+            print(f"wrote {plain(args.html)}, {nbytes}, {summary}")
         elif args.json:
-            write_list(({key: getattr(row.field, key) for key in Field.__slots__}
-                        for row in found.rows), between="")
+            write_list(({key: getattr(field, key) for key in Field.__slots__}
+                        for field, *_ in found.rows), between="")
             print()
         else:
             print_rows(args, found)
@@ -9545,56 +9540,89 @@ def show_explain(args: Any) -> None:
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
-    def __init__(self, args: Any, source: Any) -> None:
-        self.source, self.kind = source, kind_of(source, getattr(args, "format", None))
-        fields, parsed, self.error, _ = dissect(self.kind, source, args.options, None, args.wire)
+    def __init__(self, source: Any, format: Any, options: Facts, wire: bool, tensor: Any = None,
+                 start: int = 0) -> None:
+        self.source, self.kind = source, kind_of(source, format)
+        fields, parsed, self.error, _ = dissect(self.kind, source, options, None, wire)
         aim_offsets(fields)
-        self.attrs, _, self.tensors = parsed if parsed and args.html else ({}, {}, {})
+        self.attrs, _, self.tensors = parsed or ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
-        self.sums: Any = dict([(kind, 0) for kind in FIELD_KINDS])
-        self.rows: "List[Row]" = []
-        self.owners = Map([(field.tensor, True) for field in fields if field.tensor is not None])
-        names: Any = {}  # of the fields around this one, by depth
+        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
         reach = 0
         for field in fields:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-            if args.tensor in (None, field.tensor) and end > args.start:
-                table = field.name[-6:] == ".table"  # of FlatBuffers
-                names[field.depth] = field.name[:-6] if table else field.name
-                before = self.rows[-1].field if self.rows else field
-                if before.depth < field.depth and before.value != 0:  # of 0 items: not its own
-                    self.rows[-1].opens = before.kind == "structure"
-                self.rows.append(Row(field, names.get(field.depth - 1, ""), self))
+        self.rows = list(rows_of([field for field in fields if tensor in (None, field.tensor)
+                                  and field.offset + field.nbytes > start], self.places))
+
+
+def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
+    """Yield (field, name, value, meaning, whether deeper ones follow), as texts for a person.
+
+    The name is without that of the field around; the meaning has the places of labels.
+    """
+    import re
+    around: Any = {}  # names by depth
+    for field, behind in zip(fields, fields[1:] + [Field(0, 0, "", None, "")]):
+        around[field.depth] = re.sub(r"\.table$", "", field.name)  # of FlatBuffers
+        before, name = around.get(field.depth - 1, ""), field.name
+        if before and name.startswith(before) and name != before:
+            name = name[len(before):]
+        elif field.depth:  # tensors[0].x -> [0].x
+            name = name[max(0, name.find("[")):]
+        name = plain(clip_path(name))
+        if field.depth:  # .key, ['key']: what is around it is above
+            name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
+        value = "" if field.value is None else show(field.value, 40)
+        if field.kind in ("padding", "unused", "unreached"):
+            value = count_of(field.nbytes, "byte")
+        elif field.kind == "data":
+            value = clip_path(str(field.value))
+        meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
+            f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
+        opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
+        if opens and field.tensor is not None and field.tensor not in field.name:
+            meaning += ", of " + plain(clip_path(field.tensor))
+        if field.target is not None:  # where it leads
+            meaning += f" -> 0x{field.target:x}"
+        yield field, name, value, meaning, opens
 
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    rows, paint = found.rows, painter(args)
-    shown = rows[:args.limit]
-    shown += [row for row in rows[len(shown):] if row.field.kind == "fault"]
-    width = terminal_width(args.width)
+    paint, width = painter(args), terminal_width(args.width)
+    shown = found.rows[:args.limit]
+    shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    head = ("offset", "bytes", "token" if args.wire else "field", "value", "meaning")
-    place = max([6] + [len(f"0x{row.field.offset:x}") for row in shown[-1:]])
-    widths = [place, 3 * count - 1] + column_widths(head, shown, width - place - 3 * count - 7)
-    keyed = False
-    for row in [None] + shown:
-        cells, kind = (row.cells(count), row.field.kind) if row else (head, "")
-        keyed = keyed or ".." in cells[1]
+    table: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    for field, name, value, meaning, _ in shown:
+        rest = max(0, field.nbytes - field.lead)
+        data = bytes(found.source.read(field.offset + field.lead, min(rest, count)))
+        digits = ".. " * (field.lead > 0) + hex_of(data)
+        if rest > count or len(digits) > 3 * count - 1:
+            digits = digits[:3 * count - 4] + " .."
+        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
+        table.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
+    widths = column_widths(table, 3 * count - 1, width)
+    for cells, kind in zip(table, [""] + [row[0].kind for row in shown]):
         for line in table_lines(cells, widths, paint, kind):
             print(line)
-    if len(shown) < len(rows):
-        print(f"... {len(rows) - len(shown)} more rows")
+    if len(shown) < len(found.rows):
+        print(f"... {len(found.rows) - len(shown)} more rows")
     if found.error is None:
         total = count_of(found.source.nbytes, "byte")
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if keyed:
+    if [cells for cells in table if ".." in cells[1]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
+
+
+def hex_of(data: bytes) -> str:
+    """Return bytes as digits with blanks between: 00 1f ff."""
+    return " ".join(["%02x" % byte for byte in data])
 
 
 def terminal_width(asked: "Optional[int]") -> int:
@@ -9606,26 +9634,22 @@ def terminal_width(asked: "Optional[int]") -> int:
 
 def painter(args: Any) -> Any:
     """Return a function (text, kind of a field) that colours text, if --color says so."""
-    env = os.environ
-    wanted = sys.stdout.isatty() and not env.get("NO_COLOR") and env.get("TERM", "dumb") != "dumb"
-    if args.color == "never" or (args.color != "always" and not wanted):
-        return lambda text, kind: text
+    env, wanted = os.environ, args.color == "always"
+    if args.color != "never" and sys.stdout.isatty() and not env.get("NO_COLOR"):
+        wanted = wanted or env.get("TERM", "dumb") != "dumb"
     return lambda text, kind: (
-        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if kind and text else text)
+        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
 
 
-def column_widths(head: Any, rows: Any, width: int) -> "List[int]":
-    """Return the widths of names, values and meanings, which have the rest of `width`.
-
-    Where the longest have no room, one text of twenty may be longer than its column.
-    """
-    columns = zip(head[2:], *[row.texts() for row in rows])
-    lengths = [sorted([len(text) for text in column]) for column in columns]
-    names, values, meanings = [column[-1] for column in lengths]
+def column_widths(table: Any, digits: int, width: int) -> "List[int]":
+    """Return the widths of the columns; one text of twenty may be too long where room is short."""
+    lengths = [sorted([len(text) for text in column]) for column in zip(*table)]
+    place, _, names, values, meanings = [column[-1] for column in lengths]
+    width -= place + digits + 8
     if names + values + meanings > width:
         usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
-        names, values = min(usual[0], width * 9 // 20), min(usual[1], width * 3 // 10)
-    return [names, values, width - names - values]
+        names, values = min(usual[2], width * 9 // 20), min(usual[3], width * 3 // 10)
+    return [place, digits, names, values, width - names - values]
 
 
 def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunks:
@@ -9654,74 +9678,6 @@ def wrap(text: str, width: int, marks: str) -> "List[str]":
     return [indent + line for line in re.findall(pattern, text.lstrip())]
 
 
-class Row:
-    """A field for a person: `.name` without that of the field around, `.value` as text."""
-
-    __slots__ = ("field", "name", "value", "found", "opens")
-
-    def __init__(self, field: Field, parent: str, found: Explained) -> None:
-        import re
-        self.field, self.found, self.opens = field, found, False  # deeper ones follow
-        start = max(0, field.name.find("[")) if field.depth else 0  # tensors[0].x -> [0].x
-        if parent and field.name.startswith(parent) and field.name != parent:
-            start = len(parent)
-        self.name = plain(clip_path(field.name[start:]))
-        if field.depth:  # .key, ['key']: what is around it is above
-            self.name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", self.name)
-        self.value = "" if field.value is None else show(field.value, 40)
-        if field.kind in ("padding", "unused", "unreached"):
-            self.value = count_of(field.nbytes, "byte")
-        elif field.kind == "data":
-            self.value = clip_path(str(field.value))
-
-    @property
-    def meaning(self) -> str:
-        """What the field means, with places: of labels of the layout, of where it leads."""
-        import re
-        places, target = self.found.places, self.field.target
-
-        def place(match: Any) -> str:
-            label = match.group()
-            return f"{label} = 0x{places[label]:x}" if label in places else label
-        doc = re.sub(r"\b[A-Z]{1,2}\b", place, self.field.doc)
-        tensor = self.field.tensor
-        if self.opens and tensor is not None and tensor not in self.field.name:
-            doc += ", of " + plain(clip_path(tensor))
-        return doc if target is None else f"{doc} -> 0x{target:x}"
-
-    def bytes(self, skip: int, most: int) -> bytes:
-        """Return up to `most` bytes of the field, from its byte `skip` on."""
-        field = self.field
-        count = max(0, min(field.nbytes - skip, most))
-        return bytes(self.found.source.read(field.offset + skip, count))
-
-    def lines(self, most: int) -> "Tuple[str, str, str, int]":
-        """Return offsets, hex and text of lines of 16 bytes, and how many bytes are left."""
-        import re
-        at = self.field.offset
-        data = self.bytes(0, most - at % 16)
-        ends = range(16 - at % 16, len(data) + 16, 16)
-        lines = [data[max(0, end - 16):end] for end in ends]
-        places = "\n".join([f"0x{at + max(0, end - 16):x}" for end in ends])
-        digits = "\n".join([" ".join(["%02x" % byte for byte in line]) for line in lines])
-        texts = [re.sub("[^ -~]", "\xb7", line.decode("latin-1")) for line in lines]
-        return places, digits, "\n".join(texts), self.field.nbytes - len(data)
-
-    def texts(self) -> "Tuple[str, str, str]":
-        """Return name, value and meaning."""
-        here = "<- here: " if self.field.kind == "fault" else ""
-        return "  " * self.field.depth + self.name, self.value, here + self.meaning
-
-    def cells(self, count: int) -> "Tuple[str, ...]":
-        """Return offset, up to `count` bytes, name, value and meaning."""
-        field = self.field
-        digits = ".. " if field.lead else ""
-        digits += " ".join(["%02x" % byte for byte in self.bytes(field.lead, count)])
-        if field.nbytes - field.lead > count or len(digits) > 3 * count - 1:
-            digits = digits[:3 * count - 4] + " .."
-        return (f"0x{field.offset:x}", digits) + self.texts()
-
-
 def show_diff(args: Any) -> bool:
     found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
@@ -9738,7 +9694,6 @@ def show_diff(args: Any) -> bool:
                     found.append((sign, kind, name, changes))
         progress.end()
         count, metadata = len(set(a).union(b)), a.metadata or b.metadata
-    total = count_of(count, "tensor")
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
@@ -9747,9 +9702,9 @@ def show_diff(args: Any) -> bool:
         print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if kind == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
-        print(f"{count_of(len(found), 'difference')}, {total}")
+        print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
     elif not args.quiet:
-        print(f"the same {total}, {'same' if metadata else 'no'} metadata")
+        print(f"the same {count_of(count, 'tensor')}, {'same' if metadata else 'no'} metadata")
     return bool(found)
 
 
@@ -9770,14 +9725,15 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
     old, new = str(a.dtype), str(b.dtype)
-    wide = None if alike else common_float(old, new)
+    wide = "float64" if "float64" in (old, new) else "float32"
+    floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
             progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
-            if wide and cast_block(part, old, wide) == cast_block(other, new, wide):
+            if floats and cast_block(part, old, wide) == cast_block(other, new, wide):
                 continue  # 4 times as fast as numbers, which decide on NaN and -0.0
             for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
@@ -9790,15 +9746,6 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
-
-
-def common_float(old: str, new: str) -> "Optional[str]":
-    """Return a float dtype that holds every value of two others; None for other dtypes."""
-    for dtype in ("float32", "float64"):
-        if (old in FLOAT_DIGITS and new in FLOAT_DIGITS
-                and cast_is_exact(old, dtype) and cast_is_exact(new, dtype)):
-            return dtype
-    return None
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -9875,8 +9822,7 @@ class Progress:
 
     def __init__(self, total: int, source: Any = None, note: str = "") -> None:
         from time import time
-        self.note = note
-        self.time, self.total, self.done, self.source = time, total, 0, source
+        self.time, self.total, self.done, self.source, self.note = time, total, 0, source, note
         self.start = self.last = time()
 
     def __getattr__(self, name: str) -> Any:
@@ -9917,39 +9863,32 @@ def show_formats(args: Any) -> None:
                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
                     "load": kind.READ_OPTIONS} for kind in kinds)
         print()
-    elif args.format is None:
+        return
+    if args.format is None:
         for kind in kinds:
             print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
         print(f"\n`formats {NAMES[0]}` shows its layout, dtypes, options and limits")
-    else:
-        for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
-            print_format(kind)
-
-
-def print_format(kind: "Format") -> None:
-    """Print all that is known of a format: its docstring, which draws its layout, and its rows."""
-    from textwrap import dedent
-    first, _, rest = (kind.__doc__ or NO_DOCSTRING).partition("\n")
-    print("\n".join([first, dedent(rest).rstrip(), ""]))
-    names = list(kind.DTYPES)
-    lines = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
-    lines += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
-    lines += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
-              if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
-    for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
-        lines += [(title, f"{key}: {text}") for key, text in options.items()]
-    print("\n".join(["  %-12s %s" % line for line in lines if line[1]] + [""]))
+        return
+    for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
+        print(doc_of(kind) + "\n")
+        names = list(kind.DTYPES)
+        rows = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+        rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
+        rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
+                 if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
+        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
+            rows += [(title, f"{key}: {text}") for key, text in options.items()]
+        print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
 
 
 def show_demo(args: Any) -> None:
     from tempfile import TemporaryDirectory
     here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
-    kinds.sort(key=lambda kind: kind.TITLE)
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
         os.chdir(args.folder or temporary)
         try:
-            for kind in kinds:
+            for kind in sorted(kinds, key=lambda kind: kind.TITLE):
                 demo_one(kind, "demo" + kind.SUFFIXES[0])
         finally:
             os.chdir(here)
@@ -9971,18 +9910,16 @@ def demo_one(kind: "Format", path: str) -> None:
     for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
                           (f"explain --width {terminal_width(None)}", slice(4))):
         with redirect_stdout(StringIO()) as out:
-            if main(command.split() + [path]):
-                raise FormatError(f"{command} {path} failed")
+            run(command.split() + [path])
         print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
     print()
-    with load(path) as file:
+    with load(path, verify=True) as file:
         if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
             raise FormatError(f"{path} does not come back as it was saved")
 
 
-TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}
-TYPES.update([(word, lambda text: os.path.expanduser(text)) for word in (
-    "FILE", "FROM", "TO", "A", "B", "FOLDER", "OUT", "OUT.py")])
+TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}  # others: paths, or text
+PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10025,29 +9962,29 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
-           ("model.bpk", "--sort bytes --limit 5 model.bpk", "--json a.zt b.bpk"), show_ls),
+           "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
-            ("model.bpk w", "model.bpk w --rows 0:2", "model.bpk w --raw > w.bin"), show_get),
+            "model.bpk w; model.bpk w --rows 0:2; model.bpk w --raw > w.bin", show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
                 "file --tensor --from --limit --width --color --wire --json --html",
-                ("model.zt", "model.zt --tensor w", "model.zt --html model.html"), show_explain),
+                "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
-               ("model.zt", "--quiet *.zt"), show_verify),
+               "model.zt; --quiet *.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
-                ("model.bpk model.zt", "model.zt model.tbs --cast float32 --drop",
-                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c",
-                 f"- - --format {NAMES[0]} < model.zt > out"), show_convert),
+                "model.bpk model.zt; model.zt model.tbs --cast float32 --drop; "
+                "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
+                f"- - --format {NAMES[0]} < model.zt > out", show_convert),
     "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
-             ("old.zt new.bpk",), show_diff),
+             "old.zt new.bpk", show_diff),
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
-                ("", NAMES[0], "--json"), show_formats),
+                f"; {NAMES[0]}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
-             ("", "files"), show_demo),
+             "; files", show_demo),
     "vendor": ("write a copy of this file with only what is asked for",
                "out --formats --load-only --no-tools --with --board",
-               (f"small.py --formats {NAMES[0]} --load-only",), lambda args: show_vendor(args))}
+               f"small.py --formats {NAMES[0]} --load-only", lambda args: show_vendor(args))}
 
 
 def make_parser(name: str) -> Any:
@@ -10063,12 +10000,14 @@ def make_parser(name: str) -> Any:
     does, arguments, examples, call = COMMANDS[name]
     parser = Parser(f"{called_as()} {name}", description=does,
                     formatter_class=RawDescriptionHelpFormatter)
-    parser.epilog = "\n  ".join(["examples:"] + [f"{parser.prog} {text}" for text in examples])
+    lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
+    parser.epilog = "\n  ".join(lines)
     parser.set_defaults(call=call)
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
         word = takes.replace(" ...", "").strip("[]")
-        settings: Facts = {"metavar": word, "type": TYPES.get(word, str)}
+        kind: Any = os.path.expanduser if word in PATHS else TYPES.get(word, str)
+        settings: Facts = {"metavar": word, "type": kind}
         if not takes:
             settings = {"action": "store_true"}
         elif "|" in takes:
@@ -10078,9 +10017,9 @@ def make_parser(name: str) -> Any:
         elif takes != word:
             settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
         parser.add_argument(key, help=text, **settings)
-    for kind in FORMATS if name in READING else ():
-        for key, text in kind.READ_OPTIONS.items():
-            parser.add_argument("--" + key, help=f"of {kind.NAME}: {text}")
+    for one in FORMATS if name in READING else ():
+        for key, text in one.READ_OPTIONS.items():
+            parser.add_argument("--" + key, help=f"of {one.NAME}: {text}")
     return parser
 
 
@@ -10153,88 +10092,78 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
-def add_options(call: Any, title: str) -> None:
-    """Add to a docstring what options each format has."""
-    rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
-            for key, text in getattr(kind, title).items()]
+for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
     if getattr(call, "__doc__", None):  # not with -OO
-        call.__doc__ = "\n".join([call.__doc__.rstrip() + "\n\n    Options:"] + rows)
-
-
-add_options(load, "READ_OPTIONS")
-add_options(save, "OPTIONS")
+        rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+                for key, text in getattr(kind, title).items()]
+        call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
-#
 # A strip of the file, how its format is built, its tensors; then a row per field, whose bytes stand
 # in the columns of their offsets. What the file says is monospace, what we say is not.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
 PAGE_PARTS = 400  # of the strip, about
 PAGE_VALUES = 1024  # of a tensor in its histogram
+WRAPS = ".<i></i>"  # names wrap behind their dots
 PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{title}}</title><style>
-:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--ink:light-dark(#1d2226,#e9e6e0);
---dim:light-dark(#5b6268,#a3aab1);--line:light-dark(#dedad1,#363c42);--on:light-dark(#fff2ad,
-#3b3516);--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,
-#233557);--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);
---c:light-dark(#0f6a54,#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,
-#979ea5)}.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
-.unreached{--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}
-.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
+:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--dim:light-dark(#5b6268,#a3aab1);
+--mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,#233557);
+--c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,
+#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}.unused,
+.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}.unreached{
+--t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}.fault{
+--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
 scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
-background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}h1{font-size:2rem;
-line-height:1.2;margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{
-color:inherit;text-decoration-color:var(--dim)}td{font:13px/1.5 var(--mono)}.say{
-font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{max-width:none}.key span{
-display:inline-block;margin-right:1.6em}.key i{display:inline-block;width:.9em;height:.9em;
-background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}.banner{
-border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
+background:var(--paper);color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}h1{
+margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{color:inherit}td{
+font:13px/1.5 var(--mono)}.say{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{
+max-width:none}.key span{display:inline-block;margin-right:1.6em}.key i{display:inline-block;
+width:.9em;height:.9em;background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}
+.banner{border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
 overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
-padding:.7rem 0 .5rem;border-bottom:1px solid var(--line)}.strip{display:flex;gap:min(1px,
-25%/var(--n));height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));
-overflow:hidden;background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);
-padding-top:.3em;white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}
-.strip+.strip a{flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
+padding:.7rem 0 .5rem;border-bottom:1px solid #8884}.strip{display:flex;gap:min(1px,25%/var(--n));
+height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));overflow:hidden;
+background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);padding-top:.3em;
+white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}.strip+.strip a{
+flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
 background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
 margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
-text-overflow:ellipsis;max-width:none;margin:0}input{font:inherit;width:17rem;padding:.2em .6em;
-border:1px solid var(--dim);border-radius:4px;background:none;color:inherit}::placeholder{
-color:var(--dim);opacity:1}output:empty{display:none}#about{
-display:grid;gap:0 2.5rem;padding:.8rem 0;grid-template-columns:minmax(0,28rem) minmax(0,1fr)}
-#about>:only-child{grid-column:1/-1}table{border-collapse:collapse;width:100%}th{text-align:left;
-font:600 12px/2 system-ui,sans-serif;color:var(--dim);background:var(--paper);position:sticky;top:0}
-td,th{padding:.1rem .9rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,
-.draw td:nth-child(-n+2){white-space:nowrap;overflow-wrap:normal}.n{text-align:right}.box{
-display:inline-block;background:var(--t);border-left:3px solid var(--c);padding:0 .5em;
-margin:0 3px 4px 0}.box b{background:var(--c);color:var(--paper);border-radius:3px;padding:0 .4em}
-.scroll{overflow:auto;max-height:27rem}.bars{display:block;width:96px;
-height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{top:var(--top,7rem);z-index:1}
-th.at{width:80px}th.hex{width:396px}th.txt{width:152px}th.value{width:15%}tr{
-border-left:3px solid transparent}tr.on{background:var(--on)}tr:focus{outline:0;
-border-color:var(--c)}.via td,.at,.txt,.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre;
-overflow-wrap:normal}.at a{text-decoration:none}th.hex{font:13px/2 var(--mono)}.hex span i{
-font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{
-color:var(--c)}.name{
-padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
-.fault .name{color:var(--c);font-weight:700}.name b{
-display:inline-block;width:1.2em;margin-left:-1.2em;cursor:pointer;color:var(--dim)}
-tr[aria-expanded] b::before{content:"\\25be"}tr[aria-expanded=false] b::before{content:"\\25b8"}
+text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;
+width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;background:none;
+color:inherit}::placeholder{color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
+grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}table{
+border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
+color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
+vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
+white-space:nowrap}.n{text-align:right}.box{display:inline-block;background:var(--t);
+border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{background:var(--c);
+color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;max-height:27rem}.bars{
+display:block;width:96px;height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{
+top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;font:13px/2 var(--mono)}th.txt{
+width:152px}th.value{width:15%}tr{border-left:3px solid transparent}tr.on{
+background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,.txt,
+.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre}.at a{text-decoration:none}.hex span i{
+font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}
+.name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
+.fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
+margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{content:"\\25be"}
+tr[aria-expanded=false] b::before{content:"\\25b8"}
 @media(max-width:1250px){.txt{display:none}#about{display:block}}
-@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){
-display:grid;grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}
-#fields td{padding-right:.5rem}.at,.hex{grid-row:span 2}.name~.say{grid-column:3/5;
-padding-left:calc(1.2em + var(--d)*1.2em)}}
+@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
+grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}.at,.hex{
+grid-row:span 2}#fields .name~.say{grid-column:3/5;padding-left:calc(1.2em + var(--d)*1.2em)}}
 @media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{
-transform:scaleX(.67);transform-origin:0;margin-right:-32px}#list :is(td,
-th):is(:nth-child(4),:nth-child(5),:nth-child(7)),.draw td:nth-child(2){display:none}
-#fields tr:not([hidden]){grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;
-height:1.6em}.at,.hex{grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}
-#fields .say{grid-column:2/-1;order:1}}
+flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{transform:scaleX(.67);
+transform-origin:0;margin-right:-32px}#list :is(td,th):is(:nth-child(4),:nth-child(5),
+:nth-child(7)),.draw td:nth-child(2){display:none}#fields tr:not([hidden]){
+grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;height:1.6em}.at,.hex{
+grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}#fields .name~.say{
+grid-column:2/-1;order:1}}
 @media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
 font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
 tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
@@ -10250,38 +10179,38 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 <th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
-let around = r => r.up ? [...around(r.up), r.up] : [], parts = all(".strip a"), open = [];
+let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
 let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
-rows.forEach((r, i) => {
-  let level = +r.getAttribute("aria-level");
-  open = open.filter(one => one.level < level);
-  Object.assign(r, {up: open[0], text: r.textContent.toLowerCase(), level, tabIndex: -!!i});
-  if (r.ariaExpanded) open.unshift(r);
-});
+for (let r of rows) {
+  open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
+  Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
+  if (r.ariaExpanded) open = [...open, r];
+}
 function mark(e) {
   all(".on").forEach(one => one.classList.remove("on"));
   if (!e) return say.textContent = hint;
   let at = +e.dataset.b, count = e.dataset.e - at, cell = (r, i) => r.cells[i].textContent.trim();
-  let value = e.dataset.s || [...around(e), e].map(r => cell(r, 3)).join(" \\u203a ") +
+  let value = e.dataset.s || [...e.over, e].map(r => cell(r, 3)).join(" \\u203a ") +
     (cell(e, 4) && " = " + cell(e, 4)) + ", " + cell(e, 5);
   say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
   [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
 }
-function show() {
-  let text = search.value.trim().toLowerCase(), hits = rows.filter(r => r.text.includes(text));
-  let found = new Set(hits), keep = new Set(hits.flatMap(r => [r, ...around(r)]));
-  for (let r of rows) {  // with a text: a hit, what is around it, what is in it
-    let over = around(r), folded = over.some(one => one.ariaExpanded === "false");
-    r.hidden = text ? !keep.has(r) && !over.some(one => found.has(one)) : folded;
-    r.classList.toggle("via", !found.has(r));
+function show() {  // with a text: a hit, what is around it, what is in it
+  let text = search.value.trim().toLowerCase();
+  let has = e => e.textContent.toLowerCase().includes(text), hits = new Set(rows.filter(has));
+  let keep = new Set([...hits].flatMap(r => [r, ...r.over]));
+  for (let r of rows) {
+    let inside = r.over.some(one => text ? hits.has(one) : one.ariaExpanded === "false");
+    r.hidden = text ? !keep.has(r) && !inside : inside;
+    r.classList.toggle("via", !hits.has(r));
   }
-  all("#list tr+tr").forEach(r => r.hidden = !r.textContent.toLowerCase().includes(text));
-  output.textContent = text && hits.length + " of " + rows.length;
+  all("#list tr+tr").forEach(r => r.hidden = !has(r));
+  output.textContent = text && hits.size + " of " + rows.length;
 }
 function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
   if (!row) return;
-  if (row.hidden) { search.value = ""; around(row).forEach(r => r.ariaExpanded = "true"); show(); }
+  if (row.hidden) { search.value = ""; row.over.forEach(r => r.ariaExpanded = "true"); show(); }
   [(fixed || rows[0]).tabIndex, row.tabIndex, fixed] = [-1, 0, row];
   row.focus({preventScroll: true});
   row.scrollIntoView({block});
@@ -10306,32 +10235,12 @@ document.onkeydown = e => {
 };
 search.oninput = show;
 (onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
-let outer = new Set(rows.map(r => r.ariaExpanded && r.up));  // folds with folds inside
+let outer = new Set(rows.map(r => r.ariaExpanded && r.over.at(-1)));  // folds with folds inside
 if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
 (onhashchange = () => choose(location.hash &&
   rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
 </script></body></html>
 """
-
-
-def write_page(args: Any, found: Explained) -> None:
-    if args.file != "-" and os.path.exists(args.html) and os.path.samefile(args.html, args.file):
-        raise ValueError(f"{plain(args.html)}: the page would replace the file")
-    page, summary = make_page(found, os.path.basename(args.file))
-    nbytes = write_out(args.html, iter([page.encode()]))
-    print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}")
-
-
-def frame_page(args: Fields) -> str:
-    """Return the page for a notebook: in a frame, apart from what is around it."""
-    from html import escape
-    source = open_source(args.source, True)
-    try:
-        page, _ = make_page(Explained(args, source), os.path.basename(source.path or "the data"))
-    finally:
-        source.close()
-    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
-            'style="width:100%;height:48em;border:0"></iframe>')
 
 
 def make_page(found: Explained, title: str) -> "Tuple[str, str]":
@@ -10345,27 +10254,22 @@ def make_page(found: Explained, title: str) -> "Tuple[str, str]":
     if left_out:
         summary += f", {left_out} left out"
         facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
-                  f"--from 0x{rows[PAGE_ROWS].field.offset:x} or --tensor NAME")
-    strip = page_strip(rows)
+                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    strip = page_strip([row[0] for row in rows])
     parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
              "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
              "layout": page_layout(found), "tensors": page_tensors(found),
-             "rows": page_rows(picked)}
+             "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
 
-def page_name(text: str) -> str:
-    """Return a name that wraps behind its dots."""
-    return to_html(text).replace(".", ".<i></i>")
-
-
 def page_key(found: Explained) -> str:
     """Return the kinds of bytes with their shares; the banner of a broken file."""
-    error, sums, total, text = found.error, found.sums, found.source.nbytes, ""
-    for kind in [kind for kind, nbytes in sums.items() if nbytes]:
-        text += (f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
-                 f"{sums[kind]:,} bytes ({100 * sums[kind] / total:.1f} %)</span>")
+    error, sums, total = found.error, found.sums, found.source.nbytes
+    text = "".join([f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, '
+                    f"{FIELD_KINDS[kind][0]}: {count:,} bytes ({100 * count / total:.1f} %)</span>"
+                    for kind, count in sums.items() if count])
     if error is None:
         return text
     at, lost = total if error.offset is None else error.offset, sums["unreached"]
@@ -10379,7 +10283,7 @@ def page_key(found: Explained) -> str:
 def page_layout(found: Explained) -> str:
     """Return the text and the layout of the format, with places and values of this file."""
     import re
-    fields = [row.field for row in reversed(found.rows)]  # the first of a name, of an offset stays
+    fields = [row[0] for row in reversed(found.rows)]  # the first of a name, of an offset stays
     values = dict([(field.name, field.value) for field in fields])
     kinds: Any = dict([(field.offset, field.kind) for field in fields])
     table = ""
@@ -10394,21 +10298,17 @@ def page_layout(found: Explained) -> str:
             boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
         place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
         table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    first, *rest = [to_html(text, MAX_LINE) for text in found.texts]
-    texts = "".join([f"<p>{text}</p>" for text in rest])
-    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b><p>{first}</p>"
-            f'<table class="draw">{table}</table>{texts}</section>')
+    first, *rest = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts]
+    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b>{first}"
+            f'<table class="draw">{table}</table>{"".join(rest)}</section>')
 
 
 def page_tensors(found: Explained) -> str:
     """Return a table of the tensors, with histogram and range of their first values."""
     items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
-    if not items:
-        return ""
-    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first
-{PAGE_VALUES}<section class="scroll">
-<table id="list"><tr><th>name</th><th>dtype</th><th>shape</th><th class="n">bytes</th>
-<th class="n">at</th><th>values</th><th>from, to</th></tr>"""
+    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {PAGE_VALUES}
+<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
+<th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>"""
     for name, item in list(items.items())[:PAGE_ROWS]:
         bars = ends = ""
         left -= 0 if item.is_plain() else item.stored.nbytes
@@ -10418,10 +10318,11 @@ def page_tensors(found: Explained) -> str:
             except ValueError:  # damaged, empty, of an unknown type
                 pass
         rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
-                 f"{page_name(plain(clip_path(name)))}</a></td><td>{to_html(item.dtype)}</td>"
+                 f"{to_html(plain(clip_path(name))).replace('.', WRAPS)}</a></td>"
+                 f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
-    return rows + "</table></section></section>"
+    return rows + "</table></section></section>" if items else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -10429,67 +10330,67 @@ def histogram(item: Tensor) -> "Tuple[str, str]":
     part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
+    ends = f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
     if low == high or len(values) < 8:
-        return "", f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
+        return "", ends
     for value in values:
         bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
-    steps = [f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins]
-    path = f"M0 20{''.join(steps)}V20z"
-    bars = f'<i class="bars" style="clip-path:path(&#39;{path}&#39;)"></i>'
-    return bars, f"{low:.3g}, {high:.3g}"
+    bars = "".join([f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins])
+    return f'<i class="bars" style="clip-path:path(&#39;M0 20{bars}V20z&#39;)"></i>', ends
 
 
-def page_strip(rows: "List[Row]") -> str:
+def page_strip(fields: "List[Field]") -> str:
     """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
-
-    def part_of(row: "Row") -> Any:
-        inside, kind = row.field.doc == "alignment", row.field.kind  # of an index
-        return "structure" if inside else row if kind == "data" else kind
-    parts = [list(group) for _, group in groupby(rows, part_of)]
+    parts = [list(group) for _, group in groupby(fields, lambda one: (  # alignment: of an index
+        "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
     if len(parts) > PAGE_PARTS:
-        least = 1 + rows[-1].field.offset // PAGE_PARTS
-        near = groupby(parts, lambda part: part[0].field.offset // least)
-        parts = [[row for part in group for row in part] for _, group in near]
-    spans = [(part[0].field.offset, part[-1].field.offset + part[-1].field.nbytes)
-             for part in parts]
-    total, strip = sum([(end - start) ** .33 for start, end in spans]), ""
-    for part, (start, end) in zip(parts, spans):
-        largest = max([row.field for row in part], key=lambda field: field.nbytes)
-        kind, wide, label = largest.kind, (end - start) ** .33, ""
+        least = 1 + fields[-1].offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].offset // least)
+        parts = [[field for part in group for field in part] for _, group in near]
+    sizes = [part[-1].offset + part[-1].nbytes - part[0].offset for part in parts]
+    total, strip = sum([size ** .33 for size in sizes]), ""
+    for part, size in zip(parts, sizes):
+        largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
+        kind, wide, label = largest.kind, size ** .33, ""
         name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
+        about = f"{name}, {kind}, {count_of(len(part), 'field')}"
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
         strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
-                  f'data-e="{end}" data-s="{name}, {kind}, {count_of(len(part), "field")}" '
-                  f'style="--w:{wide:.4g};--s:{end - start}">{label}</a>\n')
+                  f'data-e="{start + size}" data-s="{about}" style="--w:{wide:.4g};--s:{size}">'
+                  f"{label}</a>\n")
     return strip
 
 
-def page_rows(picked: "List[Row]") -> str:
+def page_rows(source: Any, picked: Any) -> str:
     """Return a row per field, its bytes in the columns of their offsets."""
     import re
-    backs: Any = {}  # of each target: the first that leads there
-    for row in picked:
-        backs.setdefault(row.field.target, row.field.offset)
+    from html import escape
+    backs = dict([(row[0].target, row[0].offset) for row in reversed(picked)])  # the first stays
     out, before = [], -1
-    for row in picked:
-        field, at = row.field, row.field.offset
-        more = ' aria-expanded="true"' if row.opens else ""
-        doc = to_html(row.meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
+    for field, name, value, meaning, opens in picked:
+        at, depth, lead = field.offset, field.depth, 3 * field.lead
+        blanks, most = at % 16, PAGE_BYTES.get(field.kind, 64)
+        data = bytes(source.read(at, min(field.nbytes, most - blanks)))
+        ends = range(at - blanks, at + len(data), 16)
+        places = "\n".join([f"0x{max(at, line):x}" for line in ends])
+        digits = re.sub("(.{47}) ", r"\1\n", "   " * blanks + hex_of(data))[3 * blanks:]
+        text = re.sub("[^ -~]", "\xb7", " " * blanks + data.decode("latin-1"))
+        text = escape(re.sub("(.{16})(?=.)", r"\1\n", text))
+        left, more = field.nbytes - len(data), ' aria-expanded="true"' if opens else ""
+        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
+        doc = to_html(meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
         if at > before:  # the first of this offset
             more += f' id="0x{at:x}"'
             doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
         doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
-        places, digits, text, left = row.lines(PAGE_BYTES.get(field.kind, 64))
-        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
-        text = " " * (at % 16) + "\n".join([to_html(line) for line in text.split("\n")])
-        lead, depth, blanks = 3 * field.lead, field.depth, "   " * (at % 16)
         out.append(f"""<tr class="{field.kind}"{more} data-b="{at}" data-e="{at + field.nbytes}"
 style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" tabindex="-1">{
-places}</a></td><td class="hex">{blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}
+places}</a></td><td class="hex">{"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{
+tail}
 </td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
-page_name(row.name)}</td><td>{to_html(row.value)}</td><td class="say">{doc}</td></tr>""")
+to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
         before = at
     return "".join(out)
 
