@@ -222,6 +222,12 @@ def folder_for(test):
     return folder
 
 
+def go_to(test, folder):
+    """Be in a folder until the end of the test."""
+    test.addCleanup(os.chdir, os.getcwd())
+    os.chdir(folder)
+
+
 def write_file(path, data):
     with open(path, "wb") as stream:
         stream.write(data)
@@ -347,7 +353,8 @@ class TestCase(unittest.TestCase):
         absent = [title for title in seen if title in absent]
         if ACCEPT:
             made.update([(title, seen[title]) for title in absent])
-            write_accepted(path, made)
+            titles = list(seen) + [title for title in made if title not in seen]  # a small diff
+            write_accepted(path, Map([(title, made[title]) for title in titles if title in made]))
         elif os.path.isdir(os.path.join(HERE, ".ci")):
             found = differences(seen, made, absent)
             if found:
@@ -1640,8 +1647,7 @@ class FileTest(FolderCase):
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
         self.assertTrue(3900 < len(pickle.dumps(memory)) < 5000)  # its own elements only
         error_of(TypeError, pickle.dumps, load(golden("seed_basic.mag")))
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
+        go_to(self, self.folder)
         tensorfmt.save("a.mag", {"w": tensor([1.0], "float32")})
         file = load("a.mag", mmap=False)
         os.chdir(HERE)
@@ -2929,103 +2935,69 @@ class QuantizedTest(TestCase):
 
 F32 = tensor([1.5], "float32")
 DEEP = tensorfmt.cbor_loads(b"\x81" * 126 + b"\0")
-REFUSED = (  # what each format refuses: format, tensors, options, words that the message must have
-    ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}, ("mag", "'a'", "float64",
-     '.astype("float32")', 'cast="float32"', "'c'", "int64")),
-    ("mag", {"a": tensor([1.0], "bfloat16")}, {}, ("'a'", "bfloat16", "float32")),
-    ("mag", {"a": tensor([1], "uint16")}, {}, ("uint16", '"int32"')),
-    ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}, ("'r'", "7", "6 is the limit")),
-    ("mag", {"": F32}, {}, ("empty name",)), ("mag", {"a\0": F32}, {}, ("'a\\x00'", "NUL")),
-    ("mag", {"w": F32}, {"metadata": {"a": "text", "b": 1, "c": None}}, ("'a'", "'c'", "numbers",
-     "metadata={}")), ("mag", {"w": F32}, {"metadata": {"big": 1 << 64}}, ("'big'",)),
-    ("mag", {"w": F32}, {"metadata": {"": 1, "n\0": 1}}, ("''", "NUL")),
-    ("ztensor", {"w": F32}, {"metadata": {"a": 1}}, ("metadata", "'a'")),
-    ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
-    ("ztensor", {"w": tensor([1], big=1 << 65)}, {}, ("'w'", "big", "64 bits")),
-    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}, ("'w'", "low", "-2**63")),
-    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}, ("'w'", "deep")),
-    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}, ("'w'", "deep", "64 bits")),
-    ("mag", {"w": F32}, {"metadata": {"k" * 65536: 1}}, ("'kkkk", "65535 bytes")),
-    ("primitiv", {"w": F32}, {"batch": 0}, ("batch", "'shape'")),
-    ("ztensor", {"w": tensor([1], odd="\ud800")}, {}, ("'w'", "odd", "surrogate")),
-    ("ztensor", {"w": tensor([1], odd=object)}, {}, ("'w'", "odd", "type")),
-    ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}, ("'w'", "md5", "checksum=")),
-    ("ztensor", {"w": tensor([1], encoding="lz4")}, {}, ("'w'", "lz4", "zstd")),
-    ("ztensor", {"w": F32}, {"encoding": "lz4"}, ("encoding", "raw or zstd", "lz4")),
-    ("ztensor", {"w": F32}, {"checksum": "md5"}, ("checksum", "crc32c")),
-    ("ztensor", {"w": F32}, {"data_endianness": "middle"}, ("data_endianness", "big")),
-    ("primitiv", {"a": tensor([1]), "b": tensor([1.0], "float16")}, {}, ("'a'", "int64", "'b'",
-     "float16", '"float32"')),
-    ("primitiv", {"e": tensor([], "float32")}, {}, ("'e'", "no elements")),
-    ("primitiv", {"r": tensor([1.0], "float32", (1,) * 9)}, {}, ("'r'", "9", "8 is the limit")),
-    ("primitiv", {"a": F32, "a.b": F32}, {}, ("'a.b'", "'a'", "group")),
-    ("primitiv", {"a:m": F32}, {}, ("a:m", "without its value", "flat=True")),
-    ("primitiv", {"a\\b": F32}, {}, ("backslash", "flat=True")),
-    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=2)}, {}, ("'w'", "batch 2")),
-    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=3)}, {}, ("'w'", "batch is 3")),
-    ("primitiv", {"w": F32}, {"kind": "tensor"}, ("'w'", "'tensor'")),
-    ("primitiv", {"w": F32}, {"kind": "parameter"}, ("'w'", "'value'")),
-    ("primitiv", {"w": F32}, {"kind": "shape", "dims": [1]}, ("'w'", "no tensors")),
-    ("primitiv", {"w": F32}, {"kind": "optimizer"}, ("'w'", "no tensors")),
-    ("primitiv", {"w": F32}, {"kind": "layer"}, ("kind", "'layer'", "model")),
-    ("primitiv", {}, {"kind": "tensor"}, ("needs a tensor",)),
-    ("primitiv", {}, {"kind": "shape"}, ("dims",)),
-    ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}, ("each 1 to 2**32-1",)),
-    ("primitiv", {"w": F32}, {"metadata": {"a": 1}}, ("'a'", "optimizer")),
-    ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}},
-     ("'a'", "'b'", "'c'", "uint32")), ("primitiv", {"w": F32}, {"dims": [1]}, ("dims", "'shape'")),
-    ("burnpack", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a'", "text")),
-    ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
-    ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
-    ("burnpack", {"w": F32}, {"tensor_order": ["w", "v"]}, ("tensor_order",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}, ("level",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}, ("level",)),
-    ("mag", {"w": F32}, {"metadata": {"low": -(1 << 63) - 1}}, ("'low'",)),
-    ("burnpack", {"w": F32}, {"tensor_order": ["w", 5]}, ("tensor_order",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1.5}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1 << 63}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": -(1 << 63) - 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": 1 << 64}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": -1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Bool": 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1, "UInt": 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": 5}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": 5}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"tensor_order": "a b"}, ("tensor_order",)),
-    ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}, ("'a'",
-     "bool", "'b'", "float16", "astype")),
-    ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}, ("'r'", "65", "64 is the")),
-    ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}, ("'d'", "2**32-1")),
-    ("tensorbuffers", {"w": F32}, {"metadata": {"model": 1}}, ("'model'", "text")),
-    ("tensorbuffers", {"w": F32}, {"metadata": {"name": "x"}}, ("'name'", "'model'")),
-    ("tensorbuffers", {"w": F32}, {"sort": "yes"}, ("sort",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("128",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("-129",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
-    ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("1844674407370955161",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
-    ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
-    ("safetensors", {"__metadata__": F32}, {}, ("'__metadata__'", "metadata")),
-    ("safetensors", {"e": tensor(b"", "int8", (1 << 63, 4, 0))}, {}, ("'e'", "2**64-1")),
-    ("safetensors", {"w": F32}, {"sort": "yes"}, ("sort",)),
-    ("safetensors", {"w": F32}, {"empty_metadata": 1}, ("empty_metadata",)),
-    ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}, ("'w'", "F64", "float32")),
+REFUSED = [  # what each format refuses: format, tensors, options; why, accepted texts say
+    ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
+    ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
+    ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}), ("mag", {"": F32}, {}),
+    ("mag", {"a\0": F32}, {}), ("ztensor", {"w": tensor([1], size=3)}, {}),
+    ("ztensor", {"w": tensor([1], big=1 << 65)}, {}),
+    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}),
+    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}),
+    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}),
+    ("ztensor", {"w": tensor([1], odd="\ud800")}, {}),
+    ("ztensor", {"w": tensor([1], odd=object)}, {}),
+    ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}),
+    ("ztensor", {"w": tensor([1], encoding="lz4")}, {}),
+    ("primitiv", {"a": tensor([1]), "b": tensor([1.0], "float16")}, {}),
+    ("primitiv", {"e": tensor([], "float32")}, {}),
+    ("primitiv", {"r": tensor([1.0], "float32", (1,) * 9)}, {}),
+    ("primitiv", {"a": F32, "a.b": F32}, {}), ("primitiv", {"a:m": F32}, {}),
+    ("primitiv", {"a\\b": F32}, {}),
+    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=2)}, {}),
+    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=3)}, {}),
+    ("primitiv", {"w": F32}, {"kind": "shape", "dims": [1]}), ("primitiv", {}, {"kind": "tensor"}),
+    ("primitiv", {}, {"kind": "shape"}), ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}),
+    ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}}),
+    ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}),
+    ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}),
+    ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}),
+    ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}),
+    ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}),
+    ("safetensors", {"__metadata__": F32}, {}),
+    ("safetensors", {"e": tensor(b"", "int8", (1 << 63, 4, 0))}, {}),
+    ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}),
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
-     {}, ("'s'", "sparse", "dense=True")))
+     {})]
+REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
+    ("mag", "metadata", [{"a": "text", "b": 1, "c": None}, {"big": 1 << 64}, {"": 1, "n\0": 1},
+     {"k" * 65536: 1}, {"low": -(1 << 63) - 1}]), ("ztensor", "metadata", [{"a": 1}]),
+    ("primitiv", "batch", [0]), ("ztensor", "encoding", ["lz4"]), ("ztensor", "checksum", ["md5"]),
+    ("ztensor", "data_endianness", ["middle"]),
+    ("primitiv", "kind", ["tensor", "parameter", "optimizer", "layer"]),
+    ("primitiv", "metadata", [{"a": 1}]), ("primitiv", "dims", [[1]]),
+    ("burnpack", "metadata", [{"a": 1, "b": "x"}]),
+    ("burnpack", "tensor_order", [["w", "v"], ["w", 5], "a b"]),
+    ("burnpack", "scalars", [{"a": {"Int": 1.5}}, {"a": {"Int": 1 << 63}},
+     {"a": {"Int": -(1 << 63) - 1}}, {"a": {"UInt": 1 << 64}}, {"a": {"UInt": -1}},
+     {"a": {"Bool": 1}}, {"a": {"Int": 1, "UInt": 1}}, {"a": 5}, 5]),
+    ("tensorbuffers", "metadata", [{"model": 1}, {"name": "x"}]),
+    ("tensorbuffers", "sort", ["yes"]),
+    ("tensorbuffers", "operations", [[{"id": -1}], [5], [{"operation": 128}],
+     [{"operation": -129}], [{"input_operations": 5}], [{"input_operations": [-1]}], 5,
+     [{"output": 1 << 64}], [{"kind": 1}]]), ("safetensors", "metadata", [{"a": 1, "b": "x"}]),
+    ("safetensors", "sort", ["yes"]), ("safetensors", "empty_metadata", [1])) for value in values]
 
 
 class SaveTest(TestCase):
     @accepts
     def test_refusals(self):
         texts = []
-        for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
+        for kind, tensors, options in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
-                text = self.refuses(words, tensorfmt.save, stream, tensors, format=kind, **options)
+                text = self.refuses([], tensorfmt.save, stream, tensors, format=kind, **options)
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
@@ -3114,7 +3086,7 @@ class SaveTest(TestCase):
             (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
             (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
             (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
-            (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
+            (records, "MAX_TREE", 5958, load, odd_record()),
             (records, "MAX_TREE", 2118, load, golden("v013_kinds.mpk")),
             (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
         for owner, name, most, call, value in (
@@ -3400,22 +3372,12 @@ class SavePathTest(FolderCase):
             self.assertEqual(list(file), ["w"])
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes")
-    def test_pipes_and_the_mode_of_the_temporary(self):
+    def test_pipes_and_the_name_of_the_temporary(self):
         pipe, got = os.path.join(self.folder, "pipe.zt"), []
         os.mkfifo(pipe)
         in_threads(lambda k: tensorfmt.save(pipe, {"w": [k]}) if k else got.append(
             load(read_file(pipe))["w"].tolist()), 2)
         self.assertEqual((got, os.listdir(self.folder)), ([[1]], ["pipe.zt"]))
-        tensorfmt.save(self.path, {"w": F32})
-        os.chmod(self.path, 0o600)
-        seen = []
-
-        def chunks():
-            name = [name for name in os.listdir(self.folder) if name.endswith(".tmp")][0]
-            seen.append(os.stat(os.path.join(self.folder, name)).st_mode & 0o777)
-            yield b"x"
-        tensorfmt.write_out(self.path, chunks())
-        self.assertEqual(seen, [0o600])
         with Changed(os, "urandom", lambda n: b"\1" + bytes(n - 1)):
             tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
                 os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
@@ -3432,8 +3394,7 @@ class SavePathTest(FolderCase):
                 self.assertEqual(str(error), "the target is full")
 
     def test_the_format_comes_from_argument_suffix_file(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
+        go_to(self, self.folder)
         for suffix, kind in ((".mag", "mag"), (".zt", "ztensor"), (".primitiv", "primitiv"),
                              (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".BPK", "burnpack")):
             for path in ("x" + suffix, os.path.join(self.folder, "x" + suffix)):
@@ -4084,11 +4045,6 @@ class ConvertTest(TestCase):
         error_of(ValueError, tensorfmt.convert, old, old + ".dat")
 
     def test_bytes_named_again_and_again(self):
-        many = spans([(0, 4096)] * 400, bytes(4096))
-        self.assertEqual(len(load(many)), 400)
-        with Changed(tensorfmt, "MAX_COPIES", 20):
-            self.refuses(["MAX_COPIES = 20"], converted, many, "mag", cast="int32")
-        self.assertTrue(bool(tensorfmt.verify(many)))
         csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
         file = load(dumps({"s": csr}, format="ztensor"))
         many = tensorfmt.File(file.kind, file._source, {}, {}, Map(
@@ -4204,260 +4160,35 @@ def one2(dtype, at, nbytes, *shape, **more):
         "data": part2(dtype, at, nbytes, **more)}}
 
 
-def object_files():
-    """Return rows (name, bytes) of files of zTensor 1 and 2 that are not usual, good or bad."""
+def zt2_parts():
+    """Return blobs at 4096, 8192 ... and what lies there: a digest, a csr, a coo tensor."""
     import hashlib
     small = struct.pack("<2f", 1, 2)
     blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
              struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
-    sha, csr = "sha256:" + hashlib.sha256(small).hexdigest(), "zt.sparse_csr/1"
+    sha = "sha256:" + hashlib.sha256(small).hexdigest()
     sparse = {"indptr": part2("u64", 5, 24), "indices": part2("u64", 7, 16),
               "values": part2("f32", 1, 8)}
     coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
+    return blobs, sha, sparse, coo
+
+
+def zt2_of_all_kinds():
+    """Return a file of zTensor 2 with all that it may hold."""
+    blobs, sha, sparse, coo = zt2_parts()
     fine = {"a": dict(one2("f32", 1, 8, 2, digest=sha), attributes={"k": [1, {"x": None}]}),
         "f4": one2("u8", 8, 2, 3, type="f4_e2m1"), "f4 even": one2("u8", 3, 8192, 16384,
         type="f4_e2m1"), "bool": one2("u8", 2, 2, 2, type="bool"), "e": one2("i16", 1, 0, 3, 0),
         "complex": one2("f32", 1, 8, type="complex64"), "c128": one2(
         "f64", 7, 16, 1, type="complex128"), "f8": one2("u8", 1, 8, 8, type="f8_e4m3fn"),
-        "odd": one2("u8", 1, 8, 1, type="ex.type"), "csr": {"shape": [2, 9], "layout": csr,
-        "parts": sparse}, "coo": {"shape": [4, 3], "layout": "zt.sparse_coo/1", "parts": coo},
+        "odd": one2("u8", 1, 8, 1, type="ex.type"), "csr": {"shape": [2, 9],
+        "layout": "zt.sparse_csr/1", "parts": sparse}, "coo": {"shape": [4, 3], "layout": "zt.sparse_coo/1", "parts": coo},
         "coded": one2("f32", 3, 8192, 9, encoding="ex/1", decoded_length=36), "far": one2(
         "f32", 3, 40, 10, shard="x-1"), "lay": {"shape": [], "layout": "ex.y/1", "parts": dict(
         coo, z=part2("u8", 1, 8, digest="xxh3:4de8d78f7134f4b7"))}, "md5": one2(
         "f32", 1, 8, 2, digest="md5:0f"), "more": dict(one2("f32", 1, 8, 2, u=1), t=5)}
     shards = {"x-1": {"size": 12368, "digest": sha, "k": 1}}
-    files = [("fine", zt2_objects(fine, blobs, shards=shards, attributes={"m": 1}, zz=[]))]
-
-    def two(name, data=blobs, **objects):
-        files.append((name, zt2_objects(objects, data)))
-
-    def one(name, *args, **more):
-        two(name, w=one2(*args, **more))
-    two("faults", f4=one2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=one2(
-        "f32", 1, 8, 2, digest="xxh3:0"), hash=one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
-        bool=one2("u8", 2, 5, 5, type="bool"), sha=one2(
-        "f32", 1, 8, 2, digest="sha256:" + "0" * 64),
-        f32=one2("f32", 1, 8, 3), half=one2("u8", 1, 8, 8, digest="sha256:00"), i=one2(
-        "f32", 1, 8, 3), shard=one2("f32", 1, 8, 2, shard="y"), type=one2("u8", 1, 8, 1,
-        type="complex64"), length=one2("u8", 1, 8, 8, decoded_length=8), coded=one2(
-        "u8", 1, 8, 8, encoding="x"))
-    for kind in ("xxh3", "xx.h-3_", "Xxh3", ""):
-        for digits in ("0f", "0F", "", "g"):
-            one("digest", "f32", 1, 8, 2, digest=kind + ":" + digits)
-    for start, size in ((0, 8), (1, 4096), (2, 8), (8, 8), (9, 8), (10, 8), (1, 12289)):
-        one("place", "u8", start, size, size)
-    one("unaligned", "u8", 1.5, 8, 8)
-    for rows in (((1, 8192), (2, 8)), ((1, 8192), (2, 4096)), ((1, 4096), (2, 8)), ((3, 8), (3, 8)),
-                 ((3, 8), (3, 9)), ((1, 12288), (2, 8), (3, 8))):
-        two("overlap", **dict([("t%d" % i, one2("u8", at, size, size))
-                               for i, (at, size) in enumerate(rows)]))
-    data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
-    files += [("overlap", data), ("overlap", data[:-40] + bytes(8152) + data[-40:])]
-    for size, at, nbytes in ((48, 1, 8), (47, 1, 8), (4135, 1, 0), (4136, 1, 0), (4143, 1, 8),
-                             (4144, 1, 8), (1 << 40, 1 << 20, 8)):
-        for name in ("x-1", "y"):
-            files.append(("shard", zt2_objects({
-                "w": one2("u8", at, nbytes, nbytes, shard=name), "v": one2("f64", 1, 8)}, blobs,
-                shards={"x-1": {"size": size, "digest": "a:0"}})))
-    for name in ("x" * 64, "x" * 65, ".x", "x.", "", "x/y", "\u00e9"):
-        files.append(("a shard", zt2_objects({}, shards={name: {"size": 48, "digest": ""}})))
-    for key, value in (("size", None), ("digest", 5), ("size", -1)):
-        shard = dict({"size": 48, "digest": ""}, **{key: value})
-        files.append(("a shard", zt2_objects({}, shards={"x": shard})))
-    for code, nbytes, shape, kind in (
-            ("u8", 1, [2], "f4_e2m1"), ("u8", 2, [3], "f4_e2m1"), ("u8", 1, [3], "f4_e2m1"),
-            ("u8", 8, [9], "f8_e5m2"), ("f32", 8, [2], "complex64"), ("f64", 8, [], "complex128"),
-            ("f64", 16, [1], "complex128"), ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"),
-            ("i8", 8, [8], "bool"), ("u8", 3, [8], "ex.type"), ("u8", 8, [8], "f8_e8m0"),
-            ("u8", 8, [8], "f8_e4m3fnuz"), ("bf16", 8, [4], None), ("f16", 8, [5], None)):
-        one("type", code, 1, nbytes, *shape, **({"type": kind} if kind else {}))
-    for shape in ([1] * 64, [1] * 65, [1 << 32, 1 << 32], [1 << 32, 1 << 32, 0], [(1 << 64) - 1]):
-        two("shape", w=dict(one2("u8", 1, 1, *shape), layout="ex"))
-    for layout, shape, changes in (
-            (csr, [2, 9], {}), (csr, [2], {}), (csr, [2, 9, 1], {}), (csr, [3, 9], {}),
-            (csr, [2, 9], {"indptr": part2("u32", 5, 12)}), (csr, [2, 9], {"indices": None}),
-            (csr, [2, 9], {"indices": part2("u64", 7, 24)}), (csr, [2, 9], {"x": coo["coords"]}),
-            (csr, [2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
-            (csr, [2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}),
-            ("coo", [4, 3], coo), ("coo", [4], coo), ("coo", [], coo), ("coo", [4, 3, 2], coo),
-            ("coo", [4, 3], dict(coo, values=part2("f32", 1, 4))),
-            ("coo", [4, 3], dict(coo, coords=part2("u64", 6, 16))),
-            ("coo", [4, 3], dict(coo, coords=part2("u32", 6, 15))),
-            ("coo", [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo), ("ex", [2], {}),
-            ("dense", [2], {}), ("ex", [2], {"a": part2("u8", 1, 8, encoding="y",
-                                                         decoded_length=5)})):
-        parts = dict(sparse, **changes) if layout is csr else changes
-        two("sparse", w={"shape": shape, "layout": "zt.sparse_coo/1" if layout == "coo" else layout,
-                         "parts": dict([row for row in parts.items() if row[1] is not None])})
-    one("coded", "f32", 1, 8, 2, encoding="raw", decoded_length=8)
-    one("coded", "f32", 1, 8, 2, encoding="ex/1", decoded_length=7)
-    for most in (32768, 32769):
-        one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
-    for start in (0, 4095, 4096, 8192, 12288):
-        files.append(("manifest", zt2(start=start)))
-    for nbytes in ((1 << 30) + 1, 1 << 30, 113, 114):
-        files.append(("manifest", zt2(nbytes=nbytes)))
-    files += [("a data shard", zt2(nbytes=0, start=start, hash=digest))
-              for start, digest in ((0, 0), (0, 1), (4096, 0))]
-    user = {"shape": [2], "format": "dense", "components": {"data": part1("f32", 64, 8)}}
-    rows = [({}, {}, {})] + [({}, {}, {"data": row}) for row in (
-        {"digest": "crc32c:0x0"}, {"digest": "sha256:" + sha[7:]}, {"digest": "md5:0"}, {"u": 1},
-        {"type": "complex64"}, {"dtype": "f8"}, {"dtype": "u8"}, {"encoding": "raw"},
-        {"encoding": "lz4"}, {"encoding": None, "uncompressed_length": None, "type": None},
-        {"encoding": "raw", "uncompressed_length": 8}, {"uncompressed_length": 9},
-        {"encoding": "lz4", "uncompressed_length": 9}, {"offset": 0}, {"offset": 63},
-        {"offset": 65}, {"offset": 128}, {"offset": 192}, {"length": 0}, {"length": 65},
-        {"length": 128}, {"length": 129}, {"dtype": "bool", "length": 2}, {"dtype": "float32"},
-        {"encoding": "zstd"}, {"encoding": "zstd", "length": 0}, {"dtype": "f64"}, {"offset": "a"})]
-    rows += [(top, {}, {}) for top in (
-        {"attributes": {"m": [1]}}, {"attributes": None}, {"attributes": {5: 1}}, {"zz": 1},
-        {"generator": "g"}, {"version": "1.0"}, {"version": "1.0", "generator": None},
-        {"tensors": {}}, {"objects": 5}, {"generator": 5})]
-    rows += [({}, row, {}) for row in (
-        {"attributes": {"k": [1]}}, {"attributes": None}, {"u": 1}, {"dtype": 5}, {"shape": []},
-        {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
-        {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
-        {"format": "ex", "components": {}})]
-    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
-        "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
-    rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
-        "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
-        for code in ("u64", "u32", "i64")]
-    for top, entry, parts in rows:
-        made = dict(user, components=dict([
-            (role, dict(user["components"].get(role, {}), **part))
-            for role, part in parts.items() if part is not None]) or user["components"])
-        files.append(("one" + " zstd" * ("zstd" in str(parts)), zt1_objects(
-            dict({"objects": {"w": dict(made, **entry)}}, **top),
-            (small, struct.pack("<4Q", 0, 1, 2, 1)))))
-    for entry in ({}, {"dtype": "f32"}, {"dtype": "float16"}, {"dtype": None}, {"shape": [3]}):
-        data = {"offset": 64, "length": 8}
-        entry = dict({"dtype": "float32", "shape": [2], "format": "dense",
-                      "components": {"data": data}}, **entry)
-        coo = dict(entry, format="sparse_coo", shape=[4, 3], components={
-            "values": data, "coords": dict(data, offset=128, length=32)})
-        files += [("first", zt1_objects({"tensors": {"w": one}, "version": "1.0"}, (
-            small, struct.pack("<4Q", 0, 1, 2, 1)), b"")) for one in (entry, coo)]
-    files += [("size", zt1(end=b"ZTEN1000")[:-16] + struct.pack("<Q", n) + end)
-              for n in (0, 1, 86, 126, 127, 128, 1 << 40) for end in (b"", b"ZTEN1000")]
-    files += [("short", b"ZTEN1000" + bytes(n)) for n in (0, 7, 8, 9, 16)]
-    text = tensorfmt.cbor_dumps(Map([("version", "1.2.0"), ("objects", {})]))
-    files += [("short", b"ZTEN1000" + text + struct.pack("<Q", len(text) + i)) for i in (0, 1)]
-    files += [("short", b"ZTEN1000" * 2), ("short", b"ZTEN1000" + bytes(8) + b"ZTEN1000")]
-    head = b"\x89ZT2\r\n\x1a\n"
-    files += [("short", head + bytes(n) + head) for n in (31, 32, 33)]
-    return files
-
-
-def later_files():
-    """Return more rows (name, bytes) of the formats that came later, good or bad."""
-    files = object_files()
-    w, n = b'"shape":[2,3],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":24', b'"offset":8192,'
-    for aux in (0, 1):
-        for number in range(14):
-            size = 6 * (4, 2, 2, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)[number]
-            files.append(("number", mag300((w, w.replace(b":0,", b":%d," % number, 1).replace(
-                b":24", b":%d" % size)), aux=aux)))
-    end, empty = b'"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200', (
-        b'"n":{"shape":[],"dtype":"int64","dtype_id":12,"offset":8192,"nbytes":8}',
-        b'"n":{"shape":[0],"dtype":"int64","dtype_id":12,"offset":%d,"nbytes":0}')
-    for at in (4101, 4102, 4104, 4105):  # how much is behind the last one
-        files.append(("slack", mag300((b"," + end + b',"nbytes":0}', b""), (
-            empty[0], empty[1] % at))))
-    files += [("place", mag300(change)) for change in (
-        (b'"w":{' + w + b"},", b""), (b'"offset":8200', b'"offset":8199'), (n, b'"offset":8191,'),
-        (b'"offset":8200', b'"offset":4102'), (b'"offset":8200', b'"offset":4096'),
-        (n, b'"offset":0,'), (b'"offset":8200', b'"offset":0'), (n, b'"offset":16384,'),
-        (b'"nbytes":0', b'"nbytes":4'))]
-    files += [("header", mag300(**{key: value})) for key, value in (
-        ("meta_span", 0), ("meta_span", 1), ("meta_span", 12296), ("blob_span", 8199),
-        ("blob_offset", 8192), ("blob_offset", 12288), ("blob_offset", 16384), ("blob_span", 0),
-        ("meta_offset", 45), ("meta_offset", 12296), ("meta_offset", 12297))]
-    moved = mag300()
-    files += [("header", moved[:12] + struct.pack("<Q", 44 + i) + moved[20:44] + b" " * i + moved[
-        44:4096 - i] + moved[4096:]) for i in (1, 9)]
-    files += [("JSON", mag300(change)) for change in (
-        (b"null", b'"\\u20ac\\ud83d\\ude42"'), (b"null", b"NaN"), (b"null", b"-Infinity"),
-        (b"null", b'"\\ud800"'), (b"null", b"9" * 4300), (b"null", b"9" * 4301), (b"0.1", b"1e400"),
-        (b"null", b"[" * 124 + b"]" * 124), (b"null", b"[" * 125 + b"]" * 125), (b"true", b"tru"),
-        (b"true", b'{"a":1,"a":2}'), (b"true", b'{"a":{"b":[{},[],-0,1.5e3]}}'),
-        (b"true", b"\t0 \n"),
-        (b"0.3.0", b"\x7f"), (b"0.3.0", b"\x1f"), (b"0.3.0", b"\\/\\b\\f"), (b"{", b"  {"),
-        (b'"dtype":"bfloat16"', b'"dtype":"bf16","x":1'), (b"bfloat16", b""), (b"}}}", b"}}} \n"),
-        (b'"dtype":"bfloat16"', b'"dtype":5'), (b'"b":', b'"\\u0062":'), (b'"b":', b'"w":'))]
-    files += [("numbers", mag300((b"}}}", b"}},%s:[]}" % key)))
-              for key in (b'"x"', b'"a.b"', b'""', b'"\xc3\xa9"')]
-    for version, title, at in (100, "s100_basic.mag", 75), (200, "s200_019_basic.mag", 147):
-        files += [("mag", snapshot(change, version=version, title=title)) for change in [
-            (at, "%02x" % number) for number in range(15)] + [(74, "3f"), (178, "20")]]
-        data = golden(title)
-        files += [("mag", data + bytes(n)) for n in (1, 15, 16)] + [("mag", data[:-1])]
-    head = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}%s}'
-    text = '"v":{"dtype":"%s","shape":%s,"data_offsets":[8,%d]}'
-    for row in tensorfmt.ST_TYPES + [("Q8", "8")]:
-        for count in (8, 9):
-            size = 8 + count * int(row[1]) // 8
-            files.append(("types", safetensors(head % ("", "," + text % (row[0], [count], size)),
-                                               bytes(size))))
-    files += [("entries", safetensors(head % pair, bytes(8))) for pair in (
-        ("", ""), (',"x":1', ""), (',"x":{"y":[{}]}', ""), ("", ',"__metadata__":{"a":"b"}'),
-        ("", ',"__metadata__":{}'), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
-        ("", ',"__metadata__":5'), ("", ',"v":null'), ("", ',"w":1'), ("", "   "), ("", "x"),
-        ("", text % ("U8", "[0]", 8)), ("", ",x" + text % ("U8", "[0]", 8)),
-        ("", ", " + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0]", 8)),
-        ("", "," + text % ("U8", "[0,0,3]", 8)),
-        ("", "," + text % ("U8", "[1]", 9)), ("", "," + text % ("I64", "[]", 16)), ("", ","),
-        ("", "," + text % ("U8", "[4294967296,4294967296,0]", 8)), ("", "," + text % (
-            "I8", "[18446744073709551615,0]", 8)), ("", "," + text % ("U8", [1] * 40, 8)),
-        ("", "," + text % ("U8", "[1152921504606846976,2,2,2]", 9)), ("", "," + text % (
-            "U8", "[-1]", 9)), ("", "," + text.replace("[8,", "[9,") % ("U8", "[0]", 8)))]
-    files += [("padded", safetensors(head % ("", "") + space)) for space in (
-        " ", " " * 8, "\n", "\t   ", "       \n", " \n ", "\n       ")]
-    files += [("limits", struct.pack("<Q", n) + b"{}" + bytes(6)) for n in (
-        0, 1, 2, 3, 8, 9, 100000000, 100000001, 1 << 63)]
-    return files + record_files()
-
-
-def record_files():
-    """Return rows (name, bytes) of records of Burn that are not usual, good or bad."""
-    dumps, files, f32 = tensorfmt.msgpack_dumps, [], struct.pack("<2f", 1, 2)
-
-    def of(**entry):
-        return Map([(key, entry[key]) for key in ("bytes", "value", "shape", "dtype", "x")
-                    if key in entry])
-    data = dict(bytes=f32, shape=[2], dtype="F32")
-    for name, entry in [("param", dict(data, **row)) for row in (
-            {}, {"x": 1}, {"bytes": "a"}, {"bytes": []}, {"shape": {}}, {"shape": [2.0]},
-            {"shape": [-1]}, {"shape": [True]}, {"shape": None}, {"dtype": "Bool", "shape": [8]},
-            {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
-            {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]},
-            {"dtype": "Flex32"})] + [
-            ("value", dict(value=value, shape=shape)) for value, shape in (
-                ([1, 2], [2]), ([1, -2], [2]), ([1, 65535], [2]), ([65536], [1]),
-                ([True, False], [2]), ([], [0]), ([], [2, 0]), ([1], []), ([1.5, 2], [2]),
-                ([1, 2.5], [2]), ([None], [1]), ([1, "a"], [2]), ([[1]], [1]), ({}, [1]),
-                (5, [1]), (b"ab", [2]), ([1] * 20, [4, 5]),
-                ([1 << 31], [1]), ([-1 << 31], [1]), ([(1 << 31) - 1], [1]), ([1 << 63], [1]),
-                ([127, -128], [2]), ([128], [1]), ([-129], [1]), ([32767, -32768], [2]),
-                ([1, 2], [3]), ([1, 2], {}), ([1, 2], [2.0]))]:
-        for kind, ints in (("f32", "i32"), ("half::binary16::f16", "i16"),
-                           ("half::bfloat::bf16", "i8"), ("f64", "i64")):
-            one = record(of(**entry), kind).replace(b"\xa3i32", dumps(ints))
-            files.append((name, one))
-    f, two = of(**data), {"id": "d5m78v4vc0ahe", "param": of(**data)}
-    for item in (two, dict(two, x=1), {"id": 5, "param": f}, {"id": "a", "param": 5}, {"id": "a"},
-                 {"param": f}, {"id": None, "param": f}, [f, [f, None]], {"a": [two, {"b": two}]},
-                 None, 5, "a", b"ab", [b"ab", 1.5, [1, 2]], {"a": {"value": [1]}},
-                 {"shape": [1], "a": [1]}, {"a.b": 1, "a": {"b": 2}}, {"": {"": f}},
-                 {"a": f, "b": of(value=[1, 2], shape=[2])}, {"bytes": b"a", "shape": [1]},
-                 {"bytes": b"a", "shape": [1], "dtype": "U8", "y": 1}, [[[[[1], 2], 3], 4], 5],
-                 {"a": "b" * 24, "c": "b" * 24, "d": "b" * 23}):
-        files += [("items", record(tohex(dumps(item)), end=end)) for end in ("a25f6290", "")]
-    for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "0", "", "0.21.0"):
-        files.append(("version", record(None).replace(b"\xa60.21.0", dumps(version))))
-    whole = record(f)
-    files += [("cut", whole[:n]) for n in range(170, len(whole), 3)] + [("cut", whole + b"x")]
-    return files
+    return zt2_objects(fine, blobs, shards=shards, attributes={"m": 1}, zz=[])
 
 
 def changed(text, changes):
@@ -4845,84 +4576,6 @@ def odd_record():
         "half::binary16::f16", "")
 
 
-def odd_files():
-    """Return rows (name, bytes) of files that can be read, with much that is not usual."""
-    usual = {"offset": 64, "size": 16, "dtype": "float32", "encoding": "raw", "shape": [2, 4]}
-    pointers, place = [0, 1, 4], {"offset": 64, "size": 16}
-    wrong = [dict(dict(usual, name="s%d" % i, layout="sparse"), **row) for i, row in enumerate((
-        {"sparse_format": "ellpack"}, {"sparse_format": 5}, {"sparse_format": "coo", "nnz": "4"},
-        {"sparse_format": "coo", "nnz": 9}, {"sparse_format": "coo", "nnz": 3, "coords": [0] * 6},
-        {"sparse_format": "coo", "coords": [0, 0, 1, 1, 0, 1, 2, 3]},
-        {"sparse_format": "coo", "encoding": "lz4"}, {"sparse_format": "coo", "nnz": 4},
-        {"layout": "sparsecsr", "shape": [2]}, {"layout": "sparsecsr"}, {"layout": "sparsecoo"},
-        {"layout": "sparsecsr", "dtype": "float64", "size": 12, "data_endianness": "big"},
-        {"layout": "sparsecsr", "shape": [1, 4]}, {"dtype": "float8"}))]
-    wrong += [dict(dict(usual, name="c%d" % i, layout="sparse", sparse_format="csr",
-                        indices=[0, 0, 1, 2]), indptr=pointers, **row) for i, row in enumerate((
-        {"nnz": 3}, {"shape": [2]}, {"shape": [3, 4]}, {"shape": [2, 1]}, {"nnz": 4}))]
-    wrong += [dict(dict(usual, name="p%d" % i, layout="sparse", sparse_format="csr"),
-                   indptr=indptr, **row) for i, (indptr, row) in enumerate((
-        (pointers, {}), (5, {}), ({"offset": 64}, {}), (dict(place, size=24), {}),
-        (dict(place, offset=80), {}), (dict(place, dtype="int8"), {}),
-        (dict(place, encoding="lz4"), {}), (place, {}), (place, {"shape": [1, 4]}),
-        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {}),
-        (place, {"shape": []})))]
-    fine = dict(usual, shape=[4])
-    raw = b"\xbf" + b"".join([tensorfmt.cbor_dumps(part) for pair in dict(fine, name="a").items()
-                              for part in pair]) + unhex(
-        "6174 d82a01 6162 7f6161ff 6163 5f 4101 42ffff ff 6164 a2 f501 c76178 9fff 6165 f7 6166 80"
-        "6167 a0 6168 8105 ff")
-    bits = [("b%d" % i, [1], code, "01020304") for i, code in enumerate((
-        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3][2]))] + [
-        ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
-    names = [("n\n" + "x" * 90, F32), (" " * 3, F32), ("", F32),
-             ("&<", tensor([NAN, -0.0, INF, 1.0]))]
-    ranges = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
-    digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
-    sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
-        "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
-        "", "sha256", "crc32c:", "sha256:00", "crc32c:0x1", "crc32c:+1", "sha256:" + "0" * 64))]
-    steps = [{"id": i, "operation": -i, "output": 9, "input_operations": [1] * i} for i in range(3)]
-    sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
-              ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
-    many = dict([("key%d" % i, i) for i in range(21)])
-    return [
-        ("odd.mpk", odd_record()),
-        ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
-                                + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
-        ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
-        ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
-        ("names.tbs", dumps(names, format="tensorbuffers", operations=steps)),
-        ("names.safetensors", dumps(names, format="safetensors", metadata={"\n<": "\u2028&"})),
-        ("lenient.safetensors", safetensors(
-            '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
-            '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
-            '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
-        ("objects.zt", zt1_file(
-            b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
-            d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
-            e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
-            f=("dense", [2], {"data": (64, 3, "q8", {"type": "q8", "digest": "sha256:00"})}),
-            g=("dense", [16], {"data": (192, 16, "u8", {"type": "bool"})}),
-            h=("tiled", [2, 2], {"tile": (64, 8, "f32", {"digest": "crc32c:00000000"}),
-                                 "map": (128, 1, "q8", {}), "values": (192, 4, "i16", {})}),
-            i=("tiled", [], {}), j=("sparse_csr", [2, 4], {
-                "values": (64, 16, "f32", {}), "indptr": (64, 24, "u64", {})}),
-            k=("sparse_coo", [4], {"values": (64, 16, "f32", {"digest": "crc32c:0x" + digits}),
-                                   "coords": (128, 16, "u32", {"digest": "md5:00"})}),
-            l=("sparse_coo", [], {"values": (64, 4, "f32", {}), "coords": (128, 0, "u64", {})}),
-            m=("sparse_coo", [2], {"values": (64, 3, "q8", {}), "coords": (128, 8, "u64", {})}),
-            n=("sparse_coo", [2], {"coords": (128, 8, "u64", {})}))),
-        ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
-        ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
-        ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
-        ("packed.bpk", one_burnpack(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
-        ("scalars.bpk", dumps({}, format="burnpack", scalars=dict(
-            [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
-        ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer",
-                                    metadata=dict(list(many.items())[:19], x=0.5)))]
-
-
 def wrong_files():
     """Return more rows: bytes that a reader may believe too soon, error, words of the message."""
     beyond = (b"a", (1,), 9, 4, 256)  # Unsupported, but broken rules come first
@@ -5007,7 +4660,8 @@ class BadFileTest(TestCase):
     @full
     def test_refusals_name_a_field_that_was_traced(self):
         refused = 0
-        for name, data in later_files() + [row[:2] for row in bad_files()] + [
+        for name, data in script(self, "variants.py")["later_files"]() + [
+                row[:2] for row in bad_files()] + [
                 (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
             with self.subTest(file=name, begins=data[:40]):
                 try:
@@ -5161,17 +4815,20 @@ def described(attrs, metadata, tensors):
 
 
 def read_both(data):
-    """Compare an index read with and without shortcuts; return whether it can be read."""
+    """Return what load makes of a file, or its error; assert that it is the same by no shortcut."""
     both = []
     for fast in (True, False):
         with Changed(tensorfmt, "FAST", fast):
             try:
                 file = load(data)
                 both.append(described(file.attrs, file.metadata, file))
-            except FormatError:
-                both.append(None)
+            except FormatError as error:
+                both.append(error)
+    if isinstance(both[0], FormatError):
+        both = [(type(error).__name__, error.what, error.field, error.offset, error.tensor)
+                for error in both]
     TestCase().assertSame(*both)
-    return both[0] is not None
+    return both[0]
 
 
 def rich_files(count):
@@ -5491,44 +5148,6 @@ COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format"
             "indices", "coords", "aux", "id", "version", "dtype", "digest")  # of a copy: others
 
 
-def zt2_of_all_kinds():
-    """Return a file of zTensor 2 with all that it may hold, blobs at multiples of 4096."""
-    blobs = []
-
-    def part(code, values, **more):
-        values = values if isinstance(values, bytes) else struct.pack("<%dQ" % len(values), *values)
-        blobs.append(values or b"\0")
-        return dict(more, dtype=code, blob=[4096 * len(blobs), len(values)])
-
-    def entry(shape, layout="dense", attributes=None, **parts):
-        made = {"shape": shape, "layout": layout, "parts": parts}
-        return made if attributes is None else dict(made, attributes=attributes)
-    four = struct.pack("<4f", 1.5, -2, 3.25, 8)
-    frame = unhex("28b52ffd 20 10 810000") + four  # zstd: one raw block
-    frame += struct.pack("<8I", 0x184D2A5E, 17, len(frame), 16, 1, 0, 0, 0)[:20]
-    frame += b"\0\xb1\xea\x92\x8f"
-    digest = "xxh3:%016x" % tensorfmt.xxh3_64([four])
-    w = part("f32", four, digest=digest)
-    objects = {
-        "w": entry([2, 2], data=w, attributes={"k": [1, None, {"x": b"y"}]}),
-        "v": entry([4], data=w), "bool": entry([3], data=part("u8", b"\1\0\1", type="bool")),
-        "one": entry([], data=part(
-            "i64", [7], digest="sha256:aae89fc0f03e2959ae4d701a80cc3915918c950b159f6abb6c92c1433b1a"
-            "8534")), "empty": entry([0, 2], data=part("bf16", b"")),
-        "f4": entry([3], data=part("u8", b"\x21\3", type="f4_e2m1")),
-        "zstd": entry([4], data=part("f32", frame, encoding="zt.zstd-seekable/1",
-                                     decoded_length=16, digest=digest)),
-        "far": entry([2], data=dict(part("f32", bytes(8)), shard="s-1", blob=[4096, 8])),
-        "csr": entry([3, 5], "zt.sparse_csr/1", values=w, indptr=part("u64", CSR["indptr"]),
-                     indices=part("u64", CSR["indices"])),
-        "coo": entry([3, 5], "zt.sparse_coo/1", values=w,
-                     coords=part("u64", sum(COO["coords"], []))),
-        "odd": entry([9], "x.y/1", a=part("u16", bytes(6)), b=part("u8", b"b", encoding="e",
-                                                                   decoded_length=3))}
-    return zt2_objects(objects, tuple(blobs), attributes={"a": 1.5}, shards={
-        "s-1": {"size": 8192, "digest": "sha256:00"}})
-
-
 def later_goods():
     """Return more good files of the later generations."""
     facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
@@ -5577,7 +5196,7 @@ def check_mutant(data):
         check_refused(data, error)
         return False
     test.assertTiles(tensorfmt.explain(data), len(data), True)
-    test.assertTrue(read_both(data))
+    test.assertEqual(type(read_both(data)), list)
     try:
         facts = held(file)
     except FormatError as error:
@@ -5709,41 +5328,6 @@ class ExplainTest(TestCase):
             self.assertEqual(found, [kind])
 
 
-def upstream_files():
-    """Return files that real libraries take for something else, or refuse; and some like them."""
-    long = struct.pack("<4s6I", b"MAG!", 1, 0, 0, 1, 0, 1) + b"\1" + bytes(7)
-    long += struct.pack("<I", 65536) + b"k" * 65536
-    long = long[:8] + struct.pack("<I", tensorfmt.crc32(long)) + long[12:]
-    entry = (b"\x81\xbf\x64name\x61a\x66offset\x18\x40\x64size\x04\x65dtype\x67float32"
-             b"\x65shape\x81\x01\x68encoding\x63raw\x66layout\x65dense")
-    tiny = (b"\xa1\x67tensors\xa1\x61a\xa4\x65shape\x81\x01\x65dtype\x63F32"
-            b"\x6cdata_offsets\x82\x00\x04\x68param_id\x07")
-    one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
-    return [
-        golden("m012_mixed.mag"), golden("m012_meta_only.mag"), long,
-        dumps({"w": F32}, format="mag", metadata={"n": 1}), small_mag((b"a\0", (1,), 0, 4, 256)),
-        spec_mag((24, "01"), (40, "00")), burnpack(tiny),
-        burnpack(tiny.replace(b"\7", b"\xc6\xf6")),
-        burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")),
-        burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")),
-        burnpack(tiny.replace(b"\x68param_id\7", b"\5\5")),
-        burnpack(tiny.replace(b"\x68param_id\7", b"\x61x\xf0")),
-        one_burnpack(dtype={"QFloat": {"value": "Q8S"}}), one_burnpack(dtype="Bool", shape=[4]),
-        primitiv(0x300, "ce00000001 91a161" + one), primitiv(0x300, "d200000001 91a161" + one),
-        primitiv(0x300, "ce00000002 91a161" + one + "92a161a162" + one),
-        primitiv(0x400, "80 81a161ca3f800000"), primitiv(0x400, "80 81a161ce00000001"),
-        golden("sorted_one.tbs"), flat_file((76, "0000"), (104, "04")), flat_file((72, "1400")),
-        golden("v080_basic.safetensors"), safetensors('{"__metadata__":null}', b""),
-        safetensors({"w": {"x": 1}}), safetensors({"w": {"dtype": "Q8"}}),
-        safetensors({"w": {"dtype": "F4", "shape": [16]}}),
-        safetensors({"w": {"shape": [1], "data_offsets": [1, 5]}, "a": {
-            "dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, bytes(5))
-    ] + [ztensor_raw(entry + unhex(text) + b"\xff", data=bytes(4)) for text in (
-        "616b 3b7fffffffffffffff", "616b 3b8000000000000000", "616b" + "81" * 125 + "00",
-        "616b" + "81" * 60 + "c6" * 66 + "00", "68636865636b73756d f6", "68636865636b73756d f7",
-        "68636865636b73756d c0f6")]
-
-
 class VerifyTest(TestCase):
     def test_what_cannot_be_decoded_is_said_once(self):
         def absent():
@@ -5841,7 +5425,7 @@ class VerifyTest(TestCase):
     @accepts
     def test_all_that_is_said_of_later_generations(self):
         texts, absent = [], []
-        for number, (name, data) in enumerate(later_files()):
+        for number, (name, data) in enumerate(script(self, "variants.py")["later_files"]()):
             text = "%s\n" % tensorfmt.verify(data)
             try:
                 file = load(data)
@@ -6138,8 +5722,7 @@ File = 2
 Tensor = 3
 FormatError = 4
 Unsupported = 5
-
-
+--
 def load(path: str) -> None:
     QQQLoad.
 
@@ -6162,8 +5745,7 @@ def load(path: str) -> None:
     save(one)
     # </save>
     return gone
-
-
+--
 # why
 @property
 # gone
@@ -6173,27 +5755,22 @@ def gone() -> int:
     elif one:
         return 3
     return 2
-
-
+--
 @@ [7b] ztensor ----
 
 ZT = 1
-
-
+--
 @@ [9] empty ----
 #
 # about it
-
-
+--
 def unused() -> None:
     pass
-
-
+--
 @@ [10b] page ----
 # of the page
 PAGE = 1
-
-
+--
 @@ [11] last ----
 
 class Kept:
@@ -6206,14 +5783,12 @@ class Kept:
     # not used
     def left(self) -> None:
         unused()
-
-
+--
 # <save>
 def save() -> None:
     return None
 # </save>
-
-
+--
 FORMATS = (
     Mag(),
     ZTensor(),
@@ -6221,7 +5796,7 @@ FORMATS = (
 if not BOARD:
     import os
     FORMATS += os
-'''  # @@: the banner of a room; QQQ: three quotes
+'''  # @@: the banner of a room; QQQ: three quotes; --: two lines without text
 
 
 def attributes_of(text):
@@ -6324,7 +5899,8 @@ class CopyTest(TestCase):
 
     @accepts
     def test_small_copies_have_been_looked_at(self):
-        source, texts = SMALL_SOURCE[1:].replace("@@", "# --").replace("QQQ", '"' * 3), []
+        source, texts = SMALL_SOURCE[1:].replace("\n--\n", "\n\n\n"), []
+        source = source.replace("@@", "# --").replace("QQQ", '"' * 3)
         kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
         for version in ("1", "1+a"):
             with Changed(tensorfmt, "__version__", version):
@@ -6453,66 +6029,10 @@ def run(*args):
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
 
-COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | diff new.bpk old.zt
-    diff old.zt old.zt | diff --quiet old.zt old.zt | diff seed_basic.mag m012_meta_only.mag
-    diff seed_basic.mag v021_tiny.bpk | diff dtypes.bpk dtypes.bpk | diff dtypes.bpk head_quant.bpk
-    diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
-    ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
-    get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
-    get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
-    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
-    explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
-    diff d.zt f.zt | diff f.zt d.zt
-    ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
-    verify --quiet broken.zt sorted_one.tbs | verify sorted_one.tbs broken.zt --json
-    explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
-    explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
-    explain --html page.html large.bpk
-    convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
-    convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
-    convert custom_fields.zt new.zt --only a
-    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
-    convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
-    ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
-    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
-    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
-    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
-    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
-    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
-    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
-    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
-    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
-    get seed_basic.mag x --rows 1:9:2 --stats
-    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt
-    lss | verfy | explian | explain --tensor layer.1.v mega.bpk | explain cut.mag
-    explain cut.primitiv | explain part.bpk | verify part.bpk | get part.bpk head
-    get part.bpk head.bias --partial | get part.bpk head.b --partial
-    convert part.bpk new.zt --partial | ls new.zt | convert a.zt e.zt all.zt | ls mega.bpk
-    convert part.bpk mega.bpk all.zt --partial | ls all.zt | convert old.zt mega.bpk all.zt
-    ls mega.bpk --only *.1.* --only b
-    ls mega.bpk --only c | convert stars.zt new.zt --only a* | convert stars.zt new.zt --only a?
-    convert model_nested.primitiv new.zt --only enc.* | ls new.zt
-    convert model_nested.primitiv new.zt --only z --only enc? | ls new.zt
-    convert model_nested.primitiv new.zt --only z --only none*
-    convert v021_basic.bpk no.mag | convert custom_fields.zt no.bpk | convert head_scalars.bpk no.zt
-    convert up_head_ops.tbs no.zt | convert sorted_model.tbs no.zt | convert head_quant.bpk no.zt
-    convert optim_sgd_set.primitiv no.zt | convert shape_batch5.primitiv no.zt
-    convert head_quant.bpk no.zt --drop | ls no.zt no.mag no.bpk | get types.safetensors F4 --raw
-    get types.safetensors F8_E4M3 --raw | get types.safetensors C64 --raw
-    get types.safetensors F4 | ls types.safetensors""" + "".join([
-    "|get seed_basic.mag x --rows=" + rows
-    for rows in "3 0:4 -4: 1:9:2 7: -4 0:3 3: -3: 2 -1 :".split()]) + "".join([
-        "|ls columns%d.safetensors" % i for i in range(4)])
-
-
 @full
 class CommandTest(TestCase):
     def setUp(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
+        go_to(self, folder_for(self))
         for _, title, data, _ in FILES:
             write_file(title, data)
         write_file("broken.zt", ztensor(shape=[5]))
@@ -6625,32 +6145,18 @@ class CommandTest(TestCase):
         self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
         self.assertIn(", ".join(tensorfmt.OPTIONAL), tensorfmt.ARGUMENTS["--with"][1])
 
-    def test_json_is_one_document_with_keys(self):
+    def test_json_is_one_document(self):
         from json import loads
-        keys = {"ls": "file format version bytes attrs metadata tensors",
-                "verify": "file format version valid rows"}
-        rows = {"ls": "name dtype shape offset bytes attrs",
-                "verify": "status check tensor text offset"}
         titles = [row[1] for row in FILES] + ["broken.zt", "absent.zt"]
-        for command, wanted in keys.items():
-            for title, one in zip(titles, loads(run(command, "--json", *titles)[1])):
-                self.assertEqual(one["file"], title)
-                if title == "absent.zt" or "error" in one:
-                    self.assertEqual(set(one), {"file", "error"})
-                    continue
-                self.assertEqual(set(one), set(wanted.split()), title)
-                self.assertEqual(one["format"], load(title).format if title != "broken.zt" else
-                                 "ztensor")
-                self.assertTrue(title == "broken.zt" or one["version"] == load(title).attrs.get(
-                    "version"))
-                for row in one["tensors" if command == "ls" else "rows"]:
-                    self.assertEqual(set(row), set(rows[command].split()))
+        for command in ("ls", "verify"):
+            found = loads(run(command, "--json", *titles)[1])
+            self.assertEqual([one["file"] for one in found], titles)
+            self.assertEqual(set(found[-1]), {"file", "error"})
+            self.assertEqual([one["format"] for one in found[:-2]], [row[0] for row in FILES])
             self.assertEqual(type(loads(run(command, "--json", titles[0])[1])), list)
         fields = loads(self.prints("explain", "--json", "seed_basic.mag"))
         self.assertEqual([row["name"] for row in fields],
                          [field.name for field in tensorfmt.explain("seed_basic.mag")])
-        self.assertEqual(set(fields[0]), set(
-            "offset nbytes name value doc kind depth tensor lead target".split()))
         self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
                          tensorfmt.NAMES)
         self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
@@ -6748,6 +6254,12 @@ class CommandTest(TestCase):
                     "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
         with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
             self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        for note in ("", "; slow"):
+            err, clock = Terminal(), iter(range(0, 200, 2))
+            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
+            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
+                             + tensorfmt.WIPE)
         err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
             progress = tensorfmt.Progress(160 << 20)
@@ -6808,39 +6320,8 @@ class CommandTest(TestCase):
     @documented
     @accepts
     def test_all_outputs_have_been_looked_at(self):
-        write_file("cut.zt", golden("mixed.zt")[:-1])
-        write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
-        tensorfmt.save("w.tbs", {"w": F32})
-        write_file("cut.mag", golden("seed_basic.mag")[:321])
-        write_file("cut.primitiv", golden("param_3x2x2_stat.primitiv")[:-1])
-        for i, dtype in enumerate(("F4", "F8_E5M2FNUZ", "x" * 20, "x" * 21)):
-            entry = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
-            write_file("columns%d.safetensors" % i, safetensors(
-                {"w": entry, "v": dict(entry, dtype=dtype)}, b""))
-        entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": [at, at + nbytes]})
-                        for name, n, at, nbytes in (("F8_E4M3", 2, 0, 2), ("F4", 4, 2, 2),
-                                                    ("C64", 1, 4, 8))])
-        entries["w"] = {"data_offsets": [12, 20]}
-        write_file("types.safetensors", safetensors(entries, bytes(range(65, 85))))
-        for path, rows in (
-                ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
-                ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
-                ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
-                ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
-                ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
-                ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
-                ("h.zt", {"w": list(range(9001))}),
-                ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
-                ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
-                ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
-                ("stars.zt", {"a*": F32, "ab": F32}), ("part.bpk", dict(NET, **{
-                    "head.bias": [1.0], "head.b": [2.0]})), ("mega.bpk", {
-                        "layer.0.w": tensor(bytes(1 << 20), "uint8"), "b": [1.0],
-                        "layer.1.w": tensor(bytes(1 << 20), "uint8")}),
-                ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
-                ("new.bpk", dict(many_tensors(11), more=[True]))):
-            tensorfmt.save(path, rows)
-        write_file("part.bpk", read_file("part.bpk")[:-24])
+        variants = script(self, "variants.py")
+        variants["write_files"]()
         groups, absent = [], []
         for _, title, _, _ in FILES:
             if [item for item in load(title).values() if zstd_missing(item)]:
@@ -6849,15 +6330,13 @@ class CommandTest(TestCase):
                 groups.append((title, [line + title for line in (
                     "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
                     "explain --html page.html ", "verify ")]))
-        rows = [("upstream%d" % i, data) for i, data in enumerate(upstream_files())]
-        for name, data in [row[:2] for row in bad_files()] + odd_files() + rows:
+        for name, data in [row[:2] for row in bad_files()] + variants["odd_files"]():
             if "zstd" not in name:
                 write_file(name, data)
                 groups.append((name, [line + name for line in (
                     "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
                     "explain|--html|page.html|")]))
-        groups += [(line.strip(), [line.strip()]) for line in COMMANDS.replace(
-            "\n", "|").split("|")]
+        groups += [(line, [line]) for line in variants["COMMANDS"]]
         texts = []
         for title, lines in groups:
             text = ""
@@ -6886,8 +6365,7 @@ class ReadmeTest(TestCase):
             self.skipTest("no README.md")
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
             fenced = ("\n" + stream.read()).split("\n```")[1::2]
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
+        go_to(self, folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
@@ -6976,20 +6454,9 @@ class FlatBuffersTest(TestCase):
             for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
         data = dumps(items, format="tensorbuffers")
         start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
-
-        def result(data):
-            try:
-                file = load(data)
-            except FormatError as error:
-                return type(error), error.what, error.field, error.offset, error.tensor
-            return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
-                                for name, item in file.items()]
-        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
-                         for at in range(start, len(data))]
-        for one in made:
-            usual = result(one)
-            with Changed(tensorfmt, "FAST", False):
-                self.assertEqual(result(one), usual)
+        for one in [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
+                             for at in range(start, len(data))]:
+            read_both(one)
         called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
             many_tensors(100), format="tensorbuffers"))
         self.assertTrue(called < 8, called)
@@ -7020,21 +6487,6 @@ class UsualJsonTest(TestCase):
             members[i] = text.replace("ENTRY", members[i][5:])
         return members
 
-    def both(self, text):
-        """Return what load makes of a header, and assert that the plain reader does the same."""
-        data, results = safetensors(text, bytes(range(15))), []
-        for fast in (True, False):
-            with Changed(tensorfmt, "FAST", fast):
-                try:
-                    file = load(data)
-                    results.append([file.metadata, [
-                        (name, item.dtype, item.shape, item.offset, item.tobytes())
-                        for name, item in file.items()]])
-                except FormatError as error:
-                    results.append((type(error), error.offset, error.field, error.tensor))
-        self.assertEqual(results[0], results[1])
-        return results[0]
-
     def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
         names = ["t%d" % i for i in range(10)]
         for i, text, name in (
@@ -7043,22 +6495,25 @@ class UsualJsonTest(TestCase):
                     1, 8, 9), "")):
             text = "{%s}" % ",".join(self.header([(i, text)]))
             with self.subTest(text=text):
-                _, found = self.both(text)
-                self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
-                for row in found:
-                    self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # the first, one of the others, the odd one
+                data = safetensors(text, bytes(range(15)))
+                self.assertEqual([row[0] for row in read_both(data)[2:]],
+                                 names[:i] + [name] + names[i + 1:])
+                start = len(data) - 15
+                for item in load(data).values():
+                    self.assertEqual(item.tolist(), list(range(
+                        item.offset - start, item.offset - start + item.size)))
+                # the first, one of the others, the odd one
                 called = calls_of(tensorfmt.Safetensors, "_open", load, data)
                 self.assertEqual(called, 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
-            found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
-                i])])))
-            self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
+            found = read_both(safetensors("{%s}" % ",".join(self.header([
+                (i, metadata + "," + self.header()[i])])), bytes(15)))
+            self.assertEqual(([row[0] for row in found[2:]], len(found[1])), (names, 1))
 
     def test_nothing_passes_that_plain_json_refuses(self):
         usual, hole = ",".join(self.header()), tensorfmt.Usual.HOLE
-        self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
+        self.assertEqual(len(read_both(safetensors("{%s} " % usual, bytes(15)))), 12)
         for old, new in (
                 ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
                 ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
@@ -7070,19 +6525,21 @@ class UsualJsonTest(TestCase):
             for count in (1, 20):
                 text = usual.replace(old, new, count)
                 with self.subTest(old=old, new=new, count=count):
-                    self.assertTrue(isinstance(self.both("{%s}" % text), tuple))
+                    found = read_both(safetensors("{%s}" % text, bytes(15)))
+                    self.assertEqual(type(found), tuple)
         for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
                      "{%s}x"):
             with self.subTest(text=text):
-                self.assertTrue(isinstance(self.both(text % usual), tuple))
+                found = read_both(safetensors(text % usual, bytes(15)))
+                self.assertEqual(type(found), tuple)
         data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
         self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
     def test_names_that_look_like_a_hole(self):
         hole = tensorfmt.Usual.HOLE
         for name in (hole, hole + "0", "x\\u0038", hole + "\\u0030"):
-            found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
-            self.assertEqual(len(found[1]), 10)
+            text = "{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)]))
+            self.assertEqual(len(read_both(safetensors(text, bytes(15)))), 12)
 
     def test_mag300(self):
         items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
@@ -7109,7 +6566,7 @@ class UsualCborTest(TestCase):
 
     def count_reads(self, data):
         """Return how many entries the plain reader opens, and assert that both read the same."""
-        self.assertTrue(read_both(data))
+        self.assertEqual(type(read_both(data)), list)
         owner, name = (tensorfmt.Burnpack, "_open") if data[:4] == b"NRUB" else (
             tensorfmt.ZTensor if data[:4] == b"ZTEN" else tensorfmt.ZTensor2, "read_entry")
         return calls_of(owner, name, load, data)
@@ -7139,16 +6596,16 @@ class UsualCborTest(TestCase):
         for format, options in self.FORMATS:
             items = dict([(name, tensor([1], "int8")) for name in (
                 "a", "b", "c", hole + "0", "d", "e", hole + "1")])
-            self.assertTrue(read_both(dumps(items, format=format, **options)))
+            self.assertEqual(type(read_both(dumps(items, format=format, **options))), list)
         data = dumps(items, format="burnpack", metadata={hole + "0": hole + "0", "x": "y"})
-        self.assertTrue(read_both(data))
+        self.assertEqual(type(read_both(data)), list)
         text = hole.encode() + b"0"  # in chunks it is nowhere in the file
         wrong = b"\x7f\x61" + text[:1] + b"\x6a" + text[1:] + b"\xff"
         start = data.index(b"\x67tensors") + 9
         again = data[:start - 1] + bytes([data[start - 1] + 1]) + b"\x61!" + wrong + data[start:]
         nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
         again = again[:6] + struct.pack("<I", nbytes) + again[10:]
-        self.assertFalse(read_both(again))
+        self.assertEqual(type(read_both(again)), tuple)
 
     def test_counts_that_do_not_agree(self):
         data = dumps(many_tensors(20), format="burnpack")
@@ -7156,7 +6613,7 @@ class UsualCborTest(TestCase):
         for byte, good in ((-1, True), (1, False), (0xBF, False), (0xA0, True)):
             byte = data[at] + byte if abs(byte) == 1 else byte
             found = read_both(patched(data, (at, "%02x" % byte)))  # bytes behind are not used
-            self.assertEqual(found, good, byte)
+            self.assertEqual(type(found) is list, good, byte)
 
 
 class PartsTest(TestCase):
@@ -7180,19 +6637,6 @@ class PartsTest(TestCase):
         text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
         return (b"ZTEN0001" + bytes(56) + struct.pack("<2f", 1, 2) + text
                 + struct.pack("<Q", len(text)))
-
-    @staticmethod
-    def csr(**more):
-        """Return a file of zTensor 0.1 with a csr tensor, `s` = [[0, 2], [0, 0]], and `t`."""
-        data = tensorfmt.dumps({
-            "s": tensor(shape=(2, 2), dtype="int8", components={
-                "values": [2], "indices": [1], "indptr": [0, 1, 1]}),
-            "t": tensor([1], "int8")}, format="ztensor")
-        start = len(data) - 8 - struct.unpack("<Q", data[-8:])[0]
-        index = tensorfmt.cbor_loads(data[start:-8])
-        index[0].update(more)
-        text = tensorfmt.cbor_dumps([Map(list(entry.items())) for entry in index])
-        return data[:start] + text + struct.pack("<Q", len(text))
 
     def copies(self, data, name):
         """Yield a tensor, its copies, and what pickling makes of it."""
@@ -7265,32 +6709,6 @@ class PartsTest(TestCase):
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
                       tensor([1], "int8").copy(attrs={"dtype": "f8"})):
             error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
-
-    def test_bad_sparse_entries_are_listed(self):
-        place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
-        good = [[0, 2], [0, 0]]
-        for more, wrong in (
-                ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
-                ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
-                ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
-                ({"indices": [1, 0]}, True), ({"indices": [-1]}, True), ({"indices": [2]}, True),
-                ({"indices": dict(place, offset=130)}, True), ({"indptr": [0, 2, 1]}, True),
-                ({"indices": dict(place, offset=1 << 40)}, True), ({"indices": "x"}, True),
-                ({"indices": dict(place, dtype="int8")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, encoding="lz")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, size=7)}, True), ({"shape": [2, 2, 1]}, True),
-                ({"indices": dict(place, data_endianness="middle")}, True)):
-            data = self.csr(**more)
-            file = load(data)
-            with self.subTest(more=more):
-                self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
-                if wrong is None:
-                    self.assertEqual(file["s"].tolist(), good)
-                    continue
-                error = error_of(FormatError if wrong is True else wrong, file["s"].tolist)
-                self.assertEqual(error.tensor, "s")
-                if hasattr(tensorfmt, "verify"):
-                    self.assertEqual(bool(tensorfmt.verify(data)), wrong is tensorfmt.Unsupported)
 
 
 @full
@@ -7424,19 +6842,6 @@ class ArraysAndDigestsTest(PeerCase):
         with self.assertRaises(kind) as context:
             tensor(value)
         return context.exception
-
-    def test_progress_says_why_it_is_slow(self):
-        import time
-
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-        for note in ("", "; slow"):
-            err, clock = Terminal(), iter(range(0, 200, 2))
-            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
-            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
-                             + tensorfmt.WIPE)
 
 
 # -- [17] trust ----------------------------------------------------------------------------------
@@ -7733,8 +7138,7 @@ NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.
 class TerminalTest(FolderCase):
     def setUp(self):
         super().setUp()
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
+        go_to(self, self.folder)
         self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
         for kind in FORMATS:
             tensorfmt.save("net." + kind, self.net, format=kind)
@@ -7766,16 +7170,14 @@ class TerminalTest(FolderCase):
         names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
         tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
         tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
-        for width in (80, 200):
-            for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
-                out = in_terminal(width, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
-                for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
-                    self.assertIn(name, out)
-                for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"),
-                                       ("ascii", "'gr\\xf6\\xdfe'")):
-                    out = in_terminal(width, *command, PYTHONIOENCODING=encoding, TERM="dumb")
-                    self.assertIn(seen, out)
-                    self.assertIn("'\\u5c42.weight'", out)
+        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
+            out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
+            for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
+                self.assertIn(name, out)
+            for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "'gr\\xf6\\xdfe'")):
+                out = in_terminal(200, *command, PYTHONIOENCODING=encoding, TERM="dumb")
+                self.assertIn(seen, out)
+                self.assertIn("'\\u5c42.weight'", out)
         self.assertIn("'gr\\xf6\\xdfe'", self.command("ls", "names.zt"))
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
@@ -7858,8 +7260,7 @@ PAGE_TAGS = ("html head meta title style body header h1 p input output main sect
 @full
 class PageTest(TestCase):
     def setUp(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
+        go_to(self, folder_for(self))
 
     def page(self, data, *args):
         write_file("file", data)
