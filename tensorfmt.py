@@ -3980,8 +3980,6 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     if blob.encoding != "raw":
         nbytes = count_elements(shape) * size
     base = blob.open(item.stored.source, item.name, (nbytes // size,), (), item.format)
-    if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
-        base = base.contiguous()
     layout, step, head = "coo", 8 * rank + size, 0  # bytes of an element, and in front of them
     if entry.layout == "sparsecsr":
         if rank != 2:
@@ -3990,6 +3988,8 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     nnz, rest = divmod(nbytes - head, step)
     if nnz < 0 or rest:
         raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
+    if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
+        base = base.contiguous()
     places = {  # dtype, start, strides
         "values": (dtype, 8 * rank, (step,)) if layout == "coo" else (dtype, head + 8 * nnz, None),
         "coords": ("uint64", 0, (8, step)), "indptr": ("uint64", 0, None),
