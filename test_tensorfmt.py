@@ -5698,106 +5698,6 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
     (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
     (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
-SMALL_SOURCE = '''
-# SPDX
-QQQDoc.
-
-    [1] platform   x
-    [7b] ztensor   y
-    [9] empty      e
-    [10b] page     z
-QQQ
-__version__ = "1"
-__all__ = [
-    "load", "gone", "save",
-]
-
-@@ [1] platform ----
-
-BOARD = here()
-FAST = not BOARD  # fast
-LEFT_OUT: "Any" = ()
-detect = 1
-File = 2
-Tensor = 3
-FormatError = 4
-Unsupported = 5
---
-def load(path: str) -> None:
-    QQQLoad.
-
-    >>> load(1)
-    2
-    QQQ
-    if BOARD:
-        one = 1
-    elif other:
-        one = two()
-    else:
-        one = 3
-    if not FAST:
-        return one
-    if not BOARD and FAST:
-        save()
-    if BOARD or other:
-        Kept().used, LEFT_OUT
-    # <save>
-    save(one)
-    # </save>
-    return gone
---
-# why
-@property
-# gone
-def gone() -> int:
-    if FAST:
-        return 1
-    elif one:
-        return 3
-    return 2
---
-@@ [7b] ztensor ----
-
-ZT = 1
---
-@@ [9] empty ----
-#
-# about it
---
-def unused() -> None:
-    pass
---
-@@ [10b] page ----
-# of the page
-PAGE = 1
---
-@@ [11] last ----
-
-class Kept:
-    used, X = 1, 2
-    lost: int = 3
-
-    def __len__(self) -> int:
-        return 0
-
-    # not used
-    def left(self) -> None:
-        unused()
---
-# <save>
-def save() -> None:
-    return None
-# </save>
---
-FORMATS = (
-    Mag(),
-    ZTensor(),
-)
-if not BOARD:
-    import os
-    FORMATS += os
-'''  # @@: the banner of a room; QQQ: three quotes; --: two lines without text
-
 
 def attributes_of(text):
     """Return (names defined in classes, names stored, attributes used) of a source text."""
@@ -5899,8 +5799,10 @@ class CopyTest(TestCase):
 
     @accepts
     def test_small_copies_have_been_looked_at(self):
-        source, texts = SMALL_SOURCE[1:].replace("\n--\n", "\n\n\n"), []
-        source = source.replace("@@", "# --").replace("QQQ", '"' * 3)
+        path, texts = os.path.join(HERE, ".ci", "small_source.txt"), []
+        if not os.path.exists(path):
+            self.skipTest("no .ci/small_source.txt")
+        source = text_of(path)
         kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
         for version in ("1", "1+a"):
             with Changed(tensorfmt, "__version__", version):
