@@ -51,7 +51,7 @@ class CommandTest(TestCase):
 
     def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
         from subprocess import PIPE, Popen
-        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
+        script = "python3 -m tensorfmt "
         for line, wanted in (("convert sorted_one.tbs w.zt 2>&-", 0), ("ls --x 2>/dev/full", 2),
                              ("convert sorted_one.tbs w.mag <&- >&- 2>&-", 0),
                              ("formats >/dev/full", 1)) if os.path.exists("/dev/full") else ():
@@ -172,7 +172,6 @@ class CommandTest(TestCase):
 
     def test_standard_input_and_home(self):
         from shutil import copy
-        script = os.path.join(HERE, "tensorfmt.py")
         source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
         usual = self.prints("ls", "seed_basic.mag"), self.prints("verify", "seed_basic.mag")
         for line in ("ls -", "verify -", "get - x", "explain -", "diff - seed_basic.mag",
@@ -193,7 +192,7 @@ class CommandTest(TestCase):
             self.assertEqual(run("ls", "-")[::2],
                              (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
         line = 'python3 -c "import sys; sys.stdout.buffer.write(open(%r, %r).read())" ' % (
-            "seed_basic.mag", "rb") + '| python3 "%s" verify - absent.zt' % script
+            "seed_basic.mag", "rb") + "| python3 -m tensorfmt verify - absent.zt"
         code, out, err = run(line)
         self.assertEqual((code, out), (1, usual[1].replace("seed_basic.mag", "standard input")))
         self.assertEqual(err[:17], "error: absent.zt:")
@@ -211,7 +210,7 @@ class CommandTest(TestCase):
             self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
 
     def test_standard_output(self):
-        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
+        script = "python3 -m tensorfmt "
         wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
         for target in ("-", "/dev/stdout")[:1 + os.path.exists("/dev/stdout")]:
             line = "convert - %s --format burnpack --drop < seed_basic.mag > out.bpk" % target
@@ -355,8 +354,8 @@ def in_terminal(columns, *args, **env):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     usual = dict([(key, text) for key, text in os.environ.items()
                   if key not in ("COLUMNS", "NO_COLOR")])
-    usual.update(env)
-    process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py")] + list(args),
+    usual.update(env, PYTHONPATH=HERE)  # a module is compiled once, a script at each start
+    process = Popen([sys.executable, "-m", "tensorfmt"] + list(args),
                     stdin=slave, stdout=slave, stderr=slave, env=usual)
     os.close(slave)
     parts = []
