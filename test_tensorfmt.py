@@ -238,6 +238,11 @@ def read_file(path):
         return stream.read()
 
 
+def python_path():
+    """Return PYTHONPATH for a process that finds tensorfmt, compiled, and what we found there."""
+    return os.pathsep.join([HERE] + [text for text in [os.environ.get("PYTHONPATH")] if text])
+
+
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
     if not args[0].startswith("python3"):
@@ -258,7 +263,7 @@ def run(*args):
         [sys.executable] + list(args[1:]) if len(args) > 1 else
         args[0].replace("python3", '"%s"' % sys.executable), shell=len(args) == 1, stdout=PIPE,
         stderr=PIPE, env=dict(os.environ, PYTHONIOENCODING="utf-8", COLUMNS="80",
-                              PYTHON_COLORS="0", PYTHONPATH=HERE))
+                              PYTHON_COLORS="0", PYTHONPATH=python_path()))
     out, err = process.communicate()
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
@@ -4802,10 +4807,8 @@ def read_both(data):
                 file = load(data)
                 both.append(described(file.attrs, file.metadata, file))
             except FormatError as error:
-                both.append(error)
-    if isinstance(both[0], FormatError):
-        both = [(type(error).__name__, error.what, error.field, error.offset, error.tensor)
-                for error in both]
+                both.append((type(error).__name__, error.what, error.field, error.offset,
+                             error.tensor))
     TestCase().assertSame(*both)
     return both[0]
 
@@ -5598,7 +5601,7 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
 def attributes_of(text):
     """Return (names defined in classes, names stored, attributes used) of a source text."""
     import re
-    code = re.sub(r'""".*?(?s:.)*?"""|(?m:^ *#.*)|  # .*', "", text)
+    code = re.sub(r'(?s:""".*?""")|(?m:^ *#.*)|  # .*', "", text)
     return [set(re.findall(pattern, code)) for pattern in (
         r"\n +(?:def|class) (\w+)", r"(\w+)(?:: [^=\n]+)? = ", r"\.([A-Za-z_]\w*)")]
 

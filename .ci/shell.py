@@ -14,8 +14,8 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, read_file, run,
-    script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, python_path,
+    read_file, run, script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ def in_terminal(columns, *args, **env):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     usual = dict([(key, text) for key, text in os.environ.items()
                   if key not in ("COLUMNS", "NO_COLOR")])
-    usual.update(env, PYTHONPATH=HERE)  # a module is compiled once, a script at each start
+    usual.update(env, PYTHONPATH=python_path())  # a module is compiled once, a script at each start
     process = Popen([sys.executable, "-m", "tensorfmt"] + list(args),
                     stdin=slave, stdout=slave, stderr=slave, env=usual)
     os.close(slave)
