@@ -5216,6 +5216,7 @@ class ExplainTest(TestCase):
         self.assertEqual((offset, nbytes, name, value), (4, 8, "data w", "float32 [2]"))
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
+        self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
     def test_few_zeros_inside_of_an_index_are_padding(self):
         data = golden("sorted_one.tbs")
