@@ -3417,14 +3417,14 @@ class File(TensorMap):
         return self._tensors[name]
 
     def say_missing(self, name: str) -> str:
-        text = f"no tensor {show(name)}"
+        text = "no tensor %s (%s)" % (show(name), count_of(len(self), "tensor"))
         # <tools>
         if name in self.attrs.get("missing", ()):
             return f"{quote(name)} does not lie whole in the file, which is cut short"
         if not BOARD and isinstance(name, str) and len(self) <= 20000:
             text += nearest(name, self)
         # </tools>
-        return "%s (%s)" % (text, count_of(len(self), "tensor"))
+        return text
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -3492,7 +3492,7 @@ def nearest(name: str, names: Any) -> str:
         ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
         return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
     near = max(names, key=likeness, default="")
-    return f"; nearest is {quote(near)}" if likeness(near) >= 0.5 else ""
+    return f"; did you mean {quote(near)}?" if likeness(near) >= 0.5 else ""
 
 
 if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -3887,14 +3887,14 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     if blob.encoding != "raw":
         nbytes = count_elements(shape) * size
     base = blob.open(item.stored.source, item.name, (nbytes // size,), (), item.format)
-    if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
-        base = base.contiguous()
     layout, step, head = "coo", 8 * rank + size, 0  # bytes of an element, and in front of them
     if entry.layout == BLOBS[0]:
         layout, step, head = "csr", 8 + size, 8 * shape[0] + 8
     nnz, rest = divmod(nbytes - head, step)
     if nnz < 0 or rest:
         raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
+    if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
+        base = base.contiguous()
     places: Any = {"indptr": (0, None), "indices": (head, None), "coords": (0, (8, step)),
                    "values": (head + 8 * nnz, None) if head else (8 * rank, (step,))}
     parts = Map()
@@ -4622,7 +4622,7 @@ class Usual:
 
         plain_read(text, runs=Runs by their HOLEs) returns the first two.
         """
-        if len(data) < 1 << 14 and "re" not in sys.modules:  # its import would take longer
+        if len(data) < 1 << 17 and "re" not in sys.modules:  # its import would take longer
             return None
         self.plain_read = plain_read
         try:

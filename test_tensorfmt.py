@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Tests of tensorfmt.py: `python3 test_tensorfmt.py`; nothing needs to be installed.
 
-Vectors are rows, run in both directions; files of the formats' real writers stand below as base64;
-bad files are rows that name the error, the field and the offset. What people read (explain, verify,
-refusals, help) is compared with the accepted texts in .ci/accepted, which `--accept` writes anew;
-.ci/peers.py compares with the libraries that read or write the same bytes, .ci/tiny.py with a
-reader of its own code. Without the folder .ci these tests are skipped by name.
+Vectors are rows, run in both directions; files of the formats' real writers stand below as one
+compressed text; bad files are rows of a builder and what it damages. What people read (explain,
+verify, refusals, help) is compared with the accepted texts in .ci/accepted, which `--accept` writes
+anew. More is in the folder .ci and runs with the rest: shell.py tests commands, terminals, pages;
+peers.py compares with libraries that read or write the same bytes, tiny.py with a reader of its own
+code; variants.py has files of which accepted texts speak. Without .ci these are skipped by name.
 
     [1] platform           what this Python has; helpers
     [1b] formats           one row for each: what it holds, options, limits
@@ -21,14 +22,13 @@ reader of its own code. Without the folder .ci these tests are skipped by name.
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
     [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
     [10c] hostile bytes    small files that ask for much memory or time
-    [10d] fuzzing          mutants of good files, what must hold for each; the corpus for others
+    [10d] fuzzing          mutants of good files; the corpus for others
     [11] explain, verify   fields, their meanings, the checks and what they say
     [12] the file itself   contents, imports, rooms that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
-    [14] command line      in this process, and through a real one
-    [15] README            every example is run
-    [16] parsers           FlatBuffers, usual entries of JSON, parts of tensors, arrays
-    [17] trust             what a file must not do to who looks at it; what copies say they lack
+    [14] README            every example is run; the tiny reader's functions stand there
+    [15] parsers           FlatBuffers, usual entries of JSON, parts of tensors, arrays
+    [16] trust             what a file must not do to who looks at it
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
@@ -66,6 +66,16 @@ DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
 def unhex(text):
     """Return the bytes of hex digits; blanks and line ends between them do not count."""
     return binascii.unhexlify("".join(text.split()).encode())
+
+
+def inflate(text):
+    """Return the bytes that zlib compressed and base64 wrote as text."""
+    data = binascii.a2b_base64(text)
+    if CPYTHON:
+        import zlib
+        return zlib.decompress(data)
+    import deflate
+    return deflate.DeflateIO(io.BytesIO(data), deflate.ZLIB).read()
 
 
 def count_of(shape):
@@ -212,6 +222,12 @@ def folder_for(test):
     return folder
 
 
+def go_to(test, folder):
+    """Be in a folder until the end of the test."""
+    test.addCleanup(os.chdir, os.getcwd())
+    os.chdir(folder)
+
+
 def write_file(path, data):
     with open(path, "wb") as stream:
         stream.write(data)
@@ -220,6 +236,36 @@ def write_file(path, data):
 def read_file(path):
     with open(path, "rb") as stream:
         return stream.read()
+
+
+def python_path():
+    """Return PYTHONPATH for a process that finds tensorfmt, compiled, and what we found there."""
+    return os.pathsep.join([HERE] + [text for text in [os.environ.get("PYTHONPATH")] if text])
+
+
+def run(*args):
+    """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
+    if not args[0].startswith("python3"):
+        usual, out, err = (sys.stdout, sys.stderr, sys.argv), io.BytesIO(), io.StringIO()
+        sys.argv = ["tensorfmt.py"]
+        sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
+        try:
+            code = tensorfmt.main(list(args))
+        except SystemExit as stop:
+            code = stop.code
+        finally:
+            sys.stdout.flush()
+            sys.stdout.detach()
+            sys.stdout, sys.stderr, sys.argv = usual
+        return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
+    from subprocess import PIPE, Popen
+    process = Popen(
+        [sys.executable] + list(args[1:]) if len(args) > 1 else
+        args[0].replace("python3", '"%s"' % sys.executable), shell=len(args) == 1, stdout=PIPE,
+        stderr=PIPE, env=dict(os.environ, PYTHONIOENCODING="utf-8", COLUMNS="80",
+                              PYTHON_COLORS="0", PYTHONPATH=python_path()))
+    out, err = process.communicate()
+    return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
 
 class Changed:
@@ -337,7 +383,8 @@ class TestCase(unittest.TestCase):
         absent = [title for title in seen if title in absent]
         if ACCEPT:
             made.update([(title, seen[title]) for title in absent])
-            write_accepted(path, made)
+            titles = list(seen) + [title for title in made if title not in seen]  # a small diff
+            write_accepted(path, Map([(title, made[title]) for title in titles if title in made]))
         elif os.path.isdir(os.path.join(HERE, ".ci")):
             found = differences(seen, made, absent)
             if found:
@@ -454,363 +501,237 @@ def row_of(name):
 
 # -- [2] goldens ---------------------------------------------------------------------------------
 #
-# (format, file, writer, base64, {tensor: (dtype, shape, row-major little-endian bytes in hex)}[,
-# options with which it is saved again byte for byte: {} if there are none, None if it is not: 0.1.2
-# layout, zstd, packed, the old name of bool, foreign builder]).
+# (format, file, writer, {tensor: (dtype, shape, row-major little-endian bytes in hex)}[, options
+# with which it is saved again byte for byte: {} if there are none, None if it is not: 0.1.2 layout,
+# zstd, packed, the old name of bool, foreign builder]).
 # None for the bytes: too long to stand here; the test of the file says what they are.
+# BYTES has the files one after another, each behind its length (uint32).  A new one stands behind
+# them: BYTES += inflate(base64(zlib.compress(length + file))).
 
 BASIC = {"decoder.head.weight": ("float16", (2, 2), "003c00c05535ff7b"),
     "decoder.steps": ("int64", (1,), "ffffffffffffffff"),
     "encoder.layer1.bias": ("float32", (3,), "cdcccc3dcdcc4c3e9a99993e"),
     "encoder.layer1.weight": (
         "float32", (2, 3), "0000003f000080bf000010400000404077cc2b3200e07fc7")}
+BYTES = inflate(
+    "eNrtXX2QG0V27xlpvWt7zS135tACqay3nJRjy8poVruWF2PL3zaHwWD7QgCXPJppfdjSSGhG+2XslW2c4444hQ1/wAUO72"
+    "rX2AdXlzvixAlXZXF2AvgMBaRI6nIJ2bqcKYpLBbgAsc/cKd0z3aPRrLSfTgKmf7WtHc10v37v9evXPT2vNXkOgE0r189D"
+    "/8DIdf4wj/7jRFFH/uPravnCrBA+ziTw6R4XmCQagY2q7bCXVsBPkJCriRyEODAd5FdgGugvNJXSHOEY6+HTUqk0aQKuch"
+    "v8+p2l36mrvASibaJ7siSpYoqcg5a/g7d9nZB4VnPZmgUzFE1KsbpJ8sXTAiG+krFEm8g7rIKfaOvnHYwlJU2frEHwtECR"
+    "n7odFU8jZvqnZItBUCztRiUfmFrNHOCm1wUQSib6sUan0gemA2wOtA8oG28dmOGgOcPmj+R0TtVxK0G/g/VxYWvvykMouq"
+    "proyZcoFa3yCWTk7UhV0MtvtqcF/hx+ONBlR5mkOrgHI1V6/+oRnV2VigI4xhRbc2HauqmztbOU0HKNpb99uSbN7kdItnF"
+    "VPGHNOmuTpsJOkauyGTHQJ4WiDgoyZOl5KLu+esOSsqk+zBVx1aHIQTriegzcS7OGjBDNoX/41v9XXwVM62cK1RMJ/Anlb"
+    "boGJTMiQVv9ih76znpG/OG0tRhH/ynUt45+E8Wdsf3/JIv/4Hb0SAzHApyjt50UOfKyqWqqrM5pUg6ncTn3Y4Jk7tynuFy"
+    "lU/ludGadnKARm2sQ9vgNTUdIqOaVhtWDr5TKW8f/KZW//8fXrD1wzs2P303PnfNqH74Qb/RYmqUt8R9vx83djwXg/icZ/"
+    "GarZfnzbR1V6oU3P8THYFwSurhbZaAC+sJtRd/X2gbqC88cujCNw+Va75o1KxKthuID0qYpgpjYcQQZ6PZRIw1LGnokh7W"
+    "szm7szXq7IPZtO1c3mIvodpJ4UrTKrRbBHZgKFdOC6MLNu+fbyDcYNL/1833HEr3bF17uyAI/mnMPVfsO62oUgpKWjQdjW"
+    "pQ94QULdEH3VDRezMwFk2mJb1NRLP23nROhwpUNQi1uJSB+7g4VOW0klBjclbqTiuSLoWhqiQkVYWaFk0mdD0JSztITQ9z"
+    "V4Jfet/Vgjxb/muTn/DmS/uJvFKlvE3jy+ueiLxRKafH09nYrWd+lI2h/JFE7EZqR0okmY6sBqUmRUmktAMc38x5Y2pajy"
+    "OSn0BNlpLwkgASelZKqFIkCT/eiQ0rnEkjk24tEb4jlO+8vZ1gDuUJjs+15XbevwLm81358IeuIDUgtVKhMwhjiC9/RzXG"
+    "XBNRp3TPpb1Aki59CiLoczWQIgPSLkuhkb6+IUlqiUiRGwB3bSYSifAygtQTOXPi8oq/eQLj26UBwu46fvoiv5X/299kLm"
+    "x+dqrlvz/NXv9g9d7aYLfejkAVdecn1FkJ9b5KGwPjNOV+UD8Z6noldW4cC67kPC7HobxLy6Xul7Nymyh3Cj0r14rta1au"
+    "aaP0eyn9op17BY8P1ZjnwXgVCASlvWSQ+JZr+pa08ZHN7/7oo3dGzj/w8AtTKf8vv4B/vGP41Ie3tN/+UvM/HIKTLb/g5B"
+    "/+Bty9kgM3/GzH0/DDx195+4b3fv7UH2ktIj+8PHV4/XPv3PJPCw4+fv2vXn5rZmjTzf95s6P8857Zzz11Xg3Vf+mdTf6D"
+    "U1h7IAB/YjYb9pSVRt04vkse24dgksQoqHeusLzxff4BnuOn1HFM0/P4yz2naq/cV2dRV/o0XaF0ZEKnmQMGoWtMOtFcTW"
+    "86oR5YxbbXBoNLhaVikNYMrZpD9t4zhmc5wAPXJHSk4HU2RyUzx+6i+2ZW0FfQkAmlntJSMhX7+yswlJm9YZsxk+TA5f7f"
+    "2cGRcQ3iMdjhbr8yvmU2h0Bl01bR/eqAv231kiWB0i7Cxe+i9BogH5xxdAR/8vjDhT/q7nRm4ZxZ+LMCAMJKAI6jFELpL1"
+    "DajNIplN5eBcCvUBpB6SOUfo7SJ6tuG030MD5sNL6fpcs2eXPulTdumfAdD5o/olunIp7s4+/AnDT357/rpMeDR8v8WR8G"
+    "Zfsqeh6loygVURrBq+qI4yaUWlaaEoVWGsWe6er0+3ru661N87R57xvCs0SUjqJURGkE3w+/iGii1IKSgFLoxXec3LqMo7"
+    "ojBQXKA91HrMYgFTRQhoxCjxZQMw/JMJkkWe28NDnlMU4PaFUzVjB5BJMd6D5cWa+pJKPew0Mog/iIecmN9WSeHuhzlDEV"
+    "bFw8Xl1S9+GC5ItUKZY/bdIsyJ2K4zJuMlAkl+F90SqMhszLRwo9vt5CX6dTFtzY+aLZoFqn7svd11WWBqx80MmrG+z7/h"
+    "0ZPZFCHTDrg5m0HMeX6h98Zsv6NT6oS+eWIwM9Vc4iJxOZsB7Poh6ZTirnQkcBOFm+mhTDmp6FakyPn1uO6PzQdikbNibj"
+    "57DmnkBGfftd21Zx4F50NBjTUSdPZ7UhDRlHWkG541BSfN0wEYvrQ6ZfkNf5O+jkgk8a3tB0H9p+z3yPN56RslIqnFBupA"
+    "vmKUpL02FGo1Q2dgTonZaDiNcTsIjUa4abwWxLvTDr90USkkViXZtIR0oHCY9nvkXCszDnoOEQh1LZzzvIAI+nLM1PZsxe"
+    "PeehL5fiKdQYOFshGk1nU5Iej+SyakaSd8Uz2bSSk2FWwWdiXTCrJdJqVPD5l/qw6ybOpclwB93nF4lgpP+lV8+fv+XV87"
+    "ct//YTTywHy0BxW3tpN70BcPO0cZ4BtsYZVFKStouwr6xCowodbh3s11ncu6Tu0Upz6B2Nxs2c2yrinoKgouDzX+GFgCvx"
+    "EOfzjfyKBquTrrfbwUC1RnX0SNBQ7kpWg6KbTKnrc6gH7Jcb6qgupCvgsJp50Mw3TNtlNbtAs6thmk7L6H+NnyG3Jfp9wm"
+    "fVGKr60i+KR6gYM76IIOPkF3VEoPODBjf1hf+Kzg5YvlCJRP0d1vzA8n773GN6LbdcLiXXLlTpMV1ytE0c7dpm1PZInBzt"
+    "CFglLI9aV8UZLrAKjfVQuthfvmGjD+nw9y8SLvbT51n0UVLlA8sPSlet6HvBA+DTyQfnXC0o9uf7keXny3PEv0JnC1OcI9"
+    "ZVzhFj+EZRymrHoIQfPA7IG1V9fjQSxgt1A8o29M16WCHL4egAXIeXjC4tB7JifbOeVMiwfG7vkl8sewjknoxGw3hVbMC4"
+    "i/n4Ss0Rr7N0cdTuFwek+4kuBqJ3GnwMwy4pmYPyncF1UNPTWTiQ2IxmRFDZ1iYCJYUmX4ktvSmkkmxCjppUDDVGkml516"
+    "CxWDYYwwWlGDzYhNd75SRU6ZL/trWBTW1E5U0OlV9XVvn/kmFwvMtdN6O+Yeas2Y1zrvlSECvnT3Egy6otfqKoIn6w3Aia"
+    "jAfIDegIh814gBmM6raFOLSQyAk0ITSmhE3ojMcoUY+O59LISg6XvYmUxasoi36ZOln/yk+wbYJuUI4K7SF84IgLGz/WOl"
+    "k5YmtkxVxy1IjqcRt1Nhn8BQifuD6cZxZK2TMntFzqzInF/vLT7rvJ9ccdMjxkBinwHiKfh/D8Hrdj3in9qe04r7FOYj2E"
+    "n19NZjeufz6pA8s9MPzRoTOZRddaUSZo7g9sso+luxZSBp978ysPf6C+tPEHOHjAnPmb5WnyEN3NpjrkeOQI6qs1aYujSV"
+    "1EHVuJ+spquQblnWsxR+Il6mmzzkZpzreCqEkPNVCRoC2eAtN/3VRr/U2k3lkk3zcW9KFyP7XKaWOr1SrvJvETf+e+E5U/"
+    "YZVP2VSB5blITOoUb/4nA97FFYS1IrIpzhbghFfTrFGDRLeUTa1Sf8sc+sMy3YTqeR0x8hhKG1Cai9IICVzA5r2GNKPd5B"
+    "b81tDNTKrPAKG5cGTFsgtrf3gMy5FDnocGbNxt5m+g+UUib3HbX/sv/NfBx4z8/g4r/0Nm/hk0/0Ji0vfe8UbsbOixJpcZ"
+    "E2LlP2Xmr6P5f5/wc83TO/Nn51y8mUQzWfnfNfO7aP7fI+ffePKORc1drkWYt0QQWPkfN22Bo205j9B/8bZnZ/e99cnTti"
+    "ArQ68bzPyzKP1mwv/18TW3Xij+7LQhL+LfBcp1cON0TVzvdaTe86fmd5194caFVqQW0h21IUznZZtLmE/aDtN6e8P66Nfn"
+    "/PsRzAuavIYlPdw+gS5db3eHOG/6G8d/Oefon+GAMpCRFIv/Hp524dHusFZ/pu6GJ1GN86kNOGyuEeXGfJm9uuxqaJ/9Tu"
+    "rsX9a/4rL6lX2xrRFx32DI57aGBnq9+flTqNx/1wOrH48/JDTaymE6fkIP6+Nd0n/Pg+pDAn3UMLccQ4nomVqZ5dDH1ip9"
+    "j/gli58mwg+VnyP9i/IzXXmOg9ptapfHOdQ1oVrdpK1ovQJp34BNTixbHCaTaVIfGu4tv2jKba7ecIRfAL4KgkZ7Uok8iK"
+    "YXnTXl2oBjWgltOhTRIeih7ui2NW2t11I+rZgzTVeAww/bh6vXiQ56EBMHjtOZ5cFh48FiAfX6AppHFpCHOWYuSf1UwitQ"
+    "YRlNxDo7sxD9Vzo7o4kk+nY7fra6KbNrHfp2l3EFZpdVyY1mV3pCjWmdnetyyeRmdDqBV7O2kNPLnyHLW8cEn7/NJx6n+U"
+    "9WzT6U0GHq4BDiUts/bEwVnwRcqf98/lXO+xqOyXn9394oBd9Es9/im3gsea0fWdmwMeM74nIP46ktLfjomR+fMa8cdh0z"
+    "FECvPHauvwjAuX5E4Bwmcg5wX/0xIcLzwzCV0XtJ1kfIacAX0ircP5hQhiW1BX0ak0mS6XAdqYcbDEceuQQ+i7rHS4sT0T"
+    "0W8XtKe2pJsCvQJQtSHJqiHhiO9OpQo0/yiiuIyPywMfUuoEk6Fn4193kWft9AtyH/Ev1+Jde1VFZSO5VdlfI3gua226L9"
+    "+0oHV827hdqM21TCvmPmTc5B0ywKdwa3mIWxdoaN251jt0t6ogsOJ2EXTB7batzgDOHbnhPWbQ9WYzcJLfMLgnAl7s8qfe"
+    "BEnwONjrSeDOqneTs1RBfGZdR6iRhUYVZCKtT6TK0tviun6S1dAva6OyUdaS6SQw101FqTkyJD9mgZ+giALMabwRU75XQq"
+    "gzo2cjcDCrbYQSuiJ5o0nuV6PDHjYYCP3tXTIA3rUcAECYYsggqOAKlODUyQWjMHCDkQOXNiyB7xRp+XTJCtIqHD0VjmW5"
+    "npgUFqetDvE31CLB3ZCWUdm1RhYmZUICtAaO5f26AKEzQhSgx50RrGVJig+YymVGlIhYkZDyETyQVHWVEnaTpqQVE0Dfvm"
+    "PVvFObNumAUYGBgYGBgYGBgYGBgYGBiuckx9NYiBgYGBgYGBgYGBgYGBgeGzj3qmAgYGBgYGBgYGBgYGBgaGqx6DdP/EoK"
+    "QVYEbKWvsIjB8w39/cArjyjgIlEYOanuvpibd1BuR2WZYC7YoQDQT9/ij5AeeK30fFP7dRhWYT8Hhsux3sVBVZEf1yQESk"
+    "paWKKJW3Ydjp2vYUDUaS2X2XV2yObHrzwxOfkp+LtV1/VopeCgIpZv3whqS6JP1j47fa80QJckrKFCTpqBThIpLEy6qkXt"
+    "oLZBXG5ivJhKYf4CQpj0ir8JNYSlJgS6QXItK6ZuxFRVhOdlZcbt7wg/eOz99L98bQ3RX/DMzXL+D9odf/mjN+AvY//vzt"
+    "79FWwHtotty1eZ793SZ4qzHeltFt7kiJnDmxac3WeWu2rJ5HN1rXehkP3bhs/yECAEa/GIW+OKTRcZ5ysWrbunl4N2E5Pg"
+    "RjdKzIR0S6l23S6V/bMDI16ZzcgRrcOaVsceRzaklwaMmUrhJjxcHYdYBRXNEgmHJ7CUkvufK+/U0VWFbC2u7WlKQmUEfR"
+    "w10w29rp97bqiRT6KqUyrZ2toiB2LPb7F4v+raLQKSztFAXfksAS0b9kkYC+C61eVD6mQj2bVk0CrYJP9InovKZKGS2e1q"
+    "3TbT6cPadlw3S7Z2vn7lb8E8fosgJTaXQ1ibIKPsSEiliACs6Act3r94peNZdMevF7Nbbv2YOYNDbthVEnwXm68YfRK1Fm"
+    "0du23dtqdGVEmOyXayVnwglEVPC2mvuQjEPV2KjZ2ikGEN2InZKdTsQg5O+oICSWCQWEpR1lWh2IlGonZaNk7C6sIOO30Q"
+    "n6l4plOkFEB9rpCN7AxIULioJNPmHPnj1scGFgYGBgYGBgYGBgYLjqwPbPMDAwMDAwMDAwMDAwMDBc5Xf+oRC722dgYGBg"
+    "YGBgYGBgYGBguKpBfz8Dv89zJzk24uh3W4Hj24I4Qp/ElPtxRLnt3adGmLl/O42Gp2U2GsHvVpT96EJ+b/v2PXvqOcAbr/"
+    "TcYFUdtiL+w2FEERHuthNeZ0Swj0FY8Aa349h1M6RB4QBYwNWg3Wq+iARRVTOtqCJNhxmtQgoj9n5M0YNYdKjKaQXvAklI"
+    "Wm1m20aXD3pFwU7AfNXaGPJ6qxARBW8ggKnEoaRUI1HZFt4qSgsEvO0iUlsLBn2tpuO99HgbzWlAwkS6zy8SwciOl/C727"
+    "e2l3Y/gHR8t6Vn2FZhPxVaFLxCNT2aaqgtee1CY2i8WhlDU1l/RTOPZ1MBr180irXXLoa3nRipiq0jnZt2IlaUt/erNq9Q"
+    "rWHEoFHUaBgAFq7C+rVvk6Lv6fsfQfbotg==")
+RAMP = ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")
 GOLDENS = (
-    ("mag", "seed_basic.mag", "hand-made", "TUFHIQEAAADgFTFfAgAAAAIAAAAAAAAAAAAAAAUAAAAAAAAAAQAAAG4"
-     "CAAAAAAAAAAAACkACAAAAcGkBAAAAeAM" + "A" * 64 + "MAAAAAAAAAAABAAAAAAAAAAAAAAEAAAB5AgAAAAAAAAAC"
-     + "A" * 53 + "xAAAAAAAAAAQAE" + "A" * 81 + "gD8AAABAAABAQ" + "A" * 70 + "BAAAAAgAAAAMAAAD8////"
-     + "A" * 64, {"x": ("float32", (3,), "0000803f0000004000004040"), "y": ("int32", (2, 2),
-     "010000000200000003000000fcffffff")}),
-    ("mag", "seed_dtypes.mag", "hand-made", "TUFHIQEAAAD65jmeBQAAAAAAAAAAAAAAAwAAAGYzMgQ" + "A" * 64
-     + "QAAAAAAAAAMABAAAAAAAAAAAAAAMAAABmMTYCAAAAAAAAAAM" + "A" * 52 + "BDAAAAAAAAAAAAgAAAAAAAAAAAA"
-     "AEAAAAZmxhZwU" + "A" * 63 + "IFAAAAAAAAAEACAAAAAAAAAAAAAAMAAABpMzICAAAAAAAAAAEAAAAAAAAAAg"
-     + "A" * 41 + "DEAAAAAAAAACAAgAAAAAAAAAAAAAEAAAAbGFzdAE" + "A" * 63 + "IBAAAAAAAAAMAC"
-     + "A" * 77 + "MC/AACAfwE" + "A" * 69 + "OADA/3sBAAB8" + "A" * 73 + "QABAQ" + "A" * 84 + "D////"
-     "/////fwAAAI" + "A" * 65 + "B" + "A" * 84, {"f32": ("float32", (4,),
-     "000000000000c0bf0000807f01000000"), "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"),
-     "flag": ("bool", (5,), "0100010100"), "i32": ("int32", (2, 1, 2),
-     "00000000ffffffffffffff7f00000080"), "last": ("bool", (1,), "01")}),
-    ("mag", "seed_empty.mag", "hand-made", "TUFHIQEAAABkSUqhBgAAAAEAAAAAAAAAAAAAAAYAAAAAAAAABQAAAGN"
-     "vdW50AgAAAGUxAAAAAAAAAAD" + "/" * 53 + "AAAAAAAAAAAAAAIAAAAAAAAAAAAAAgAAAGUyAwAAAAAAAAAAAAAAA"
-     "AAAAP" + "/" * 42 + "AwAAAAAAAAAAAAIAAAAAAAAAAAAABAAAAGZ1bGwC" + "A" * 63 + "DCAAAAAAAAAAAAgA"
-     "AAAAAAAAAAAACAAAAZTMAAAAAAAAAAAIAAAAAAAAAAgAAAAAAAAD" + "/" * 31 + "8CAAAAAAAAAABAAgAAAAAAAAA"
-     "AAAACAAAAZTYBAAAAAAAAAAEAAAAAAAAAAQAAAAAAAAABAAAAAAAAAAEAAAAAAAAAAAAAAAAAAAABAAAAAAAAAABAAgAA"
-     "AAAAAAAAAAADAAAAZTAw" + "A" * 32 + "/" * 32 + "AAAAAAAAAAAAQAI" + "A" * 32 + "FAAAABg"
-     + "A" * 78, {"e1": ("float32", (0,), ""), "e2": ("int32", (3, 0), ""),
-     "full": ("int32", (2,), "0500000006000000"), "e3": ("bool", (0, 2, 2), ""),
-     "e6": ("float16", (1, 1, 1, 1, 1, 0), ""), "e00": ("float32", (0, 0, 0), "")}),
-    ("mag", "seed_order_unaligned.mag", "hand-made", "TUFHIQEAAAD+tdIcBAAAAAEAAAAAAAAAAAAAAAEAAAAAA"
-     "AAAAQAAAG4BAAAAYQI" + "A" * 64 + "IAAAAAAAAAGUBAAAAAAAAAAAAAAEAAABiAw" + "A" * 63 + "gMAAAAAA"
-     "AAAYgEAAAAAAAAAAAAAAQAAAGMD" + "A" * 63 + "DDAAAAAAAAABWAQAAAAAAAAAAAAABAAAAZ" + "A" * 65
-     + "ECAAAAAAAAAFQBAAAAAAAAAAAAAAAAAAA4BwAAAAgAAAAJAAAAAQEAAACAPwAAAEA=",
+    ("mag", "seed_basic.mag", "hand-made", {"x": ("float32", (3,), "0000803f0000004000004040"),
+     "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
+    ("mag", "seed_dtypes.mag", "hand-made",
+     {"f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
+     "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "flag": ("bool", (5,), "0100010100"),
+     "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080"),
+     "last": ("bool", (1,), "01")}),
+    ("mag", "seed_empty.mag", "hand-made", {"e1": ("float32", (0,), ""),
+     "e2": ("int32", (3, 0), ""), "full": ("int32", (2,), "0500000006000000"),
+     "e3": ("bool", (0, 2, 2), ""), "e6": ("float16", (1, 1, 1, 1, 1, 0), ""),
+     "e00": ("float32", (0, 0, 0), "")}),
+    ("mag", "seed_order_unaligned.mag", "hand-made",
      {"a": ("float32", (2,), "0000803f00000040"), "b": ("bool", (3,), "010100"),
      "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}, None),
-    ("mag", "m012_mixed.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAADW1X92AgAAAAIAAAAAAAAAAgAA"
-     "AAAAAAAAAApAAgAAAHBpAQAAAAUAAAAAAAAAAQAAAG4AAQAAAwAAAAAAAADAAAAAAAAAAAMAAAAAAAAAAQAAAHgDAgAAB"
-     "AAAAAAAAAAAAQAAAAAAAAIAAAAAAAAAAgAAAAAAAAABAAAAef" + "/" * 78 + "AACAPwAAAEAAAEBA" + "/" * 69
-     + "wEAAAACAAAAAwAAAPz" + "/" * 67 + "8=", {"x": ("float32", (3,), "0000803f0000004000004040"),
+    ("mag", "m012_mixed.mag", "magnetron 0.1.2 (PyPI wheel)",
+     {"x": ("float32", (3,), "0000803f0000004000004040"),
      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}, None),
-    ("mag", "m012_dtypes.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAACzNxIpBAAAAAAAAAAAAAAAAQI"
-     "AAAYAAAAAAAAAwAAAAAAAAAACAAAAAAAAAAMAAAAAAAAAAwAAAGYxNgIBAAAFAAAAAAAAAAABAAAAAAAABQAAAAAAAAAE"
-     "AAAAYm9vbAABAAAEAAAAAAAAAEABAAAAAAAABAAAAAAAAAADAAAAZjMyAwMAAAQAAAAAAAAAgAEAAAAAAAACAAAAAAAAA"
-     "AEAAAAAAAAAAgAAAAAAAAADAAAAaTMy////ADgAwP97AQAAfAAA" + "/" * 69 + "wEAAQEA" + "/" * 78
-     + "8AAAAAAADAvwAAgH8BAAAA" + "/" * 64 + "AAAAAP////////9/AAAAgP" + "/" * 63 + "w" + "A" * 170,
+    ("mag", "m012_dtypes.mag", "magnetron 0.1.2 (PyPI wheel)",
      {"f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "bool": ("bool", (5,), "0100010100"),
-     "f32": ("float32", (4,), "000000000000c0bf0000807f01000000"), "i32": ("int32", (2, 1, 2),
-     "00000000ffffffffffffff7f00000080")}, None),
-    ("mag", "m012_meta_only.mag", "magnetron 0.1.2 (PyPI wheel)", "TUFHIQEAAABPUJ9YAAAAAA4AAAAAAAAA"
-     "AgAAAAAAAAAAAPB/AwAAAGluZgIAAAD////////vfwQAAABodWdlAgAAABgtRFT7IQlAAgAAAHBpAQAAAP////////9/B"
-     "wAAAGk2NF9tYXgCAAAAAQAAAAAAAAAEAAAAdGlueQEAAAAqAAAAAAAAAAYAAADlkI3liY0CAAAAAAAAAAAA+H8DAAAAbm"
-     "FuAgAAAAAAAAAAAPD/BwAAAG5lZ19pbmYBAAAAAQAAAAAAAAAQAAAAYm9vbF9hc19pbnRfdHJ1ZQEAAAAAAAAAAAAAAAQ"
-     "AAAB6ZXJvAQAAAAAAAAAAAACABwAAAGk2NF9taW4BAAAAAQAAAAAAAAADAAAAb25lAQAAAP//////////CQAAAG1pbnVz"
-     "X29uZQIAAAAAAAAAAAAAgAgAAABuZWdfemVybw" + "A" * 149 + "=", {}, None),
-    ("ztensor", "py_0.1.0_scalar.zt", "ztensor 0.1.0 (PyPI wheel)", "WlRFTjAwMDE" + "A" * 77
-     + "wD+Bv2RuYW1lYXNmb2Zmc2V0GEBkc2l6ZQRlZHR5cGVnZmxvYXQzMmZsYXlvdXRlZGVuc2Vlc2hhcGWBAWhlbmNvZGl"
-     "uZ2NyYXdvZGF0YV9lbmRpYW5uZXNzZmxpdHRsZf9gAAAAAAAAAA==", {"s": ("float32", (1,), "0000c03f")}),
-    ("ztensor", "custom_fields.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
-     + "A" * 82 + "IA/AAAgwAAAgEs" + "A" * 66 + "YD/gr9kbmFtZWFhZm9mZnNldBhAZHNpemUQZWR0eXBlZ2Zsb2F"
-     "0MzJmbGF5b3V0ZWRlbnNlZXNoYXBlgQRoZW5jb2RpbmdjcmF3b2RhdGFfZW5kaWFubmVzc2ZsaXR0bGVmYXV0aG9yZ0rD"
-     "vHJnZW5jYmlnG///////////ZGJsb2JDAP8QZGRpbXODAQIZASxnbm90aGluZ/Zlc2NhbGX5MABpdHJhaW5hYmxl9Wp6Z"
-     "XJvX3BvaW50Iv+/ZG5hbWVhYmZvZmZzZXQYgGRzaXplBGVkdHlwZWV1aW50OGZsYXlvdXRlZGVuc2Vlc2hhcGWBBGhlbm"
-     "NvZGluZ2NyYXf//wAAAAAAAAA=", {"a": ("float32", (4,), "000000000000803f000020c00000804b"),
+     "f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
+     "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080")}, None),
+    ("mag", "m012_meta_only.mag", "magnetron 0.1.2 (PyPI wheel)", {}, None),
+    ("ztensor", "py_0.1.0_scalar.zt", "ztensor 0.1.0 (PyPI wheel)",
+     {"s": ("float32", (1,), "0000c03f")}),
+    ("ztensor", "custom_fields.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)",
+     {"a": ("float32", (4,), "000000000000803f000020c00000804b"),
      "b": ("uint8", (4,), "000180ff")}),
-    ("ztensor", "custom_nested.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
-     + "A" * 74 + "KpjkfEDOIG/ZG5hbWVhbmZvZmZzZXQYQGRzaXplBmVkdHlwZWVpbnQxNmZsYXlvdXRlZGVuc2Vlc2hhc"
-     "GWBA2hlbmNvZGluZ2NyYXdvZGF0YV9lbmRpYW5uZXNzZmxpdHRsZWFa+X4AYWH5/ABiYWH5QwBhYqFhaxv//////////2"
-     "J6eqRhYSBiYWIaAAERcGJiYgJjY2NjYXhiw6n7P7mZmZmZmZr/oQAAAAAAAAA=",
+    ("ztensor", "custom_nested.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)",
      {"n": ("int16", (3,), "aa6391f10338")}),
-    ("ztensor", "zero_scalar_raw.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
-     + "A" * 74 + "NWAuv1w5VCr" + "A" * 74 + "Cv" + "A" * 84 + "hL9kbmFtZWFzZm9mZnNldBhAZHNpemUIZWR"
-     "0eXBlZ2Zsb2F0NjRmbGF5b3V0ZWRlbnNlZXNoYXBlgGhlbmNvZGluZ2NyYXdvZGF0YV9lbmRpYW5uZXNzZmxpdHRsZf+/"
-     "ZG5hbWVhemZvZmZzZXQYgGRzaXplAGVkdHlwZWVpbnQxNmZsYXlvdXRlZGVuc2Vlc2hhcGWCAAdoZW5jb2RpbmdjcmF3b"
-     "2RhdGFfZW5kaWFubmVzc2ZsaXR0bGX/v2RuYW1lYXRmb2Zmc2V0GIBkc2l6ZQFlZHR5cGVldWludDhmbGF5b3V0ZWRlbn"
-     "NlZXNoYXBlgGhlbmNvZGluZ2NyYXdoY2hlY2tzdW1xY3JjMzJjOjB4QUUyNURBRDP/v2RuYW1lYXlmb2Zmc2V0GMBkc2l"
-     "6ZQBlZHR5cGVkYm9vbGZsYXlvdXRlZGVuc2Vlc2hhcGWCAgBoZW5jb2RpbmdjcmF3aGNoZWNrc3VtcWNyYzMyYzoweDAw"
-     "MDAwMDAw/34BAAAAAAAA", {"s": ("float64", (), "d580bafd70e550ab"), "z": ("int16", (0, 7), ""),
+    ("ztensor", "zero_scalar_raw.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)",
+     {"s": ("float64", (), "d580bafd70e550ab"), "z": ("int16", (0, 7), ""),
      "t": ("uint8", (), "af"), "y": ("bool", (2, 0), "")}),
-    ("ztensor", "mixed.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE" + "A" * 74
-     + "EmQUOi89ObgzHyLuw" + "A" * 68 + "Dc5GVZYKW48T01TscZ041l" + "A" * 64 + "KLUv/QBYQQEAGttgn2Xx"
-     "mMneGurinVdzIDICpT5tkUes5j3XKIWYF/LI1QlATTvuOwAAAAAAAAAAAAAAAAAAALMYC6ydzG5ABw/mTTGF"
-     + "A" * 67 + "BAQEBAQEBAQCGv2RuYW1lY2JpZ2ZvZmZzZXQYQGRzaXplDGVkdHlwZWdmbG9hdDMyZmxheW91dGVkZW5"
-     "zZWVzaGFwZYEDaGVuY29kaW5nY3Jhd29kYXRhX2VuZGlhbm5lc3NjYmln/79kbmFtZWZsaXR0bGVmb2Zmc2V0GIBkc2l6"
-     "ZRBlZHR5cGVnZmxvYXQzMmZsYXlvdXRlZGVuc2Vlc2hhcGWDAgECaGVuY29kaW5nY3Jhd29kYXRhX2VuZGlhbm5lc3Nmb"
-     "Gl0dGxl/79kbmFtZWF6Zm9mZnNldBjAZHNpemUYMWVkdHlwZWVpbnQ2NGZsYXlvdXRlZGVuc2Vlc2hhcGWBBWhlbmNvZG"
-     "luZ2R6c3Rk/79kbmFtZWFjZm9mZnNldBkBAGRzaXplDmVkdHlwZWZ1aW50MTZmbGF5b3V0ZWRlbnNlZXNoYXBlgQdoZW5"
-     "jb2RpbmdjcmF3b2RhdGFfZW5kaWFubmVzc2ZsaXR0bGVoY2hlY2tzdW1xY3JjMzJjOjB4RTg4OTA5Mjj/v2RuYW1lYWVm"
-     "b2Zmc2V0GQFAZHNpemUAZWR0eXBlZ2Zsb2F0NjRmbGF5b3V0ZWRlbnNlZXNoYXBlgwIAA2hlbmNvZGluZ2NyYXdvZGF0Y"
-     "V9lbmRpYW5uZXNzZmxpdHRsZf+/ZG5hbWVkbGFzdGZvZmZzZXQZAUBkc2l6ZQllZHR5cGVkYm9vbGZsYXlvdXRlZGVuc2"
-     "Vlc2hhcGWBCWhlbmNvZGluZ2NyYXdkbm90ZWF4/zkCAAAAAAAA",
-     {"big": ("float32", (3,), "e8509049e0e6f4bcbb8b7ccc"), "little": ("float32", (2, 1, 2),
-     "dce4655960a5b8f13d354ec719d38d65"), "z": ("int64", (5,), "1adb609f65f198c9de1aeae29d577320320"
-     "2a53e6d9147ace63dd728859817f2c8d509404d3bee3b"), "c": ("uint16", (7,),
-     "b3180bac9dcc6e40070fe64d3185"), "e": ("float64", (2, 0, 3), ""),
+    ("ztensor", "mixed.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)",
+     {"big": ("float32", (3,), "e8509049e0e6f4bcbb8b7ccc"),
+     "little": ("float32", (2, 1, 2), "dce4655960a5b8f13d354ec719d38d65"), "z": ("int64", (5,),
+     "1adb609f65f198c9de1aeae29d5773203202a53e6d9147ace63dd728859817f2c8d509404d3bee3b"),
+     "c": ("uint16", (7,), "b3180bac9dcc6e40070fe64d3185"), "e": ("float64", (2, 0, 3), ""),
      "last": ("bool", (9,), "010101010101010100")}, None),
-    ("ztensor", "zstd_64k_zeros.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)", "WlRFTjAwMDE"
-     + "A" * 74 + "Ci1L/0AWFUAABAAAAEA+38dYAGBv2RuYW1lZXplcm9zZm9mZnNldBhAZHNpemUTZWR0eXBlZ2Zsb2F0M"
-     "zJmbGF5b3V0ZWRlbnNlZXNoYXBlgRlAAGhlbmNvZGluZ2R6c3RkaGNoZWNrc3VtcWNyYzMyYzoweEM0MTNDNzc0/2sAAA"
-     "AAAAAA", {"zeros": ("float32", (16384,), None)}, None),
-    ("primitiv", "shape_batch5.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAADOAAA"
-     "AAc4AAAAAks4AAAACzgAAAAPOAAAABQ==", {}),
-    ("primitiv", "tensor_2x3_batch2.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAA"
-     "DOAAAAAc4AAAEAks4AAAACzgAAAAPOAAAAAsQwAAAwQQAAqEEAAEBBAACwQQAAUEEAALhBAADeQgAA8kIAAOBCAAD0QgA"
-     "A4kIAAPZC", {"tensor": ("float32", (2, 3, 2), "000030410000de42000040410000e042000050410000e2"
-     "420000a8410000f2420000b0410000f4420000b8410000f642")}),
-    ("primitiv", "tensor_special.primitiv", "primitiv db14ca4 (its MessagePack writer)", "zgAAAADOA"
-     "AAAAc4AAAEAkc4AAAAMzgAAAAHEMAAAAAAAAACAAACAPwAAgL8AAIB/AACA/wAAwH8BAMD///9/fwAAgAABAAAA//9/gA"
-     "==", {"tensor": ("float32", (12,), "00000000000000800000803f000080bf0000807f000080ff0000c07f0"
-     "100c0ffffff7f7f0000800001000000ffff7f80")}),
-    ("primitiv", "param_3x2x2_stat.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAIAk84AAAADzgAA"
-     "AALOAAAAAs4AAAABxDAAAIA/AAAAQAAAQEAAAIBAAACgQAAAwEAAAOBAAAAAQQAAEEEAACBBAAAwQQAAQEHOAAAAAad2O"
-     "jEueFx5k84AAAADzgAAAALOAAAAAs4AAAABxDAAAIC/AAAAwAAAQMAAAIDAAACgwAAAwMAAAODAAAAAwQAAEMEAACDBAA"
-     "AwwQAAQME=", {"value": ("float32", (3, 2, 2), "0000803f0000e040000080400000204100000040000000"
-     "410000a0400000304100004040000010410000c04000004041"), "value:v:1.x\\y": ("float32", (3, 2, 2),
+    ("ztensor", "zstd_64k_zeros.zt", "ztensor 0.1.4 (Rust crate, commit dcc70e3)",
+     {"zeros": ("float32", (16384,), None)}, None),
+    ("primitiv", "shape_batch5.primitiv", "primitiv db14ca4 (its MessagePack writer)", {}),
+    ("primitiv", "tensor_2x3_batch2.primitiv", "primitiv db14ca4 (its MessagePack writer)",
+     {"tensor": ("float32", (2, 3, 2), "000030410000de42000040410000e042000050410000e2420000a841000"
+     "0f2420000b0410000f4420000b8410000f642")}),
+    ("primitiv", "tensor_special.primitiv", "primitiv db14ca4 (its MessagePack writer)",
+     {"tensor": ("float32", (12,), "00000000000000800000803f000080bf0000807f000080ff0000c07f0100c0f"
+     "fffff7f7f0000800001000000ffff7f80")}),
+    ("primitiv", "param_3x2x2_stat.primitiv", "primitiv db14ca4",
+     {"value": ("float32", (3, 2, 2), "0000803f0000e040000080400000204100000040000000410000a0400000"
+     "304100004040000010410000c04000004041"), "value:v:1.x\\y": ("float32", (3, 2, 2),
      "000080bf0000e0c0000080c0000020c1000000c0000000c10000a0c0000030c1000040c0000010c10000c0c000004"
      "0c1")}),
-    ("primitiv", "model_nested.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAMAzgAAAAWSo2RlY6F3"
-     "ks4AAAABzgAAAALOAAAAAcQIAAAgQQAAMEHOAAAAAJOjZW5jpGNlbGyhd5LOAAAAAs4AAAACzgAAAAHEEAAAoEAAAMBAA"
-     "ADgQAAAAEHOAAAAAaFzks4AAAACzgAAAALOAAAAAcQQAACgwAAAwMAAAODAAAAAwZKjZW5joXeRzgAAAALOAAAAAcQIAA"
-     "BAQAAAgEDOAAAAAJGkZW5jMpDOAAAAAcQEAAAQQc4AAAAAkaF6kc4AAAACzgAAAAHECAAAgD8AAABAzgAAAAA=",
-     {"dec.w": ("float32", (1, 2), "0000204100003041"), "enc.cell.w": ("float32", (2, 2),
-     "0000a0400000e0400000c04000000041"), "enc.cell.w:s": ("float32", (2, 2),
-     "0000a0c00000e0c00000c0c0000000c1"), "enc.w": ("float32", (2,), "0000404000008040"),
-     "enc2": ("float32", (), "00001041"), "z": ("float32", (2,), "0000803f00000040")}),
-    ("primitiv", "model_escapes.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAMAzgAAAASRo2EuYpH"
-     "OAAAAAs4AAAABxAgAAIA/AACAv84AAAAAkaNjOmSRzgAAAALOAAAAAcQIAAAAQAAAAMDOAAAAAJGjZVxmkc4AAAACzgAA"
-     "AAHECAAAQEAAAEDAzgAAAACSo3gueaN6OneRzgAAAALOAAAAAcQIAACAQAAAgMDOAAAAAadzOnQudVx2kM4AAAABxAQAA"
-     "ABB", {"a\\.b": ("float32", (2,), "0000803f000080bf"),
+    ("primitiv", "model_nested.primitiv", "primitiv db14ca4",
+     {"dec.w": ("float32", (1, 2), "0000204100003041"),
+     "enc.cell.w": ("float32", (2, 2), "0000a0400000e0400000c04000000041"),
+     "enc.cell.w:s": ("float32", (2, 2), "0000a0c00000e0c00000c0c0000000c1"),
+     "enc.w": ("float32", (2,), "0000404000008040"), "enc2": ("float32", (), "00001041"),
+     "z": ("float32", (2,), "0000803f00000040")}),
+    ("primitiv", "model_escapes.primitiv", "primitiv db14ca4",
+     {"a\\.b": ("float32", (2,), "0000803f000080bf"),
      "c\\:d": ("float32", (2,), "00000040000000c0"),
      "e\\\\f": ("float32", (2,), "00004040000040c0"),
      "x\\.y.z\\:w": ("float32", (2,), "00008040000080c0"),
      "x\\.y.z\\:w:s:t.u\\v": ("float32", (), "00000041")}),
-    ("primitiv", "optim_sgd_set.primitiv", "primitiv db14ca4", "zgAAAADOAAAAAc4AAAQAga9PcHRpbWl6ZXI"
-     "uZXBvY2jOAAAAB4SnU0dELmV0Yco+gAAAuE9wdGltaXplci5jbGlwX3RocmVzaG9sZMpAoAAAtU9wdGltaXplci5sMl9z"
-     "dHJlbmd0aMo+AAAAsk9wdGltaXplci5scl9zY2FsZco/AAAA", {}),
-    ("burnpack", "v019_basic.bpk", "burn-store 0.19.1", "TlJVQgEAWwEAAKJndGVuc29yc6RzZGVjb2Rlci5oZW"
-     "FkLndlaWdodKRlZHR5cGVjRjE2ZXNoYXBlggICbGRhdGFfb2Zmc2V0c4IYJBgsaHBhcmFtX2lkG4AAAAAAAAAAbWRlY29"
-     "kZXIuc3RlcHOkZWR0eXBlY0k2NGVzaGFwZYEBbGRhdGFfb2Zmc2V0c4IYLBg0aHBhcmFtX2lkB3NlbmNvZGVyLmxheWVy"
-     "MS5iaWFzpGVkdHlwZWNGMzJlc2hhcGWBA2xkYXRhX29mZnNldHOCGBgYJGhwYXJhbV9pZBgqdWVuY29kZXIubGF5ZXIxL"
-     "ndlaWdodKRlZHR5cGVjRjMyZXNoYXBlggIDbGRhdGFfb2Zmc2V0c4IAGBhocGFyYW1faWQbywYLQw2IEv9obWV0YWRhdG"
-     "GjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4xOS4xAAAAPwAAgL8AABBAAABAQHfMKzIA4H/"
-     "HzczMPc3MTD6amZk+ADwAwFU1/3v//////////w==", BASIC, None),
-    ("burnpack", "v020_bool.bpk", "burn-store 0.20.1", "TlJVQgEApwAAAKJndGVuc29yc6JkbWFza6RlZHR5cGV"
-     "kQm9vbGVzaGFwZYEFbGRhdGFfb2Zmc2V0c4IABWhwYXJhbV9pZANhd6RlZHR5cGVjRjMyZXNoYXBlgQFsZGF0YV9vZmZz"
-     "ZXRzghkBABkBBGhwYXJhbV9pZARobWV0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mM"
-     "C4yMC4x" + "A" * 106 + "EAAQE" + "A" * 338 + "IA/", {"mask": ("bool", (5,), "0100010100"),
+    ("primitiv", "optim_sgd_set.primitiv", "primitiv db14ca4", {}),
+    ("burnpack", "v019_basic.bpk", "burn-store 0.19.1", BASIC, None),
+    ("burnpack", "v020_bool.bpk", "burn-store 0.20.1", {"mask": ("bool", (5,), "0100010100"),
      "w": ("float32", (1,), "0000803f")}, None),
-    ("burnpack", "v021_tiny.bpk", "burn-store 0.21.0", "TlJVQgEARwAAAKJndGVuc29yc6Fhd6RlZHR5cGVjRjM"
-     "yZXNoYXBlgQJsZGF0YV9vZmZzZXRzggAIaHBhcmFtX2lkB2htZXRhZGF0YaFha2F2" + "A" * 236 + "gD8AAABA",
+    ("burnpack", "v021_tiny.bpk", "burn-store 0.21.0",
      {"w": ("float32", (2,), "0000803f00000040")}),
-    ("burnpack", "v021_basic.bpk", "burn-store 0.21.0", "TlJVQgEAYQEAAKJndGVuc29yc6RzZGVjb2Rlci5oZW"
-     "FkLndlaWdodKRlZHR5cGVjRjE2ZXNoYXBlggICbGRhdGFfb2Zmc2V0c4IZAgAZAghocGFyYW1faWQbgAAAAAAAAABtZGV"
-     "jb2Rlci5zdGVwc6RlZHR5cGVjSTY0ZXNoYXBlgQFsZGF0YV9vZmZzZXRzghkDABkDCGhwYXJhbV9pZAdzZW5jb2Rlci5s"
-     "YXllcjEuYmlhc6RlZHR5cGVjRjMyZXNoYXBlgQNsZGF0YV9vZmZzZXRzghkBABkBDGhwYXJhbV9pZBgqdWVuY29kZXIub"
-     "GF5ZXIxLndlaWdodKRlZHR5cGVjRjMyZXNoYXBlggIDbGRhdGFfb2Zmc2V0c4IAGBhocGFyYW1faWQbywYLQw2IEv9obW"
-     "V0YWRhdGGjZmZvcm1hdGhidXJucGFja2hwcm9kdWNlcmRidXJuZ3ZlcnNpb25mMC4yMS4w" + "A" * 203 + "/AACAv"
-     "wAAEEAAAEBAd8wrMgDgf8c" + "A" * 309 + "zczMPc3MTD6amZk+" + "A" * 327 + "8AMBVNf97" + "A" * 330
-     + "D//////////w==", BASIC),
-    ("burnpack", "v021_special_floats.bpk", "burn-store 0.21.0", "TlJVQgEA3QAAAKFndGVuc29yc6RkYmYxN"
-     "qRlZHR5cGVkQkYxNmVzaGFwZYEEbGRhdGFfb2Zmc2V0c4IZAwAZAwhocGFyYW1faWQEY2YxNqRlZHR5cGVjRjE2ZXNoYX"
-     "BlgQRsZGF0YV9vZmZzZXRzghkCABkCCGhwYXJhbV9pZANjZjMypGVkdHlwZWNGMzJlc2hhcGWBBmxkYXRhX29mZnNldHO"
-     "CABgYaHBhcmFtX2lkAWNmNjSkZWR0eXBlY0Y2NGVzaGFwZYEFbGRhdGFfb2Zmc2V0c4IZAQAZAShocGFyYW1faWQC"
-     + "A" * 36 + "wH8AAIB/AACA/wAAAAAAAACAAQCAfw" + "A" * 316 + "D4fwAAAAAAAPB/AAAAAAAA8P8AAAAAAAA"
-     "AgAEAAAAAAPD/" + "A" * 289 + "H4AfAD8AI" + "A" * 331 + "MB/gH+A/wCA",
+    ("burnpack", "v021_basic.bpk", "burn-store 0.21.0", BASIC),
+    ("burnpack", "v021_special_floats.bpk", "burn-store 0.21.0",
      {"bf16": ("bfloat16", (4,), "c07f807f80ff0080"), "f16": ("float16", (4,), "007e007c00fc0080"),
      "f32": ("float32", (6,), "0000c07f0000807f000080ff00000000000000800100807f"),
      "f64": ("float64", (5,), "000000000000f87f000000000000f07f000000000000f0ff00000000000000800100"
      "00000000f0ff")}),
-    ("burnpack", "head_scalars.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)", "TlJVQgEAtgAAAKNnd"
-     "GVuc29yc6Fhd6RlZHR5cGVjRjMyZXNoYXBlgQJsZGF0YV9vZmZzZXRzggAIaHBhcmFtX2lkBWhtZXRhZGF0YaFha2F2Z3"
-     "NjYWxhcnOmZWFfaW50oWNJbnQkZmJfdWludKFkVUludBv//////////2NjX2ahZUZsb2F0+T4AY2RfZqFlRmxvYXT7P7m"
-     "ZmZmZmZpjZV9moWVGbG9hdPt+N+Q8iAB1nGZmX2Jvb2yhZEJvb2z1" + "A" * 88 + "gD8AAABA",
+    ("burnpack", "head_scalars.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)",
      {"w": ("float32", (2,), "0000803f00000040")}),
-    ("burnpack", "head_quant.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)", "TlJVQgEAoAAAAKFndGV"
-     "uc29yc6FhcaRlZHR5cGWhZlFGbG9hdKVldmFsdWVjUThGZXN0b3JloWlQYWNrZWRVMzIAZG1vZGVpU3ltbWV0cmljZnRl"
-     "bnNvcmNGMzJlYmxvY2uiZHNpemWiZ3N0b3JhZ2WFEAEBAQFjbGVuAWVkdHlwZWVVRTRNM2VzaGFwZYEQbGRhdGFfb2Zmc"
-     "2V0c4IAFWhwYXJhbV9pZAU" + "A" * 116 + "BAgMEBQYHCAkKCwwNDg84AACAPw==", {"q": ("qfloat", (16,),
-     "000102030405060708090a0b0c0d0e0f380000803f")}),
-    ("tensorbuffers", "sorted_one.tbs", "flatbuffers 25.2.10 (Rust)", "VEJTMQAAgD8AAADAEAAAAAwAEAAE"
-     "AAAACAAMAAwAAAAYAAAADAAAAAQAAAAAAAAAAQAAACAAAAAFAAAAMS4wLjAAAAAQACAAGAAIAAwABwAQABQAEAAAAAAAA"
-     "AEYAAAAHAAAAAQAAAAIAAAAK+tttQfJywgBAAAAdwAAAAEAAAACAAAAeAAAAFRCUzE=",
+    ("burnpack", "head_quant.bpk", "burn-pack 0.22.0-pre.2 (commit 2c06be35)",
+     {"q": ("qfloat", (16,), "000102030405060708090a0b0c0d0e0f380000803f")}),
+    ("tensorbuffers", "sorted_one.tbs", "flatbuffers 25.2.10 (Rust)",
      {"w": ("float32", (2,), "0000803f000000c0")}),
-    ("tensorbuffers", "sorted_model.tbs", "flatbuffers 25.2.10 (Rust)", "VEJTMQAAgD8AAABAAABAQAAAgE"
-     "D//wIAAAAAAAAA4D8UAAAAAAAAAAwAFAAEAAgADAAQAAwAAAA0AAAADAAAABwAAAAUAAAACgAAAHLDqXN1bcOpLTEAAAA"
-     "AAAADAAAAWAAAABQAAACYAAAABQAAADEuMC4wAAAAiP///wAAAAIYAAAAIAAAABgAAAAIAAAA6gFgIbh0nV0FAAAAc2Nh"
-     "bGUAAAAAAAAAEAAkABgACAAMAAcAEAAUABAAAAAAAAAEHAAAACQAAAAUAAAABAAAAKGl9I3DcCsRAAAAAAQAAABiaWFzA"
-     "AAAAAEAAAACAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAABGAAAACAAAAAEAAAAEAAAANITi/Bux0mxBgAAAHdlaWdodA"
-     "AAAgAAAAIAAAACAAAAGAEAAFRCUzE=", {"bias": ("int16", (2,), "ffff0200"),
-     "scale": ("float64", (), "000000000000e03f"), "weight": ("float32", (2, 2),
-     "0000803f000000400000404000008040")}),
-    ("tensorbuffers", "up_head_uint8.tbs", "tensorbuffers 2422de1", "VEJTMQABAn+A/wcQAAAADAAQAAQAAA"
-     "AIAAwADAAAACAAAAAMAAAABAAAAAAAAAADAAAAmAAAAFQAAAAcAAAABQAAADEuMC4wAA4AIAAUAAgADAAHABAADgAAAAA"
-     "AAAcYAAAAHAAAAAsAAAANiji1B8mNCAAAAAABAAAAZQAAAAIAAAAAAAAABAAAAND///8AAAAHHAAAACAAAAAKAAAAAQAA"
-     "AIcoerUHydkIAAAAAAEAAABzAAAAAAAAABAAJAAYAAgADAAHABAAFAAQAAAAAAAABxwAAAAgAAAABAAAAAYAAADFBFG1B"
-     "8mpCAAAAAABAAAAbQAAAAIAAAACAAAAAwAAAPgAAABUQlMx", {"m": ("uint8", (2, 3), "0001027f80ff"),
-     "s": ("uint8", (), "07"), "e": ("uint8", (0, 4), "")}, {"sort": False}),
-    ("tensorbuffers", "up_head_mixed.tbs", "tensorbuffers 2422de1", "VEJTMf8AAAAAAAD4PwAAAAAAAATA//"
-     "8CAf//////////AACAPoAAAACAAAAAAAAAAID///////8UAAAAAAAAAAwAEAAEAAAACAAMAAwAAAA8AAAADAAAAAQAAAA"
-     "AAAAACgAAABwCAADQAQAAlAEAAEgBAAAUAQAA4AAAAKwAAAB4AAAARAAAABAAAAAFAAAAMS4wLjAAAAAo/v//AAAACRgA"
-     "AAAcAAAANAAAAAQAAAAq4D885UWypgMAAAB1MzIAAQAAAAEAAABY/v//AAAACBgAAAAcAAAAMgAAAAIAAADAVbcx5fOFl"
-     "AMAAAB1MTYAAQAAAAEAAACI/v//AAAABhgAAAAcAAAAKgAAAAgAAABbT9FnxECUEAMAAABpNjQAAQAAAAEAAAC4/v//AA"
-     "AABRgAAAAcAAAAJgAAAAQAAAAOn2qAxA34OwMAAABpMzIAAQAAAAEAAADo/v//AAAAAxgAAAAcAAAAJQAAAAEAAADRnE8"
-     "rGXYDKwIAAABpOAAAAQAAAAEAAACY////AAAAARwAAAAgAAAAIQAAAAQAAADBTKsLetX2nwAAAAADAAAAZjMyAAAAAABI"
-     "////AAAAChgAAAAcAAAAGQAAAAgAAAAXaERK5cDbvwMAAAB1NjQAAwAAAAEAAAABAAAAAQAAABAAJAAYAAgADAAHABAAF"
-     "AAQAAAAAAAABBwAAAAgAAAAFQAAAAQAAADMuCR2xLsbKgAAAAADAAAAaTE2AAIAAAACAAAAAQAAAMj///8AAAACGAAAAC"
-     "QAAAAFAAAAEAAAAN5IR2ZWDeOSCAAAAGY2NF9hdF81AAAAAAEAAAACAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAAHGAA"
-     "AABwAAAAEAAAAAQAAAG+HqOsNoI4DAwAAAHBhZAABAAAAAQAAAHgCAABUQlMx", {"pad": ("uint8", (1,), "ff"),
+    ("tensorbuffers", "sorted_model.tbs", "flatbuffers 25.2.10 (Rust)",
+     {"bias": ("int16", (2,), "ffff0200"), "scale": ("float64", (), "000000000000e03f"),
+     "weight": ("float32", (2, 2), "0000803f000000400000404000008040")}),
+    ("tensorbuffers", "up_head_uint8.tbs", "tensorbuffers 2422de1",
+     {"m": ("uint8", (2, 3), "0001027f80ff"), "s": ("uint8", (), "07"),
+     "e": ("uint8", (0, 4), "")}, {"sort": False}),
+    ("tensorbuffers", "up_head_mixed.tbs", "tensorbuffers 2422de1", {"pad": ("uint8", (1,), "ff"),
      "f64_at_5": ("float64", (2,), "000000000000f83f00000000000004c0"),
      "i16": ("int16", (2, 1), "ffff0201"), "u64": ("uint64", (1, 1, 1), "ffffffffffffffff"),
      "f32": ("float32", (), "0000803e"), "i8": ("int8", (1,), "80"),
      "i32": ("int32", (1,), "00000080"), "i64": ("int64", (1,), "0000000000000080"),
      "u16": ("uint16", (1,), "ffff"), "u32": ("uint32", (1,), "ffffffff")}, {"sort": False}),
-    ("tensorbuffers", "up_head_ops.tbs", "tensorbuffers 2422de1", "VEJTMQAAgD8AAABAAABAQBAAAAAMABAA"
-     "BAAAAAgADAAMAAAAIAAAABQAAAAEAAAAAgAAAGQAAAAkAAAAAQAAAIgAAAAFAAAAMS4wLjAAAAAMACAADAAHABQACAAMA"
-     "AAAAAAAARgAAAACAAAAAAAAAJ5txLQHyQMIAAAAAAEAAAABAAAAAAAAAAAAAAAMABwACAAAABAABAAMAAAAGAAAAAEAAA"
-     "AAAAAAGbO4tAfJ9wcAAAAAAAAAABAAIAAYAAgADAAHABAAFAAQAAAAAAAAARgAAAAcAAAABAAAAAwAAAAZs7i0B8n3BwE"
-     "AAAAxAAAAAQAAAAMAAADoAAAAVEJTMQ==", {"1": ("float32", (3,), "0000803f0000004000004040")},
-     {"sort": False}),
-    ("tensorbuffers", "up_7190fc4_f32.tbs", "tensorbuffers 7190fc4", "VEJTMQAAgD8AAABAAABAQAAAgEAAA"
-     "KBAAADAQBQAAAAAAAAAAAAKAAwABAAAAAgACgAAABQAAAAEAAAAAgAAAFQAAAAQAAAABQAAADEuMC4wAAAA0P///wAAAA"
-     "EYAAAAHAAAABAAAAAMAAAAnm3EtAfJAwgBAAAAMgAAAAEAAAADAAAAEAAgABgACAAMAAcAEAAUABAAAAAAAAABGAAAABw"
-     "AAAAEAAAADAAAABmzuLQHyfcHAQAAADEAAAABAAAAAwAAAKgAAABUQlMx",
+    ("tensorbuffers", "up_head_ops.tbs", "tensorbuffers 2422de1",
+     {"1": ("float32", (3,), "0000803f0000004000004040")}, {"sort": False}),
+    ("tensorbuffers", "up_7190fc4_f32.tbs", "tensorbuffers 7190fc4",
      {"1": ("float32", (3,), "0000803f0000004000004040"),
      "2": ("float32", (3,), "000080400000a0400000c040")}, {"sort": False, "operations": False}),
-    ("tensorbuffers", "cpp_future_fields.tbs", "flatbuffers 25.2.10 (C++)", "VEJTMQAAgD8AAABAAABAQA"
-     "AAgEAAAKBAAADAQP//AgAAAAAAAADgPxQAAAAQABgABAAIAAwAAAAQABQAEAAAADAAAAAkAAAANAAAABQAAAAEAAAABQA"
-     "AAGhlbGxvAAAAAwAAAAECAwABAAAAbQAAAAUAAAAxLjEuMAAAAAEAAAAcAAAAAAAWADgAHAAIAAwABwAQABQAGAAkACwA"
-     "FgAAAAAAAAFIAAAAOAAAAAQAAAAYAAAAIAAAANITi/Bux0mxiHdmVUQzIhEAAAAAAADgPwAAAAAEAAAAenN0ZAAAAAACA"
-     "AAAAgAAAAMAAAAGAAAAd2VpZ2h0AADQAAAAVEJTMQ==", {"weight": ("float32", (2, 3), "0000803f0000004"
-     "000004040000080400000a0400000c040")}, None),
-    ("burnrecord", "v013_kinds.mpk", "Burn 0.13.2 (its record structures, rmp-serde 1.1.1)", "g6htZ"
-     "XRhZGF0YYWlZmxvYXSjZjMyo2ludKNpMzKmZm9ybWF02WFidXJuX2NvcmU6OnJlY29yZDo6ZmlsZTo6TmFtZWRNcGtGa"
-     "WxlUmVjb3JkZXI8YnVybl9jb3JlOjpyZWNvcmQ6OnNldHRpbmdzOjpGdWxsUHJlY2lzaW9uU2V0dGluZ3M+p3ZlcnNpb"
-     "26mMC4xMy4yqHNldHRpbmdztUZ1bGxQcmVjaXNpb25TZXR0aW5nc6RpdGVthaRpbnRzgqV2YWx1ZZwAAf9/zIDNASzOA"
-     "AERcNDf0f840v//Y8DSgAAAAM5/////pXNoYXBlkgMEpWJvb2xzgqV2YWx1ZZPDwsOlc2hhcGWRA6ZmbG9hdHOCpXZhb"
-     "HVllMp/wAAAyn+AAADKgAAAAMoAARbCpXNoYXBlkgICpWVtcHR5gqV2YWx1ZZClc2hhcGWSAAKjb25lgqJpZKVhbiBpZ"
-     "KVwYXJhbYKldmFsdWWRBaVzaGFwZZEBol9ikA==",
-     {"ints": ("int32", (3, 4),
-     "0000000001000000ffffffff7f0000008000"
-     "00002c01000070110100dfffffff38ffffffc063ffff00000080ffffff7f"),
-     "bools": ("bool", (3,), "010001"), "floats": ("float32", (2, 2),
-     "0000c07f0000807f00000080c2160100"), "empty": ("float32", (0, 2), ""), "one": ("int32", (1,),
-     "05000000")}),
-    ("burnrecord", "v021_one_tensor.mpk", "Burn 0.21.0 (the same)", "g6htZXRhZGF0YYWlZmxvYXSjZjMyo2"
-     "ludKNpMzKmZm9ybWF02WFidXJuX2NvcmU6OnJlY29yZDo6ZmlsZTo6TmFtZWRNcGtGaWxlUmVjb3JkZXI8YnVybl9jb3"
-     "JlOjpyZWNvcmQ6OnNldHRpbmdzOjpGdWxsUHJlY2lzaW9uU2V0dGluZ3M+p3ZlcnNpb26mMC4yMS4wqHNldHRpbmdztU"
-     "Z1bGxQcmVjaXNpb25TZXR0aW5nc6RpdGVtgqJpZK1kNW03OHY0dmMwYWhlpXBhcmFtg6VieXRlc8QIAACAPwAAwD+lc2"
-     "hhcGWRAqVkdHlwZaNGMzKiX2KQ",
+    ("tensorbuffers", "cpp_future_fields.tbs", "flatbuffers 25.2.10 (C++)",
+     {"weight": ("float32", (2, 3), "0000803f0000004000004040000080400000a0400000c040")}, None),
+    ("burnrecord", "v013_kinds.mpk", "Burn 0.13.2 (its record structures, rmp-serde 1.1.1)",
+     {"ints": ("int32", (3, 4), "0000000001000000ffffffff7f000000800000002c01000070110100dfffffff38"
+     "ffffffc063ffff00000080ffffff7f"), "bools": ("bool", (3,), "010001"),
+     "floats": ("float32", (2, 2), "0000c07f0000807f00000080c2160100"),
+     "empty": ("float32", (0, 2), ""), "one": ("int32", (1,), "05000000")}),
+    ("burnrecord", "v021_one_tensor.mpk", "Burn 0.21.0 (the same)",
      {"item": ("float32", (2,), "0000803f0000c03f")}),
-    ("burnrecord", "v021_quant.mpk", "Burn 0.21.0 (the same)", "g6htZXRhZGF0YYWlZmxvYXSjZjMyo2ludKN"
-     "pMzKmZm9ybWF02WFidXJuX2NvcmU6OnJlY29yZDo6ZmlsZTo6TmFtZWRNcGtGaWxlUmVjb3JkZXI8YnVybl9jb3JlOjp"
-     "yZWNvcmQ6OnNldHRpbmdzOjpGdWxsUHJlY2lzaW9uU2V0dGluZ3M+p3ZlcnNpb26mMC4yMS4wqHNldHRpbmdztUZ1bGx"
-     "QcmVjaXNpb25TZXR0aW5nc6RpdGVtgaF3gqJpZK03dHFkdXY5Y2RtamRrpXBhcmFtg6VieXRlc8QMABkzTGZ/gf+FQiE"
-     "9pXNoYXBlkgIEpWR0eXBlgaZRRmxvYXSFpXZhbHVlo1E4U6VwYXJhbaNGMzKlc3RvcmWmTmF0aXZlpWxldmVsplRlbnN"
-     "vcqRtb2RlqVN5bW1ldHJpY6JfYpA=",
+    ("burnrecord", "v021_quant.mpk", "Burn 0.21.0 (the same)",
      {"w": ("qfloat", (2, 4), "0019334c667f81ff8542213d")}),
-    ("ztensor", "v100_basic.zt", "ztensor 1.0.0", "WlRFTjEwMD" + "A" * 83 + "IA/AAAAQAAAQEAAAIBAA"
-     "ACgQ" + "A" * 54 + "BAAAAAAAAAAIAAAAAAAAAAw" + "A" * 62 + "Bw" + "A" * 83 + "KRndmVyc2lvbmM"
-     "xLjBpZ2VuZXJhdG9yc3pUZW5zb3ItUnVzdCB2MC4xLjBqYXR0cmlidXRlc6BndGVuc29yc6RhYqRlZHR5cGVlaW50Nj"
-     "Rlc2hhcGWBA2Zmb3JtYXRlZGVuc2VqY29tcG9uZW50c6FkZGF0YaJmb2Zmc2V0GIBmbGVuZ3RoGBhnbGF5ZXIud6RlZ"
-     "HR5cGVnZmxvYXQzMmVzaGFwZYICA2Zmb3JtYXRlZGVuc2VqY29tcG9uZW50c6FkZGF0YaJmb2Zmc2V0GEBmbGVuZ3Ro"
-     "GBhkemVyb6RlZHR5cGVnZmxvYXQzMmVzaGFwZYIAA2Zmb3JtYXRlZGVuc2VqY29tcG9uZW50c6FkZGF0YaJmb2Zmc2V"
-     "0GQEAZmxlbmd0aABiw6mkZWR0eXBlZXVpbnQ4ZXNoYXBlgQFmZm9ybWF0ZWRlbnNlamNvbXBvbmVudHOhZGRhdGGiZm"
-     "9mZnNldBjAZmxlbmd0aAFvAQAAAAAAAA==", {
-     "b": ("int64", (3,), "010000000000000002000000000000000300000000000000"),
-     "layer.w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
-     "zero": ("float32", (0, 3), ""),
-     "\xe9": ("uint8", (1,), "07")}, None),
-    ("ztensor", "v123_basic.zt", "ztensor 1.2.3", "WlRFTjEwMD" + "A" * 83 + "IA/AAAAQAAAQEAAAIBAA"
-     "ACgQ" + "A" * 54 + "BAAAAAAAAAAIAAAAAAAAAAw" + "A" * 62 + "Bw" + "A" * 83 + "KJndmVyc2lvbmU"
-     "xLjIuMGdvYmplY3RzpGFio2VzaGFwZYEDZmZvcm1hdGVkZW5zZWpjb21wb25lbnRzoWRkYXRho2VkdHlwZWNpNjRmb2"
-     "Zmc2V0GIBmbGVuZ3RoGBhnbGF5ZXIud6Nlc2hhcGWCAgNmZm9ybWF0ZWRlbnNlamNvbXBvbmVudHOhZGRhdGGjZWR0e"
-     "XBlY2YzMmZvZmZzZXQYQGZsZW5ndGgYGGR6ZXJvo2VzaGFwZYIAA2Zmb3JtYXRlZGVuc2VqY29tcG9uZW50c6FkZGF0"
-     "YaNlZHR5cGVjZjMyZm9mZnNldBkBAGZsZW5ndGgAYsOpo2VzaGFwZYEBZmZvcm1hdGVkZW5zZWpjb21wb25lbnRzoWR"
-     "kYXRho2VkdHlwZWJ1OGZvZmZzZXQYwGZsZW5ndGgBOgEAAAAAAABaVEVOMTAwMA==", {
-     "b": ("int64", (3,), "010000000000000002000000000000000300000000000000"),
-     "layer.w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
-     "zero": ("float32", (0, 3), ""),
-     "\xe9": ("uint8", (1,), "07")}, None),
-    ("ztensor", "v212_attributes.zt", "ztensor 2.1.2", "iVpUMg0KGgo" + "A" * 5458 + "IA/AAAAQAAAQ"
-     "EAAAIBAAACgQ" + "A" * 5430 + "H" + "A" * 5460 + "omdvYmplY3RzomFzo2VwYXJ0c6FkZGF0YaNkYmxvYo"
-     "IZIAABZWR0eXBlYnU4ZmRpZ2VzdHV4eGgzOjRjNWNjYTQ1ZDBmNDgxMWZlc2hhcGWAZmxheW91dGVkZW5zZWF3pGVwY"
-     "XJ0c6FkZGF0YaNkYmxvYoIZEAAYGGVkdHlwZWNmMzJmZGlnZXN0dXh4aDM6ZGNkMjFjNDJjY2FhOWQyYWVzaGFwZYIC"
-     "A2ZsYXlvdXRlZGVuc2VqYXR0cmlidXRlc6JibHKB+z9QYk3S8an8ZG5vdGVheGphdHRyaWJ1dGVzq2Fm+TgAYWf7P7m"
-     "ZmZmZmZphbgNhdPVjYmlnG4AAAAAAAAAAY21hcKNhYaBhYgFiYWECY25hbvl+AGNuZWckZGxpc3SDAWFhgGRub25l9m"
-     "dtYWRlIGJ5ZXRlc3RzADAAAAAAAAA+AQAAAAAAAPsZSLHqqCR+AgAAAAAAAACJWlQyDQoaCg==", {
-     "s": ("uint8", (), "07"),
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}, None),
-    ("mag", "s100_basic.mag", "magnetron 0.1.6", "TUFHIWQAAAAX+gFrAAAAAOyb3q0AAAAAAAAAAAMAAABTUl"
-     "AhAwAAAAAAAAABAAAACAAAAAoAAAB3bGF5ZXIuYsOpTURUIURTQyEBAAAAAgAAAAEAAAAAAAAAAAAAAAAAAAABAAAA"
-     "AAAAAAEAAAABAAAAAgAAAAAAAAAEAAAAAAAAAAIAAAAAAAAAAgAAAAAAAAAGAAAAAAAAAAwAAAAAAAAAAgAAAAAAAA"
-     "ADAAAAAAAAAEJVRiEAAMA/AACAPwAAAEAAAAAAAACAPwAAAEAAAEBAAACAQAAAoEA=", {
-     "\u00e9": ("float32", (1,), "0000c03f"), "layer.b": ("float32", (2,), "0000803f00000040"),
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040")}, None),
-    ("mag", "s200_019_basic.mag", "magnetron 0.1.9", "TUFHIcgAAAAX+gFrAAAAAHRLSOAAAAAAAAAAAAMAAA"
-     "BTUlAhAwAAAAAAAAABAAAACAAAAAoAAAB3bGF5ZXIuYsOpTURUIURTQyECAAAAAAAAAAYAAAAAAAAAAAAAAAAAAAAC"
-     "AAAAAAAAAAMAAAAAAAAAAQAAAAEAAAACAAAAAAAAACAAAAAAAAAAAgAAAAAAAAABAAAAAgAAAAEAAAAAAAAAMAAAAA"
-     "AAAAABAAAAAAAAAEJVRiEAAAAAAAAAAAAAAAAAAAAAgD8AAABAAABAQAAAgEAAAKBAAAAAAAAAAAAAAIA/AAAAQAAA"
-     "AAAAAAAAAADAPw==", {
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
-     "layer.b": ("float32", (2,), "0000803f00000040"), "\u00e9": ("float32", (1,), "0000c03f")},
-     None),
-    ("mag", "m300_mixed.mag", "magnetron 0.2.2", "TUFHISwBAAAAAAAALAAAAAAAAADvAQAAAAAAAAAQAAAAAA"
-     "AACCAAAAAAAAB7Im1hbmlmZXN0X3ZlciI6MSwidGltZXN0YW1wIjoiMjAyNi0xMS0yMVQyMDowOToyMC43NDcyMTcr"
-     "MDA6MDAiLCJtYWduZXRyb25fdmVyIjoiMC4yLjIiLCJzbmFwc2hvdF92ZXIiOiIwLjMuMCIsInVzcl9tZXRhZGF0YS"
-     "I6eyJuYW1lIjoiZGVtbyIsImxyIjowLjEsIm5lc3RlZCI6eyJhIjpbMSwyLG51bGwsdHJ1ZV19fSwidGVuc29yX21h"
-     "cCI6eyJ3Ijp7InNoYXBlIjpbMiwzXSwiZHR5cGUiOiJmbG9hdDMyIiwiZHR5cGVfaWQiOjAsIm9mZnNldCI6MCwibm"
-     "J5dGVzIjoyNH0sImIiOnsic2hhcGUiOlszXSwiZHR5cGUiOiJiZmxvYXQxNiIsImR0eXBlX2lkIjoyLCJvZmZzZXQi"
-     "OjQwOTYsIm5ieXRlcyI6Nn0sIm4iOnsic2hhcGUiOltdLCJkdHlwZSI6ImludDY0IiwiZHR5cGVfaWQiOjEyLCJvZm"
-     "ZzZXQiOjgxOTIsIm5ieXRlcyI6OH0sImUiOnsic2hhcGUiOlswLDRdLCJkdHlwZSI6ImZsb2F0MzIiLCJkdHlwZV9p"
-     "ZCI6MCwib2Zmc2V0Ijo4MjAwLCJuYnl0ZXMiOjB9fX0" + "A" * 4750 + "IA/AAAAQAAAQEAAAIBAAACgQ"
-     + "A" * 5429 + "CAPwBAQE" + "A" * 5454 + "BwAAAAAAAAA=", {
-     "w": ("float32", (2, 3), "000000000000803f0000004000004040000080400000a040"),
+    ("ztensor", "v100_basic.zt", "ztensor 1.0.0",
+     {"b": ("int64", (3,), "010000000000000002000000000000000300000000000000"), "layer.w": RAMP,
+     "zero": ("float32", (0, 3), ""), "\u00e9": ("uint8", (1,), "07")}, None),
+    ("ztensor", "v123_basic.zt", "ztensor 1.2.3",
+     {"b": ("int64", (3,), "010000000000000002000000000000000300000000000000"), "layer.w": RAMP,
+     "zero": ("float32", (0, 3), ""), "\u00e9": ("uint8", (1,), "07")}, None),
+    ("ztensor", "v212_attributes.zt", "ztensor 2.1.2", {"s": ("uint8", (), "07"), "w": RAMP}, None),
+    ("mag", "s100_basic.mag", "magnetron 0.1.6", {"\u00e9": ("float32", (1,), "0000c03f"),
+     "layer.b": ("float32", (2,), "0000803f00000040"), "w": RAMP}, None),
+    ("mag", "s200_019_basic.mag", "magnetron 0.1.9", {"w": RAMP,
+     "layer.b": ("float32", (2,), "0000803f00000040"),
+     "\u00e9": ("float32", (1,), "0000c03f")}, None),
+    ("mag", "m300_mixed.mag", "magnetron 0.2.2", {"w": RAMP,
      "b": ("bfloat16", (3,), "803f00404040"), "n": ("int64", (), "0700000000000000"),
      "e": ("float32", (0, 4), "")}),
-)
-BRIDGE = (
     ("safetensors", "v028_plain.safetensors", "safetensors 0.2.8 (numpy)",
-     "agAAAAAAAAB7ImEiOnsiZHR5cGUiOiJVOCIsInNoYXBlIjpbMV0sImRhdGFfb2Zmc2V0cyI6WzAsMV19LCJiIjp7ImR0"
-     "eXBlIjoiSTE2Iiwic2hhcGUiOlsyXSwiZGF0YV9vZmZzZXRzIjpbMSw1XX19BwEAAgA=",
      {"a": ("uint8", (1,), "07"), "b": ("int16", (2,), "01000200")}, None),
     ("safetensors", "v080_meta_empty.safetensors", "safetensors 0.8.0 (numpy)",
-     "SAAAAAAAAAB7Il9fbWV0YWRhdGFfXyI6e30sInciOnsiZHR5cGUiOiJGMzIiLCJzaGFwZSI6WzJdLCJkYXRhX29mZnNl"
-     "dHMiOlswLDhdfX0AAIA/AAAAQA==",
      {"w": ("float32", (2,), "0000803f00000040")}),
     ("safetensors", "v080_basic.safetensors", "safetensors 0.8.0 (numpy)",
-     "KAEAAAAAAAB7Il9fbWV0YWRhdGFfXyI6eyJmb3JtYXQiOiJucCJ9LCJzdGVwcyI6eyJkdHlwZSI6Ikk2NCIsInNoYXBl"
-     "IjpbMV0sImRhdGFfb2Zmc2V0cyI6WzAsOF19LCJlbmNvZGVyLmJpYXMiOnsiZHR5cGUiOiJGMzIiLCJzaGFwZSI6WzNd"
-     "LCJkYXRhX29mZnNldHMiOls4LDIwXX0sImVuY29kZXIud2VpZ2h0Ijp7ImR0eXBlIjoiRjMyIiwic2hhcGUiOlsyLDNd"
-     "LCJkYXRhX29mZnNldHMiOlsyMCw0NF19LCJoZWFkLndlaWdodCI6eyJkdHlwZSI6IkYxNiIsInNoYXBlIjpbMiwyXSwi"
-     "ZGF0YV9vZmZzZXRzIjpbNDQsNTJdfX0gICAgIP//////////zczMPc3MTD6amZk+AAAAPwAAgL8AAABAAABAQHfMKzIA"
-     "4GDHADwAwFQ1/3s=",
      {"steps": ("int64", (1,), "ffffffffffffffff"),
      "encoder.bias": ("float32", (3,), "cdcccc3dcdcc4c3e9a99993e"),
      "encoder.weight": ("float32", (2, 3), "0000003f000080bf000000400000404077cc2b3200e060c7"),
      "head.weight": ("float16", (2, 2), "003c00c05435ff7b")}),
     ("safetensors", "v080_ranks.safetensors", "safetensors 0.8.0 (numpy)",
-     "WAEAAAAAAAB7ImUzIjp7ImR0eXBlIjoiVTY0Iiwic2hhcGUiOlswLDBdLCJkYXRhX29mZnNldHMiOlswLDBdfSwiZSI6"
-     "eyJkdHlwZSI6IkYzMiIsInNoYXBlIjpbMF0sImRhdGFfb2Zmc2V0cyI6WzAsMF19LCJzIjp7ImR0eXBlIjoiRjMyIiwi"
-     "c2hhcGUiOltdLCJkYXRhX29mZnNldHMiOlswLDRdfSwicjEiOnsiZHR5cGUiOiJJMzIiLCJzaGFwZSI6WzJdLCJkYXRh"
-     "X29mZnNldHMiOls0LDEyXX0sInI1Ijp7ImR0eXBlIjoiSTMyIiwic2hhcGUiOlsxLDIsMSwyLDFdLCJkYXRhX29mZnNl"
-     "dHMiOlsxMiwyOF19LCJlMiI6eyJkdHlwZSI6Ikk4Iiwic2hhcGUiOlszLDAsMl0sImRhdGFfb2Zmc2V0cyI6WzI4LDI4"
-     "XX19ICAgIAAAKkIAAAAAAQAAAAAAAAABAAAAAgAAAAMAAAA=",
      {"e3": ("uint64", (0, 0), ""), "e": ("float32", (0,), ""), "s": ("float32", (), "00002a42"),
      "r1": ("int32", (2,), "0000000001000000"),
      "r5": ("int32", (1, 2, 1, 2, 1), "00000000010000000200000003000000"),
-     "e2": ("int8", (3, 0, 2), "")}),
-)
-GOLDENS += BRIDGE if CPYTHON else ()  # JSON is not read on boards
-if not CPYTHON:  # the regular expressions of MicroPython are too small for JSON
-    GOLDENS = [row for row in GOLDENS if row[1][:4] != "m300"]
-FILES = [(row[0], row[1], binascii.a2b_base64(row[3]), row[4]) for row in GOLDENS]
+     "e2": ("int8", (3, 0, 2), "")}))
+FILES, at = [], 0
+for row in GOLDENS:
+    nbytes = struct.unpack_from("<I", BYTES, at)[0]
+    if row[0] in READ and (CPYTHON or row[1][:4] != "m300"):  # JSON is not read on boards
+        FILES.append(row[:2] + (BYTES[at + 4:at + 4 + nbytes], row[3]))
+    at += 4 + nbytes
 WRITTEN = [row for row in FILES if row[0] in FORMATS]
 
 
@@ -819,8 +740,8 @@ def golden(name):
 
 
 # Options with which saving a golden that was loaded gives its bytes again.
-AGAIN = dict([(row[1], row[5] if len(row) > 5 else {}) for row in GOLDENS
-              if row[0] in FORMATS and row[5:] != (None,)])
+AGAIN = dict([(row[1], row[4] if len(row) > 4 else {}) for row in GOLDENS
+              if row[0] in FORMATS and row[4:] != (None,)])
 ODD = ("seed_order_unaligned.mag", "cpp_future_fields.tbs")  # hold bytes that no field names
 
 
@@ -1612,11 +1533,11 @@ class GoldenTest(FolderCase):
         error = error_of(KeyError, lambda: file["xx"])
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
-            self.assertIn("nearest is 'x'", str(error))
+            self.assertIn("did you mean 'x'?", str(error))
         for count, near in ((19999, True), (20000, False)) if CPYTHON else ():
             names = ["some name"] + ["%d" % i for i in range(count)]
             made = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys(names, F32))
-            self.assertEqual("nearest is 'some name'" in made.say_missing("some nome"), near)
+            self.assertEqual("did you mean 'some name'?" in made.say_missing("some nome"), near)
 
     @full
     def test_streams_of_text_are_refused(self):
@@ -1756,8 +1677,7 @@ class FileTest(FolderCase):
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
         self.assertTrue(3900 < len(pickle.dumps(memory)) < 5000)  # its own elements only
         error_of(TypeError, pickle.dumps, load(golden("seed_basic.mag")))
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
+        go_to(self, self.folder)
         tensorfmt.save("a.mag", {"w": tensor([1.0], "float32")})
         file = load("a.mag", mmap=False)
         os.chdir(HERE)
@@ -1820,7 +1740,7 @@ class FileTest(FolderCase):
             if PYTHON > (3, 6):  # there it does not seek
                 file = load(stream)
                 self.assertEqual(file.path, "member.mag")
-                GoldenTest.check(self, file, GOLDENS[0][4])
+                GoldenTest.check(self, file, FILES[0][3])
                 error_of(TypeError, pickle.dumps, file)
             else:
                 self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
@@ -1985,7 +1905,7 @@ class FileTest(FolderCase):
         with gzip.open(self.path, "wb") as stream:
             stream.write(golden("seed_basic.mag"))
         with gzip.open(self.path, "rb") as stream:  # read as what it holds
-            GoldenTest.check(self, load(stream), GOLDENS[0][4])
+            GoldenTest.check(self, load(stream), FILES[0][3])
 
 
 # -- [5] round trips -----------------------------------------------------------------------------
@@ -2461,12 +2381,6 @@ class TensorTest(TestCase):
         if CPYTHON:  # a board's slices end at its machine word
             self.assertEqual(huge[5, 3:7].shape, (4, 0))
             self.assertEqual(len(tensor([], "int8", [1 << 20, 0]).tolist()), 1 << 20)
-
-    def test_repr_escapes_names(self):
-        item = load(dumps({"a\x1b\u00e9": tensor([1.0])}, format="ztensor"))
-        text = repr(item) + repr(item["a\x1b\u00e9"])
-        text = text.replace(":\n", "")
-        self.assertEqual([c for c in text if not " " <= c <= "~"] if CPYTHON else [], [])
 
     @full
     def test_repr_shows_values(self):
@@ -3052,104 +2966,69 @@ class QuantizedTest(TestCase):
 
 F32 = tensor([1.5], "float32")
 DEEP = tensorfmt.cbor_loads(b"\x81" * 126 + b"\0")
-REFUSED = (  # what each format refuses: format, tensors, options, words that the message must have
-    ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}, ("mag", "'a'", "float64",
-     '.astype("float32")', 'cast="float32"', "'c'", "int64")),
-    ("mag", {"a": tensor([1.0], "bfloat16")}, {}, ("'a'", "bfloat16", "float32")),
-    ("mag", {"a": tensor([1], "uint16")}, {}, ("uint16", '"int32"')),
-    ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}, ("'r'", "7", "6 is the limit")),
-    ("mag", {"": F32}, {}, ("empty name",)), ("mag", {"a\0": F32}, {}, ("'a\\x00'", "NUL")),
-    ("mag", {"w": F32}, {"metadata": {"a": "text", "b": 1, "c": None}}, ("'a'", "'c'", "numbers",
-     "metadata={}")), ("mag", {"w": F32}, {"metadata": {"big": 1 << 64}}, ("'big'",)),
-    ("mag", {"w": F32}, {"metadata": {"": 1, "n\0": 1}}, ("''", "NUL")),
-    ("ztensor", {"w": F32}, {"metadata": {"a": 1}}, ("metadata", "'a'")),
-    ("ztensor", {"w": tensor([1], size=3)}, {}, ("'w'", "'size'", "custom field")),
-    ("ztensor", {"w": tensor([1], big=1 << 65)}, {}, ("'w'", "big", "64 bits")),
-    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}, ("'w'", "low", "-2**63")),
-    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}, ("'w'", "deep")),
-    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}, ("'w'", "deep", "64 bits")),
-    ("mag", {"w": F32}, {"metadata": {"k" * 65536: 1}}, ("'kkkk", "65535 bytes")),
-    ("primitiv", {"w": F32}, {"batch": 0}, ("batch", "'shape'")),
-    ("ztensor", {"w": tensor([1], odd="\ud800")}, {}, ("'w'", "odd", "surrogate")),
-    ("ztensor", {"w": tensor([1], odd=object)}, {}, ("'w'", "odd", "type")),
-    ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}, ("'w'", "md5", "checksum=")),
-    ("ztensor", {"w": tensor([1], encoding="lz4")}, {}, ("'w'", "lz4", "zstd")),
-    ("ztensor", {"w": F32}, {"encoding": "lz4"}, ("encoding", "raw or zstd", "lz4")),
-    ("ztensor", {"w": F32}, {"checksum": "md5"}, ("checksum", "crc32c")),
-    ("ztensor", {"w": F32}, {"data_endianness": "middle"}, ("data_endianness", "big")),
-    ("primitiv", {"a": tensor([1]), "b": tensor([1.0], "float16")}, {}, ("'a'", "int64", "'b'",
-     "float16", '"float32"')),
-    ("primitiv", {"e": tensor([], "float32")}, {}, ("'e'", "no elements")),
-    ("primitiv", {"r": tensor([1.0], "float32", (1,) * 9)}, {}, ("'r'", "9", "8 is the limit")),
-    ("primitiv", {"a": F32, "a.b": F32}, {}, ("'a.b'", "'a'", "group")),
-    ("primitiv", {"a:m": F32}, {}, ("a:m", "without its value", "flat=True")),
-    ("primitiv", {"a\\b": F32}, {}, ("backslash", "flat=True")),
-    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=2)}, {}, ("'w'", "batch 2")),
-    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=3)}, {}, ("'w'", "batch is 3")),
-    ("primitiv", {"w": F32}, {"kind": "tensor"}, ("'w'", "'tensor'")),
-    ("primitiv", {"w": F32}, {"kind": "parameter"}, ("'w'", "'value'")),
-    ("primitiv", {"w": F32}, {"kind": "shape", "dims": [1]}, ("'w'", "no tensors")),
-    ("primitiv", {"w": F32}, {"kind": "optimizer"}, ("'w'", "no tensors")),
-    ("primitiv", {"w": F32}, {"kind": "layer"}, ("kind", "'layer'", "model")),
-    ("primitiv", {}, {"kind": "tensor"}, ("needs a tensor",)),
-    ("primitiv", {}, {"kind": "shape"}, ("dims",)),
-    ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}, ("each 1 to 2**32-1",)),
-    ("primitiv", {"w": F32}, {"metadata": {"a": 1}}, ("'a'", "optimizer")),
-    ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}},
-     ("'a'", "'b'", "'c'", "uint32")), ("primitiv", {"w": F32}, {"dims": [1]}, ("dims", "'shape'")),
-    ("burnpack", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a'", "text")),
-    ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}, ("'w'", "param_id")),
-    ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}, ("'w'", "F64")),
-    ("burnpack", {"w": F32}, {"tensor_order": ["w", "v"]}, ("tensor_order",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}, ("level",)),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}, ("level",)),
-    ("mag", {"w": F32}, {"metadata": {"low": -(1 << 63) - 1}}, ("'low'",)),
-    ("burnpack", {"w": F32}, {"tensor_order": ["w", 5]}, ("tensor_order",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1.5}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1 << 63}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": -(1 << 63) - 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": 1 << 64}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"UInt": -1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Bool": 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": {"Int": 1, "UInt": 1}}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": {"a": 5}}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"scalars": 5}, ("scalar",)),
-    ("burnpack", {"w": F32}, {"tensor_order": "a b"}, ("tensor_order",)),
-    ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}, ("'a'",
-     "bool", "'b'", "float16", "astype")),
-    ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}, ("'r'", "65", "64 is the")),
-    ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}, ("'d'", "2**32-1")),
-    ("tensorbuffers", {"w": F32}, {"metadata": {"model": 1}}, ("'model'", "text")),
-    ("tensorbuffers", {"w": F32}, {"metadata": {"name": "x"}}, ("'name'", "'model'")),
-    ("tensorbuffers", {"w": F32}, {"sort": "yes"}, ("sort",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"id": -1}]}, ("operation",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [5]}, ("an operation is a dict",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": 128}]}, ("128",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"operation": -129}]}, ("-129",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": 5}]}, ("with a list",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"input_operations": [-1]}]}, ("[-1]",)),
-    ("tensorbuffers", {"w": F32}, {"operations": 5}, ("or a list of dicts",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"output": 1 << 64}]}, ("1844674407370955161",)),
-    ("tensorbuffers", {"w": F32}, {"operations": [{"kind": 1}]}, ("'kind'", "output")),
-    ("safetensors", {"w": F32}, {"metadata": {"a": 1, "b": "x"}}, ("'a' = 1", "text to text")),
-    ("safetensors", {"__metadata__": F32}, {}, ("'__metadata__'", "metadata")),
-    ("safetensors", {"e": tensor(b"", "int8", (1 << 63, 4, 0))}, {}, ("'e'", "2**64-1")),
-    ("safetensors", {"w": F32}, {"sort": "yes"}, ("sort",)),
-    ("safetensors", {"w": F32}, {"empty_metadata": 1}, ("empty_metadata",)),
-    ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}, ("'w'", "F64", "float32")),
+REFUSED = [  # what each format refuses: format, tensors, options; why, accepted texts say
+    ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
+    ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
+    ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}), ("mag", {"": F32}, {}),
+    ("mag", {"a\0": F32}, {}), ("ztensor", {"w": tensor([1], size=3)}, {}),
+    ("ztensor", {"w": tensor([1], big=1 << 65)}, {}),
+    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}),
+    ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}),
+    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}),
+    ("ztensor", {"w": tensor([1], odd="\ud800")}, {}),
+    ("ztensor", {"w": tensor([1], odd=object)}, {}),
+    ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}),
+    ("ztensor", {"w": tensor([1], encoding="lz4")}, {}),
+    ("primitiv", {"a": tensor([1]), "b": tensor([1.0], "float16")}, {}),
+    ("primitiv", {"e": tensor([], "float32")}, {}),
+    ("primitiv", {"r": tensor([1.0], "float32", (1,) * 9)}, {}),
+    ("primitiv", {"a": F32, "a.b": F32}, {}), ("primitiv", {"a:m": F32}, {}),
+    ("primitiv", {"a\\b": F32}, {}),
+    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=2)}, {}),
+    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=3)}, {}),
+    ("primitiv", {"w": F32}, {"kind": "shape", "dims": [1]}), ("primitiv", {}, {"kind": "tensor"}),
+    ("primitiv", {}, {"kind": "shape"}), ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}),
+    ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}}),
+    ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}),
+    ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}),
+    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}),
+    ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}),
+    ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}),
+    ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}),
+    ("safetensors", {"__metadata__": F32}, {}),
+    ("safetensors", {"e": tensor(b"", "int8", (1 << 63, 4, 0))}, {}),
+    ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}),
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
-     {}, ("'s'", "sparse", "dense=True")))
-
+     {})]
+REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
+    ("mag", "metadata", [{"a": "text", "b": 1, "c": None}, {"big": 1 << 64}, {"": 1, "n\0": 1},
+     {"k" * 65536: 1}, {"low": -(1 << 63) - 1}]), ("ztensor", "metadata", [{"a": 1}]),
+    ("primitiv", "batch", [0]), ("ztensor", "encoding", ["lz4"]), ("ztensor", "checksum", ["md5"]),
+    ("ztensor", "data_endianness", ["middle"]),
+    ("primitiv", "kind", ["tensor", "parameter", "optimizer", "layer"]),
+    ("primitiv", "metadata", [{"a": 1}]), ("primitiv", "dims", [[1]]),
+    ("burnpack", "metadata", [{"a": 1, "b": "x"}]),
+    ("burnpack", "tensor_order", [["w", "v"], ["w", 5], "a b"]),
+    ("burnpack", "scalars", [{"a": {"Int": 1.5}}, {"a": {"Int": 1 << 63}},
+     {"a": {"Int": -(1 << 63) - 1}}, {"a": {"UInt": 1 << 64}}, {"a": {"UInt": -1}},
+     {"a": {"Bool": 1}}, {"a": {"Int": 1, "UInt": 1}}, {"a": 5}, 5]),
+    ("tensorbuffers", "metadata", [{"model": 1}, {"name": "x"}]),
+    ("tensorbuffers", "sort", ["yes"]),
+    ("tensorbuffers", "operations", [[{"id": -1}], [5], [{"operation": 128}],
+     [{"operation": -129}], [{"input_operations": 5}], [{"input_operations": [-1]}], 5,
+     [{"output": 1 << 64}], [{"kind": 1}]]), ("safetensors", "metadata", [{"a": 1, "b": "x"}]),
+    ("safetensors", "sort", ["yes"]), ("safetensors", "empty_metadata", [1])) for value in values]
 
 
 class SaveTest(TestCase):
     @accepts
     def test_refusals(self):
         texts = []
-        for kind, tensors, options, words in [row for row in REFUSED if row[0] in FORMATS]:
+        for kind, tensors, options in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
-                text = self.refuses(words, tensorfmt.save, stream, tensors, format=kind, **options)
+                text = self.refuses([], tensorfmt.save, stream, tensors, format=kind, **options)
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
@@ -3238,7 +3117,7 @@ class SaveTest(TestCase):
             (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
             (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
             (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
-            (records, "MAX_TREE", 5958, load, dict(odd_files())["odd.mpk"]),
+            (records, "MAX_TREE", 5958, load, odd_record()),
             (records, "MAX_TREE", 2118, load, golden("v013_kinds.mpk")),
             (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
         for owner, name, most, call, value in (
@@ -3524,22 +3403,12 @@ class SavePathTest(FolderCase):
             self.assertEqual(list(file), ["w"])
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes")
-    def test_pipes_and_the_mode_of_the_temporary(self):
+    def test_pipes_and_the_name_of_the_temporary(self):
         pipe, got = os.path.join(self.folder, "pipe.zt"), []
         os.mkfifo(pipe)
         in_threads(lambda k: tensorfmt.save(pipe, {"w": [k]}) if k else got.append(
             load(read_file(pipe))["w"].tolist()), 2)
         self.assertEqual((got, os.listdir(self.folder)), ([[1]], ["pipe.zt"]))
-        tensorfmt.save(self.path, {"w": F32})
-        os.chmod(self.path, 0o600)
-        seen = []
-
-        def chunks():
-            name = [name for name in os.listdir(self.folder) if name.endswith(".tmp")][0]
-            seen.append(os.stat(os.path.join(self.folder, name)).st_mode & 0o777)
-            yield b"x"
-        tensorfmt.write_out(self.path, chunks())
-        self.assertEqual(seen, [0o600])
         with Changed(os, "urandom", lambda n: b"\1" + bytes(n - 1)):
             tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
                 os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
@@ -3556,8 +3425,7 @@ class SavePathTest(FolderCase):
                 self.assertEqual(str(error), "the target is full")
 
     def test_the_format_comes_from_argument_suffix_file(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
+        go_to(self, self.folder)
         for suffix, kind in ((".mag", "mag"), (".zt", "ztensor"), (".primitiv", "primitiv"),
                              (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".BPK", "burnpack")):
             for path in ("x" + suffix, os.path.join(self.folder, "x" + suffix)):
@@ -3643,23 +3511,20 @@ class Mag300Test(TestCase):
         self.assertIn("bytes behind the data", str(tensorfmt.verify(data)))
 
 
-V111_SPARSE = (  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
-    "WlRFTjEwMD" + "A" * 78 + "gD8AAAB" + "A" * 87 + "I" + "A"
-    "" * 84 + "BAAAAAAAAAAI" + "A" * 65 + "wD8AAADAAABAQ" + "A" * 81 + "EAAAAAAAAAAQAAAAAAAAACA"
-    "AAAAAAAAAAAAAAAAAAAAQAAAAAAAACiZ3ZlcnNpb25lMS4xLjBnb2JqZWN0c6JjY29vo2VzaGFwZYICA2Zmb3JtYXR"
-    "qc3BhcnNlX2Nvb2pjb21wb25lbnRzomZjb29yZHOjZWR0eXBlY3U2NGZvZmZzZXQZAUBmbGVuZ3RoGDBmdmFsdWVzo"
-    "2VkdHlwZWNmMzJmb2Zmc2V0GQEAZmxlbmd0aAxjY3Nyo2VzaGFwZYICA2Zmb3JtYXRqc3BhcnNlX2Nzcmpjb21wb25"
-    "lbnRzo2dpbmRpY2Vzo2VkdHlwZWN1NjRmb2Zmc2V0GIBmbGVuZ3RoEGZpbmRwdHKjZWR0eXBlY3U2NGZvZmZzZXQYw"
-    "GZsZW5ndGgYGGZ2YWx1ZXOjZWR0eXBlY2YzMmZvZmZzZXQYQGZsZW5ndGgIJAEAAAAAAABaVEVOMTAwMA==")
-V212_CANONICAL = (  # ztensor 2.1.2: ztensor.numpy.save_file; compressed
-    "eNrt0D1uE0EYBuD1mgZLKUJDZA5Ah5yN5R8acohU6WZ3xk6QxVrxWiRdSJdbEJmDcBKOQc0qdhCWuIGfRzs7mub99L2P"
-    "lxfFUa/fywAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "ADhond2d7+6uSgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAAAAA5SRwUAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAD8df+p/Z23X3vu2/P9XCcAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-    "AAAAAAAAAAAAAACH5Wlel59T1aw2odykZbhpVk8xhiZsYrmoy4d+1smyk5MUm7tlqq5Hw1m8nqdVs769vTr7OK5Gk3I4"
-    "HYzSOIXxZJBWV2GZvnVni3BXr5sU05dViu1rvpf94yU7z7L8OTmWdb3YDinXk70ZoZwOQzUIVRoX41H1MiPfmzFvH+nm"
-    "w9f/r9D9Z4XZWbEXH6tYnFbDoqpCmMYibOMf8v0dsuzVc13vO9vajl+/+fX257vf+a7Gx8uL4qjX7/0B6Pt1tQ==")
+V111_SPARSE = inflate(  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
+    "GNOtj7EOgjAQhkEXBwdH3J1Nq8ZVFlYmJxeD5Q4hQpteMXEzPoq8CI9mNUAcZFH/4ZLefXf/3902CDljzPla140tvvOjBj"
+    "/uu1/fqZ/5a/sF/x/+fTna/j05g6ZUFsDnfM4SechAGLoLIWUFdIwU3AZDRKnzyGSkIk2wt7NMyFzZrcKyaN86pgpic1Eg"
+    "yvUKJSKBmbo+nqBIzNFjeI5OJXQQLhcd5DTQWAjS/aak30yrJC3iVMAHV+/a3JugZZTRH5C6zeX15vLa7KOZ67y02wYhZ4"
+    "w9AIDzejI=")
+V212_CANONICAL = inflate(  # ztensor 2.1.2: ztensor.numpy.save_file
+    "GNPtzz9uE0EUB+DxmgZLKaAhMgegQ2Zj+Q8NOUSqdLM7YyfIwla8EUkX0uUWROYgnIRjULPEsYQlbuDv07x5es3v6T2cn5"
+    "VHvX4vAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAcNA6"
+    "z7147t0AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAADAIe"
+    "oEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA2Ln71H6n"
+    "7Wvrrq3vpwEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI"
+    "CD8jhfVp9z3aw3sdrkVbxq1o8pxSZuUrVYVvf90Anh+Din5naV68vRcJYu53ndXN/cXJx8HNejSTWcDkZ5nON4Msjri7jK"
+    "37qzRbxdXjc55S/rnNppvpf9Y5ddhFA8JadquVxsl1TXk70dsZoOYz2IdR6X41G921Hs7Zi3Q756//X/J3T/OWF2Uu7Fpz"
+    "qVH+phWdcxTlMZt/H3xf4NIbwIf73rPLXw6uXrX29+vv1dbMfwcH5WHvX6vT/o+3W1")
 
 
 @full
@@ -3684,8 +3549,7 @@ class ZTensor2Test(TestCase):
         self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
 
     def test_canonical_form(self):
-        import zlib
-        data = zlib.decompress(binascii.a2b_base64(V212_CANONICAL))
+        data = V212_CANONICAL
         file = load(data, verify=True)
         self.assertEqual(dumps(file, format="ztensor"), data)
         values = dict([(name, tensor(item.tolist(), item.dtype).copy(shape=item.shape))
@@ -3733,7 +3597,7 @@ class ZTensor2Test(TestCase):
         deep = []
         for _ in range(31):
             deep = [deep]
-        sparse = load(binascii.a2b_base64(V111_SPARSE))
+        sparse = load(V111_SPARSE)
         for value, options, words in (
                 (tensor(b"\1\2", "bool", (2,)), {}, ("bool", "byte 1")),
                 (tensor(b"", "int8", (1 << 63, 4, 0)), {}, ("elements",)),
@@ -4126,29 +3990,6 @@ class ConvertTest(TestCase):
             error = error_of(ValueError, tensorfmt.convert, golden("sorted_one.tbs"), "x" + suffix)
             self.assertIn(word, str(error))
 
-    def test_what_does_not_fit_is_refused_and_named(self):
-        stream = io.BytesIO()
-        for title, kind, drop, words in (
-                ("v021_basic.bpk", "tensorbuffers", True,
-                 "'decoder.head.weight'|float16|convert(cast=\"float32\")"),
-                ("v021_basic.bpk", "mag", False,
-                 "metadata 'format'|'decoder.steps': attribute 'param_id'"),
-                ("custom_fields.zt", "burnpack", False, "'a': attribute 'author'|'scale'"),
-                ("head_scalars.bpk", "ztensor", False, "file attribute 'scalars'|param_id"),
-                ("up_head_ops.tbs", "ztensor", False, "file attribute 'operations'"),
-                ("sorted_model.tbs", "ztensor", False, "metadata 'model'"),
-                ("optim_sgd_set.primitiv", "ztensor", False, "metadata 'SGD.eta'"),
-                ("shape_batch5.primitiv", "ztensor", False, "file attribute 'dims'"),
-                ("head_quant.bpk", "ztensor", False, "'q'|param_id"),
-                ("head_quant.bpk", "ztensor", True, "'q'|qfloat")):
-            with self.subTest(file=title, to=kind):
-                text = self.refuses(words.split("|") + ["drop=True"] * (not drop),
-                                    tensorfmt.convert, golden(title), stream, format=kind,
-                                    drop=drop)
-                self.assertEqual(stream.getvalue(), b"")
-                if kind == "tensorbuffers":
-                    self.assertEqual(text.count("decoder.steps"), 0)
-
     def test_cast(self):
         basic = golden("v021_basic.bpk")
         head, weight = "decoder.head.weight", "encoder.layer1.weight"
@@ -4185,16 +4026,6 @@ class ConvertTest(TestCase):
         self.assertFalse(converted(close, "mag", cast="float32")[1].cast[0][3])
         late = dumps({"w": tensor([-0.0] * 40000 + [300.0])}, format="ztensor")  # -0.0: inexact
         self.refuses(["300"], converted, late, "ztensor", cast={"float64": "uint8"})
-
-    def test_only(self):
-        nested = golden("model_nested.primitiv")
-        stars = dumps({"a*": F32, "ab": F32}, format="ztensor")
-        for data, only, names in (
-                (nested, "enc.*", ["enc.cell.w", "enc.cell.w:s", "enc.w"]), (nested, "z", ["z"]),
-                (nested, ["z"], ["z"]), (nested, ["z", "enc?"], ["enc2", "z"]),
-                (stars, "a*", ["a*"]), (stars, "a?", ["a*", "ab"])):
-            self.assertEqual(list(converted(data, "ztensor", only=only)[0]), names, only)
-        self.refuses(["'none*'"], converted, nested, "ztensor", only=["z", "none*"])
 
     def test_renamed_and_left_behind(self):
         odd = dumps({"dense/kernel:0": F32, "a.b": F32, "plain": F32}, format="ztensor")
@@ -4248,11 +4079,6 @@ class ConvertTest(TestCase):
         error_of(ValueError, tensorfmt.convert, old, old + ".dat")
 
     def test_bytes_named_again_and_again(self):
-        many = spans([(0, 4096)] * 400, bytes(4096))
-        self.assertEqual(len(load(many)), 400)
-        with Changed(tensorfmt, "MAX_COPIES", 20):
-            self.refuses(["MAX_COPIES = 20"], converted, many, "mag", cast="int32")
-        self.assertTrue(bool(tensorfmt.verify(many)))
         csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
         file = load(dumps({"s": csr}, format="ztensor"))
         many = tensorfmt.File(file.kind, file._source, {}, {}, Map(
@@ -4368,260 +4194,36 @@ def one2(dtype, at, nbytes, *shape, **more):
         "data": part2(dtype, at, nbytes, **more)}}
 
 
-def object_files():
-    """Return rows (name, bytes) of files of zTensor 1 and 2 that are not usual, good or bad."""
+def zt2_parts():
+    """Return blobs at 4096, 8192 ... and what lies there: a digest, a csr, a coo tensor."""
     import hashlib
     small = struct.pack("<2f", 1, 2)
     blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
              struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
-    sha, csr = "sha256:" + hashlib.sha256(small).hexdigest(), "zt.sparse_csr/1"
+    sha = "sha256:" + hashlib.sha256(small).hexdigest()
     sparse = {"indptr": part2("u64", 5, 24), "indices": part2("u64", 7, 16),
               "values": part2("f32", 1, 8)}
     coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
+    return blobs, sha, sparse, coo
+
+
+def zt2_of_all_kinds():
+    """Return a file of zTensor 2 with all that it may hold."""
+    blobs, sha, sparse, coo = zt2_parts()
     fine = {"a": dict(one2("f32", 1, 8, 2, digest=sha), attributes={"k": [1, {"x": None}]}),
         "f4": one2("u8", 8, 2, 3, type="f4_e2m1"), "f4 even": one2("u8", 3, 8192, 16384,
         type="f4_e2m1"), "bool": one2("u8", 2, 2, 2, type="bool"), "e": one2("i16", 1, 0, 3, 0),
         "complex": one2("f32", 1, 8, type="complex64"), "c128": one2(
         "f64", 7, 16, 1, type="complex128"), "f8": one2("u8", 1, 8, 8, type="f8_e4m3fn"),
-        "odd": one2("u8", 1, 8, 1, type="ex.type"), "csr": {"shape": [2, 9], "layout": csr,
-        "parts": sparse}, "coo": {"shape": [4, 3], "layout": "zt.sparse_coo/1", "parts": coo},
+        "odd": one2("u8", 1, 8, 1, type="ex.type"), "csr": {"shape": [2, 9],
+        "layout": "zt.sparse_csr/1", "parts": sparse}, "coo": {"shape": [4, 3],
+        "layout": "zt.sparse_coo/1", "parts": coo},
         "coded": one2("f32", 3, 8192, 9, encoding="ex/1", decoded_length=36), "far": one2(
         "f32", 3, 40, 10, shard="x-1"), "lay": {"shape": [], "layout": "ex.y/1", "parts": dict(
         coo, z=part2("u8", 1, 8, digest="xxh3:4de8d78f7134f4b7"))}, "md5": one2(
         "f32", 1, 8, 2, digest="md5:0f"), "more": dict(one2("f32", 1, 8, 2, u=1), t=5)}
     shards = {"x-1": {"size": 12368, "digest": sha, "k": 1}}
-    files = [("fine", zt2_objects(fine, blobs, shards=shards, attributes={"m": 1}, zz=[]))]
-
-    def two(name, data=blobs, **objects):
-        files.append((name, zt2_objects(objects, data)))
-
-    def one(name, *args, **more):
-        two(name, w=one2(*args, **more))
-    two("faults", f4=one2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=one2(
-        "f32", 1, 8, 2, digest="xxh3:0"), hash=one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
-        bool=one2("u8", 2, 5, 5, type="bool"), sha=one2(
-        "f32", 1, 8, 2, digest="sha256:" + "0" * 64),
-        f32=one2("f32", 1, 8, 3), half=one2("u8", 1, 8, 8, digest="sha256:00"), i=one2(
-        "f32", 1, 8, 3), shard=one2("f32", 1, 8, 2, shard="y"), type=one2("u8", 1, 8, 1,
-        type="complex64"), length=one2("u8", 1, 8, 8, decoded_length=8), coded=one2(
-        "u8", 1, 8, 8, encoding="x"))
-    for kind in ("xxh3", "xx.h-3_", "Xxh3", ""):
-        for digits in ("0f", "0F", "", "g"):
-            one("digest", "f32", 1, 8, 2, digest=kind + ":" + digits)
-    for start, size in ((0, 8), (1, 4096), (2, 8), (8, 8), (9, 8), (10, 8), (1, 12289)):
-        one("place", "u8", start, size, size)
-    one("unaligned", "u8", 1.5, 8, 8)
-    for rows in (((1, 8192), (2, 8)), ((1, 8192), (2, 4096)), ((1, 4096), (2, 8)), ((3, 8), (3, 8)),
-                 ((3, 8), (3, 9)), ((1, 12288), (2, 8), (3, 8))):
-        two("overlap", **dict([("t%d" % i, one2("u8", at, size, size))
-                               for i, (at, size) in enumerate(rows)]))
-    data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
-    files += [("overlap", data), ("overlap", data[:-40] + bytes(8152) + data[-40:])]
-    for size, at, nbytes in ((48, 1, 8), (47, 1, 8), (4135, 1, 0), (4136, 1, 0), (4143, 1, 8),
-                             (4144, 1, 8), (1 << 40, 1 << 20, 8)):
-        for name in ("x-1", "y"):
-            files.append(("shard", zt2_objects({
-                "w": one2("u8", at, nbytes, nbytes, shard=name), "v": one2("f64", 1, 8)}, blobs,
-                shards={"x-1": {"size": size, "digest": "a:0"}})))
-    for name in ("x" * 64, "x" * 65, ".x", "x.", "", "x/y", "\u00e9"):
-        files.append(("a shard", zt2_objects({}, shards={name: {"size": 48, "digest": ""}})))
-    for key, value in (("size", None), ("digest", 5), ("size", -1)):
-        shard = dict({"size": 48, "digest": ""}, **{key: value})
-        files.append(("a shard", zt2_objects({}, shards={"x": shard})))
-    for code, nbytes, shape, kind in (
-            ("u8", 1, [2], "f4_e2m1"), ("u8", 2, [3], "f4_e2m1"), ("u8", 1, [3], "f4_e2m1"),
-            ("u8", 8, [9], "f8_e5m2"), ("f32", 8, [2], "complex64"), ("f64", 8, [], "complex128"),
-            ("f64", 16, [1], "complex128"), ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"),
-            ("i8", 8, [8], "bool"), ("u8", 3, [8], "ex.type"), ("u8", 8, [8], "f8_e8m0"),
-            ("u8", 8, [8], "f8_e4m3fnuz"), ("bf16", 8, [4], None), ("f16", 8, [5], None)):
-        one("type", code, 1, nbytes, *shape, **({"type": kind} if kind else {}))
-    for shape in ([1] * 64, [1] * 65, [1 << 32, 1 << 32], [1 << 32, 1 << 32, 0], [(1 << 64) - 1]):
-        two("shape", w=dict(one2("u8", 1, 1, *shape), layout="ex"))
-    for layout, shape, changes in (
-            (csr, [2, 9], {}), (csr, [2], {}), (csr, [2, 9, 1], {}), (csr, [3, 9], {}),
-            (csr, [2, 9], {"indptr": part2("u32", 5, 12)}), (csr, [2, 9], {"indices": None}),
-            (csr, [2, 9], {"indices": part2("u64", 7, 24)}), (csr, [2, 9], {"x": coo["coords"]}),
-            (csr, [2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
-            (csr, [2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}),
-            ("coo", [4, 3], coo), ("coo", [4], coo), ("coo", [], coo), ("coo", [4, 3, 2], coo),
-            ("coo", [4, 3], dict(coo, values=part2("f32", 1, 4))),
-            ("coo", [4, 3], dict(coo, coords=part2("u64", 6, 16))),
-            ("coo", [4, 3], dict(coo, coords=part2("u32", 6, 15))),
-            ("coo", [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo), ("ex", [2], {}),
-            ("dense", [2], {}), ("ex", [2], {"a": part2("u8", 1, 8, encoding="y",
-                                                         decoded_length=5)})):
-        parts = dict(sparse, **changes) if layout is csr else changes
-        two("sparse", w={"shape": shape, "layout": "zt.sparse_coo/1" if layout == "coo" else layout,
-                         "parts": dict([row for row in parts.items() if row[1] is not None])})
-    one("coded", "f32", 1, 8, 2, encoding="raw", decoded_length=8)
-    one("coded", "f32", 1, 8, 2, encoding="ex/1", decoded_length=7)
-    for most in (32768, 32769):
-        one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
-    for start in (0, 4095, 4096, 8192, 12288):
-        files.append(("manifest", zt2(start=start)))
-    for nbytes in ((1 << 30) + 1, 1 << 30, 113, 114):
-        files.append(("manifest", zt2(nbytes=nbytes)))
-    files += [("a data shard", zt2(nbytes=0, start=start, hash=digest))
-              for start, digest in ((0, 0), (0, 1), (4096, 0))]
-    user = {"shape": [2], "format": "dense", "components": {"data": part1("f32", 64, 8)}}
-    rows = [({}, {}, {})] + [({}, {}, {"data": row}) for row in (
-        {"digest": "crc32c:0x0"}, {"digest": "sha256:" + sha[7:]}, {"digest": "md5:0"}, {"u": 1},
-        {"type": "complex64"}, {"dtype": "f8"}, {"dtype": "u8"}, {"encoding": "raw"},
-        {"encoding": "lz4"}, {"encoding": None, "uncompressed_length": None, "type": None},
-        {"encoding": "raw", "uncompressed_length": 8}, {"uncompressed_length": 9},
-        {"encoding": "lz4", "uncompressed_length": 9}, {"offset": 0}, {"offset": 63},
-        {"offset": 65}, {"offset": 128}, {"offset": 192}, {"length": 0}, {"length": 65},
-        {"length": 128}, {"length": 129}, {"dtype": "bool", "length": 2}, {"dtype": "float32"},
-        {"encoding": "zstd"}, {"encoding": "zstd", "length": 0}, {"dtype": "f64"}, {"offset": "a"})]
-    rows += [(top, {}, {}) for top in (
-        {"attributes": {"m": [1]}}, {"attributes": None}, {"attributes": {5: 1}}, {"zz": 1},
-        {"generator": "g"}, {"version": "1.0"}, {"version": "1.0", "generator": None},
-        {"tensors": {}}, {"objects": 5}, {"generator": 5})]
-    rows += [({}, row, {}) for row in (
-        {"attributes": {"k": [1]}}, {"attributes": None}, {"u": 1}, {"dtype": 5}, {"shape": []},
-        {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
-        {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
-        {"format": "ex", "components": {}})]
-    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
-        "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
-    rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
-        "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
-        for code in ("u64", "u32", "i64")]
-    for top, entry, parts in rows:
-        made = dict(user, components=dict([
-            (role, dict(user["components"].get(role, {}), **part))
-            for role, part in parts.items() if part is not None]) or user["components"])
-        files.append(("one" + " zstd" * ("zstd" in str(parts)), zt1_objects(
-            dict({"objects": {"w": dict(made, **entry)}}, **top),
-            (small, struct.pack("<4Q", 0, 1, 2, 1)))))
-    for entry in ({}, {"dtype": "f32"}, {"dtype": "float16"}, {"dtype": None}, {"shape": [3]}):
-        data = {"offset": 64, "length": 8}
-        entry = dict({"dtype": "float32", "shape": [2], "format": "dense",
-                      "components": {"data": data}}, **entry)
-        coo = dict(entry, format="sparse_coo", shape=[4, 3], components={
-            "values": data, "coords": dict(data, offset=128, length=32)})
-        files += [("first", zt1_objects({"tensors": {"w": one}, "version": "1.0"}, (
-            small, struct.pack("<4Q", 0, 1, 2, 1)), b"")) for one in (entry, coo)]
-    files += [("size", zt1(end=b"ZTEN1000")[:-16] + struct.pack("<Q", n) + end)
-              for n in (0, 1, 86, 126, 127, 128, 1 << 40) for end in (b"", b"ZTEN1000")]
-    files += [("short", b"ZTEN1000" + bytes(n)) for n in (0, 7, 8, 9, 16)]
-    text = tensorfmt.cbor_dumps(Map([("version", "1.2.0"), ("objects", {})]))
-    files += [("short", b"ZTEN1000" + text + struct.pack("<Q", len(text) + i)) for i in (0, 1)]
-    files += [("short", b"ZTEN1000" * 2), ("short", b"ZTEN1000" + bytes(8) + b"ZTEN1000")]
-    head = b"\x89ZT2\r\n\x1a\n"
-    files += [("short", head + bytes(n) + head) for n in (31, 32, 33)]
-    return files
-
-
-def later_files():
-    """Return more rows (name, bytes) of the formats that came later, good or bad."""
-    files = object_files()
-    w, n = b'"shape":[2,3],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":24', b'"offset":8192,'
-    for aux in (0, 1):
-        for number in range(14):
-            size = 6 * (4, 2, 2, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)[number]
-            files.append(("number", mag300((w, w.replace(b":0,", b":%d," % number, 1).replace(
-                b":24", b":%d" % size)), aux=aux)))
-    end, empty = b'"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200', (
-        b'"n":{"shape":[],"dtype":"int64","dtype_id":12,"offset":8192,"nbytes":8}',
-        b'"n":{"shape":[0],"dtype":"int64","dtype_id":12,"offset":%d,"nbytes":0}')
-    for at in (4101, 4102, 4104, 4105):  # how much is behind the last one
-        files.append(("slack", mag300((b"," + end + b',"nbytes":0}', b""), (
-            empty[0], empty[1] % at))))
-    files += [("place", mag300(change)) for change in (
-        (b'"w":{' + w + b"},", b""), (b'"offset":8200', b'"offset":8199'), (n, b'"offset":8191,'),
-        (b'"offset":8200', b'"offset":4102'), (b'"offset":8200', b'"offset":4096'),
-        (n, b'"offset":0,'), (b'"offset":8200', b'"offset":0'), (n, b'"offset":16384,'),
-        (b'"nbytes":0', b'"nbytes":4'))]
-    files += [("header", mag300(**{key: value})) for key, value in (
-        ("meta_span", 0), ("meta_span", 1), ("meta_span", 12296), ("blob_span", 8199),
-        ("blob_offset", 8192), ("blob_offset", 12288), ("blob_offset", 16384), ("blob_span", 0),
-        ("meta_offset", 45), ("meta_offset", 12296), ("meta_offset", 12297))]
-    moved = mag300()
-    files += [("header", moved[:12] + struct.pack("<Q", 44 + i) + moved[20:44] + b" " * i + moved[
-        44:4096 - i] + moved[4096:]) for i in (1, 9)]
-    files += [("JSON", mag300(change)) for change in (
-        (b"null", b'"\\u20ac\\ud83d\\ude42"'), (b"null", b"NaN"), (b"null", b"-Infinity"),
-        (b"null", b'"\\ud800"'), (b"null", b"9" * 4300), (b"null", b"9" * 4301), (b"0.1", b"1e400"),
-        (b"null", b"[" * 124 + b"]" * 124), (b"null", b"[" * 125 + b"]" * 125), (b"true", b"tru"),
-        (b"true", b'{"a":1,"a":2}'), (b"true", b'{"a":{"b":[{},[],-0,1.5e3]}}'),
-        (b"true", b"\t0 \n"),
-        (b"0.3.0", b"\x7f"), (b"0.3.0", b"\x1f"), (b"0.3.0", b"\\/\\b\\f"), (b"{", b"  {"),
-        (b'"dtype":"bfloat16"', b'"dtype":"bf16","x":1'), (b"bfloat16", b""), (b"}}}", b"}}} \n"),
-        (b'"dtype":"bfloat16"', b'"dtype":5'), (b'"b":', b'"\\u0062":'), (b'"b":', b'"w":'))]
-    files += [("numbers", mag300((b"}}}", b"}},%s:[]}" % key)))
-              for key in (b'"x"', b'"a.b"', b'""', b'"\xc3\xa9"')]
-    for version, title, at in (100, "s100_basic.mag", 75), (200, "s200_019_basic.mag", 147):
-        files += [("mag", snapshot(change, version=version, title=title)) for change in [
-            (at, "%02x" % number) for number in range(15)] + [(74, "3f"), (178, "20")]]
-        data = golden(title)
-        files += [("mag", data + bytes(n)) for n in (1, 15, 16)] + [("mag", data[:-1])]
-    head = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}%s}'
-    text = '"v":{"dtype":"%s","shape":%s,"data_offsets":[8,%d]}'
-    for row in tensorfmt.ST_TYPES + [("Q8", "8")]:
-        for count in (8, 9):
-            size = 8 + count * int(row[1]) // 8
-            files.append(("types", safetensors(head % ("", "," + text % (row[0], [count], size)),
-                                               bytes(size))))
-    files += [("entries", safetensors(head % pair, bytes(8))) for pair in (
-        ("", ""), (',"x":1', ""), (',"x":{"y":[{}]}', ""), ("", ',"__metadata__":{"a":"b"}'),
-        ("", ',"__metadata__":{}'), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
-        ("", ',"__metadata__":5'), ("", ',"v":null'), ("", ',"w":1'), ("", "   "), ("", "x"),
-        ("", text % ("U8", "[0]", 8)), ("", ",x" + text % ("U8", "[0]", 8)),
-        ("", ", " + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0]", 8)),
-        ("", "," + text % ("U8", "[0,0,3]", 8)),
-        ("", "," + text % ("U8", "[1]", 9)), ("", "," + text % ("I64", "[]", 16)), ("", ","),
-        ("", "," + text % ("U8", "[4294967296,4294967296,0]", 8)), ("", "," + text % (
-            "I8", "[18446744073709551615,0]", 8)), ("", "," + text % ("U8", [1] * 40, 8)),
-        ("", "," + text % ("U8", "[1152921504606846976,2,2,2]", 9)), ("", "," + text % (
-            "U8", "[-1]", 9)), ("", "," + text.replace("[8,", "[9,") % ("U8", "[0]", 8)))]
-    files += [("padded", safetensors(head % ("", "") + space)) for space in (
-        " ", " " * 8, "\n", "\t   ", "       \n", " \n ", "\n       ")]
-    files += [("limits", struct.pack("<Q", n) + b"{}" + bytes(6)) for n in (
-        0, 1, 2, 3, 8, 9, 100000000, 100000001, 1 << 63)]
-    return files + record_files()
-
-
-def record_files():
-    """Return rows (name, bytes) of records of Burn that are not usual, good or bad."""
-    dumps, files, f32 = tensorfmt.msgpack_dumps, [], struct.pack("<2f", 1, 2)
-
-    def of(**entry):
-        return Map([(key, entry[key]) for key in ("bytes", "value", "shape", "dtype", "x")
-                    if key in entry])
-    data = dict(bytes=f32, shape=[2], dtype="F32")
-    for name, entry in [("param", dict(data, **row)) for row in (
-            {}, {"x": 1}, {"bytes": "a"}, {"bytes": []}, {"shape": {}}, {"shape": [2.0]},
-            {"shape": [-1]}, {"shape": [True]}, {"shape": None}, {"dtype": "Bool", "shape": [8]},
-            {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
-            {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]},
-            {"dtype": "Flex32"})] + [
-            ("value", dict(value=value, shape=shape)) for value, shape in (
-                ([1, 2], [2]), ([1, -2], [2]), ([1, 65535], [2]), ([65536], [1]),
-                ([True, False], [2]), ([], [0]), ([], [2, 0]), ([1], []), ([1.5, 2], [2]),
-                ([1, 2.5], [2]), ([None], [1]), ([1, "a"], [2]), ([[1]], [1]), ({}, [1]),
-                (5, [1]), (b"ab", [2]), ([1] * 20, [4, 5]),
-                ([1 << 31], [1]), ([-1 << 31], [1]), ([(1 << 31) - 1], [1]), ([1 << 63], [1]),
-                ([127, -128], [2]), ([128], [1]), ([-129], [1]), ([32767, -32768], [2]),
-                ([1, 2], [3]), ([1, 2], {}), ([1, 2], [2.0]))]:
-        for kind, ints in (("f32", "i32"), ("half::binary16::f16", "i16"),
-                           ("half::bfloat::bf16", "i8"), ("f64", "i64")):
-            one = record(of(**entry), kind).replace(b"\xa3i32", dumps(ints))
-            files.append((name, one))
-    f, two = of(**data), {"id": "d5m78v4vc0ahe", "param": of(**data)}
-    for item in (two, dict(two, x=1), {"id": 5, "param": f}, {"id": "a", "param": 5}, {"id": "a"},
-                 {"param": f}, {"id": None, "param": f}, [f, [f, None]], {"a": [two, {"b": two}]},
-                 None, 5, "a", b"ab", [b"ab", 1.5, [1, 2]], {"a": {"value": [1]}},
-                 {"shape": [1], "a": [1]}, {"a.b": 1, "a": {"b": 2}}, {"": {"": f}},
-                 {"a": f, "b": of(value=[1, 2], shape=[2])}, {"bytes": b"a", "shape": [1]},
-                 {"bytes": b"a", "shape": [1], "dtype": "U8", "y": 1}, [[[[[1], 2], 3], 4], 5],
-                 {"a": "b" * 24, "c": "b" * 24, "d": "b" * 23}):
-        files += [("items", record(tohex(dumps(item)), end=end)) for end in ("a25f6290", "")]
-    for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "0", "", "0.21.0"):
-        files.append(("version", record(None).replace(b"\xa60.21.0", dumps(version))))
-    whole = record(f)
-    files += [("cut", whole[:n]) for n in range(170, len(whole), 3)] + [("cut", whole + b"x")]
-    return files
+    return zt2_objects(fine, blobs, shards=shards, attributes={"m": 1}, zz=[])
 
 
 def changed(text, changes):
@@ -4636,72 +4238,37 @@ SHARD = b"\xa2fshards\xa1as\xa2dsize\x18\x30fdigestca:0g"  # in place of "\xa1g"
 
 
 def ztensor_rows():
-    """Return rows of bad_files(); a text for the offset is what stands there."""
-    at, rows = 8192, []
-    for name, old, new, field, offset in (
-            ("version", b"gversion", b"gversiom", "manifest", 72),
-            ("objects", b"gobjects", b"gobjectz", "manifest", 72),
-            ("an array", b"\xa2gv", b"\x82gv", "manifest", 87),
-            ("bytes behind", b"\xa2gv", b"\x00\xa2gv", "manifest", 73),
-            ("name", b"\xa1aw\xa3", b"\xa1\x05\xa3", "objects[5]", b"\x05\xa3"),
-            ("shape", b"\x81\x02", b"\x81\x20", "objects.w.shape", b"eshape"),
-            ("format", b"edense", b"\x05", "objects.w.format", b"fformat"),
-            ("components", b"ddata", b"daata", "objects.w.components", b"jcomponents"),
-            ("a component", b"\xa1ddata\xa3edtypecf32foffset\x18@flength\x08", b"\xa1ddata\x05",
-             "objects.w.components.data", b"ddata"),
-            ("dtype", b"cf32", b"\x05", "objects.w.components.data.dtype", b"edtype"),
-            ("offset", b"\x18@", b"\x18a", "objects.w.components.data.offset", b"foffset"),
-            ("length", b"length\x08", b"length\x07", "objects.w.components.data.length",
-             b"flength"),
-            ("uncompressed", b"\xa3edtypecf32",
-             b"\xa5hencodingdzstdsuncompressed_length\x07edtypecf32",
-             "objects.w.components.data.uncompressed_length", b"suncompressed"),
-            ("role", b"\xa1ddata", b"\xa1\x05", "objects.w.components[5]", b"\x05\xa3"),
-            ("attributes", b"\xa2gv", b"\xa3jattributes\xa1\x05\x05gv", "attributes[5]",
-             b"\x05\x05")):
-        data = zt1((old, new))
-        rows.append(("zt 1: " + name, data, FormatError, field, offset if isinstance(offset, int)
-                     else data.index(offset, 72)))
-    rows += [("zt 1: cut", zt1()[:16], FormatError, "manifest", 8),
-             ("zt 1: too long", zt1() + b"\0", FormatError, "manifest_size", 174)]
-    for name, old, new, field, offset in (
-            ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3", "objects", at + 13),
-            ("unsorted", b"\xa1g", b"\xa2h12345678\x05g", "manifest", at + 11),
-            ("a tag", b"\x81\x02", b"\x81\xc1\x02", "objects.w.shape[0]", b"\xc1\x02"),
-            ("indefinite", b"\x81\x02", b"\x9f\x02\xff", "objects.w.shape", b"\x9f\x02\xff"),
-            ("a long head", b"\x82\x19", b"\x98\x02\x19", "objects.w.parts.data.blob",
-             b"\x98\x02"),
-            ("undefined", b"\x81\x02", b"\x81\xf7", "objects.w.shape[0]", b"\xf7flayout"),
-            ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0", "objects.w.shape[0]",
-             b"\xfa\x3f"),
-            ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g", "x" + "[0]" * 32, at + 35),
-            ("name", b"\xa1aw\xa3", b"\xa1`\xa3", "objects['']", b"`\xa3"),
-            ("shape", b"\x81\x02", b"\x82\x02\x1b" + b"\xff" * 8, "objects.w.shape", b"eshape"),
-            ("dtype", b"cf32", b"dbool", "objects.w.parts.data.dtype", b"edtype"),
-            ("size", b"\x08ed", b"\x07ed", "objects.w.parts.data.blob", b"dblob"),
-            ("place", b"\x19\x10\0", b"\x19\x10\x01", "objects.w.parts.data.blob", b"dblob"),
-            ("overlap", b"\0\x08ed", b"\0\x19\x20\0ed", "objects.w.parts.data.blob",
-             b"dblob"),
-            ("digest", b"uxxh3:4", b"uxxh3:G", "objects.w.parts.data.digest", b"fdigest"),
-            ("roles", b"ddata", b"daata", "objects.w.parts", b"eparts"),
-            ("a role", b"\xa1ddata", b"\xa1\x05", "objects.w.parts[5]", b"\5\xa3"),
-            ("shard size", b"\xa1g", SHARD.replace(b"\x18\x30", b"\x18\x2f"), "shards.s.size",
-             b"dsize\x18\x2f"),
-            ("shard digest", b"\xa1g", SHARD.replace(b"a:0", b"a:G"), "shards.s.digest",
-             b"fdigestca:G"),
-            ("shard name", b"\xa1g", SHARD.replace(b"as", b"a/"), "shards['/']", b"a/")):
-        data = zt2((old, new))
-        rows.append(("zt 2: " + name, data, FormatError, field, offset if isinstance(offset, int)
-                     else data.index(offset, at)))
-    end = len(zt2()) - 40
-    for name, value, kind, field, offset in (
-            ("magic", bytes(8), FormatError, "magic_end", 32),
-            ("version", 1, Unsupported, "version", 24),
-            ("start", 8193, FormatError, "manifest_offset", 0),
-            ("nbytes", 9999, FormatError, "manifest_length", 8),
-            ("hash", 1, FormatError, "manifest_hash", 16)):
-        rows.append(("zt 2: " + name, zt2(**{name: value}), kind, field, end + offset))
-    return rows + [("zt 2: cut", zt2()[:47], FormatError, "magic", 0)]
+    """Return rows of bad_files(); the field and the offset are in the accepted texts."""
+    rows = [("zt 1: " + name, zt1((old, new)), FormatError) for name, old, new in (
+        ("version", b"gversion", b"gversiom"), ("objects", b"gobjects", b"gobjectz"),
+        ("an array", b"\xa2gv", b"\x82gv"), ("bytes behind", b"\xa2gv", b"\x00\xa2gv"),
+        ("name", b"\xa1aw\xa3", b"\xa1\x05\xa3"), ("shape", b"\x81\x02", b"\x81\x20"),
+        ("format", b"edense", b"\x05"), ("components", b"ddata", b"daata"),
+        ("a component", b"\xa1ddata\xa3edtypecf32foffset\x18@flength\x08", b"\xa1ddata\x05"),
+        ("dtype", b"cf32", b"\x05"), ("offset", b"\x18@", b"\x18a"),
+        ("length", b"length\x08", b"length\x07"),
+        ("uncompressed", b"\xa3edtypecf32",
+         b"\xa5hencodingdzstdsuncompressed_length\x07edtypecf32"),
+        ("role", b"\xa1ddata", b"\xa1\x05"),
+        ("attributes", b"\xa2gv", b"\xa3jattributes\xa1\x05\x05gv"))]
+    rows += [("zt 1: cut", zt1()[:16], FormatError), ("zt 1: too long", zt1() + b"\0", FormatError),
+             ("zt 2: cut", zt2()[:47], FormatError), ("zt 2: version", zt2(version=1), Unsupported)]
+    rows += [("zt 2: " + name, zt2((old, new)), FormatError) for name, old, new in (
+        ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
+        ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"), ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
+        ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
+        ("undefined", b"\x81\x02", b"\x81\xf7"),
+        ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
+        ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
+        ("shape", b"\x81\x02", b"\x82\x02\x1b" + b"\xff" * 8), ("dtype", b"cf32", b"dbool"),
+        ("size", b"\x08ed", b"\x07ed"), ("place", b"\x19\x10\0", b"\x19\x10\x01"),
+        ("overlap", b"\0\x08ed", b"\0\x19\x20\0ed"), ("digest", b"uxxh3:4", b"uxxh3:G"),
+        ("roles", b"ddata", b"daata"), ("a role", b"\xa1ddata", b"\xa1\x05"),
+        ("shard size", b"\xa1g", SHARD.replace(b"\x18\x30", b"\x18\x2f")),
+        ("shard digest", b"\xa1g", SHARD.replace(b"a:0", b"a:G")),
+        ("shard name", b"\xa1g", SHARD.replace(b"as", b"a/")))]
+    return rows + [("zt 2: " + name, zt2(**{name: value}), FormatError) for name, value in (
+        ("magic", bytes(8)), ("start", 8193), ("nbytes", 9999), ("hash", 1))]
 
 
 def snapshot(*changes, version=100, title="s100_basic.mag"):
@@ -4726,44 +4293,30 @@ def mag300(*changes, **header):
 
 
 def mag300_rows():
-    """Return rows of bad_files(); a text for the offset is what stands there in the JSON."""
+    """Return rows of bad_files(); the field and the offset are in the accepted texts."""
     entry = b'"w":{"shape":[2,3],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":24}'
+    last = b',"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200,"nbytes":0}'
+    slack = mag300((last, b""), (b'[],"dtype":"int64"', b'[0],"dtype":"int64"'), (
+        b'"offset":8192,"nbytes":8', b'"offset":4102,"nbytes":0'))
     rows = [
-        ("cut", mag300()[:30], "blob_offset", 28),
-        ("meta_offset", mag300(meta_offset=43), "meta_offset", 12),
-        ("meta_span", mag300(meta_span=(1 << 64) - 1), "meta_span", 20),
-        ("blob_offset", mag300(blob_offset=4095), "blob_offset", 28),
-        ("blob_offset 2", mag300(blob_offset=0), "blob_offset", 28),
-        ("blob_span", mag300(blob_span=8201), "blob_span", 36),
-        ("slack", mag300((b',"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200,'
-                          b'"nbytes":0}', b""), (b'"n":{"shape":[],"dtype":"int64","dtype_id":12,'
-                          b'"offset":8192,"nbytes":8}', b'"n":{"shape":[0],"dtype":"int64",'
-                          b'"dtype_id":12,"offset":4102,"nbytes":0}')), "blob_span", 36),
-        ("text", b"}}}", b"}}}!", "meta", b"!"), ("NUL", b"{", b"{\0", "meta", 45),
-        ("not UTF-8", b"demo", b"dem\xff", "meta", b"\xff"),
-        ("comma", b"}}}", b"},}}", "meta", b"}}\0"), ("BOM", b"{", b"\xef\xbb\xbf{", "meta", 44),
-        ("array", mag300((b"{", b"[{"), (b"}}}", b"}}}]")), "meta", 44),
-        ("key twice", b'"lr"', b'"name"', "meta", b'"name":0'),
-        ("deep", b"[1,2", b"[" * 126 + b"1,2", "meta", b"[1,2"),
-        ("lacks", b'"timestamp"', b'"time"', "meta", 44),
-        ("timestamp", b'"2026-11-21T20:09:20.747217+00:00"', b"5", "timestamp", b'"timestamp'),
-        ("manifest true", b":1,", b":true,", "manifest_ver", 45),
-        ("entry", entry, b'"w":null', "tensor_map.w", b'"w"'),
-        ("entry lacks", b'"shape":[2,3],', b"", "tensor_map.w", b'"w"'),
-        ("a surrogate", b'"w"', b'"\\ud800"', "tensor_map['\\ud800']", b'"\\ud800"'),
-        ("shape", b"[2,3]", b"[2,true]", "tensor_map.w.shape", b'"shape"'),
-        ("dtype_id", b'_id":0', b'_id":-1', "tensor_map.w.dtype_id", b'"dtype_id"'),
-        ("nbytes", b"24", b"25", "tensor_map.w.nbytes", b'"nbytes"'),
-        ("offset", b"4096", b"4097", "tensor_map.b.offset", b'"offset":4097'),
-        ("overlap", b"4096", b"0", "tensor_map.b.offset", b'"offset":0,"nbytes":6'),
-        ("a gap", b'"offset":4096', b'"offset":8192', "tensor_map.b.offset", b'"offset":8192'),
-        ("behind", b"8200,", b"8201,", "tensor_map.e.offset", b'"offset":8201')]
-    rows = [row if len(row) == 4 else (row[0], mag300(row[1:3])) + row[3:] for row in rows]
-    rows = [("mag 300: " + row[0], row[1], FormatError, row[2], row[3] if isinstance(row[3], int)
-             else row[1].index(row[3], 44)) for row in rows]
-    return rows + [
-        ("mag 300: aux", mag300(aux=2), Unsupported, "aux", 8),
-        ("mag 300: manifest 2", mag300((b":1,", b":2,")), Unsupported, "manifest_ver", 45)]
+        ("cut", mag300()[:30]), ("meta_offset", mag300(meta_offset=43)),
+        ("meta_span", mag300(meta_span=(1 << 64) - 1)), ("blob_offset", mag300(blob_offset=4095)),
+        ("blob_offset 2", mag300(blob_offset=0)), ("blob_span", mag300(blob_span=8201)),
+        ("array", mag300((b"{", b"[{"), (b"}}}", b"}}}]"))), ("slack", slack)]
+    rows += [(name, mag300((old, new))) for name, old, new in (
+        ("text", b"}}}", b"}}}!"), ("NUL", b"{", b"{\0"), ("not UTF-8", b"demo", b"dem\xff"),
+        ("comma", b"}}}", b"},}}"), ("BOM", b"{", b"\xef\xbb\xbf{"),
+        ("key twice", b'"lr"', b'"name"'), ("deep", b"[1,2", b"[" * 126 + b"1,2"),
+        ("lacks", b'"timestamp"', b'"time"'),
+        ("timestamp", b'"2026-11-21T20:09:20.747217+00:00"', b"5"),
+        ("manifest true", b":1,", b":true,"), ("entry", entry, b'"w":null'),
+        ("entry lacks", b'"shape":[2,3],', b""), ("a surrogate", b'"w"', b'"\\ud800"'),
+        ("shape", b"[2,3]", b"[2,true]"), ("dtype_id", b'_id":0', b'_id":-1'),
+        ("nbytes", b"24", b"25"), ("offset", b"4096", b"4097"), ("overlap", b"4096", b"0"),
+        ("a gap", b'"offset":4096', b'"offset":8192'), ("behind", b"8200,", b"8201,"))]
+    return [("mag 300: " + name, data, FormatError) for name, data in rows] + [
+        ("mag 300: aux", mag300(aux=2), Unsupported),
+        ("mag 300: manifest 2", mag300((b":1,", b":2,")), Unsupported)]
 
 
 def ztensor(*entries, **changes):
@@ -4829,7 +4382,7 @@ def flat_file(*changes):
 
 
 def bad_files():
-    """Return the rows; they are made here, since only dicts that keep their order will do."""
+    """Return rows (name, bytes, error); accepted texts have the field and the offset."""
     mag, tbs, tiny = golden("seed_basic.mag"), golden("sorted_one.tbs"), golden("v021_tiny.bpk")
     wide = dumps([("a", F32), ("d", tensor([1], "uint8", (1,) * 64))], format="tensorbuffers",
                  sort=False)
@@ -4838,220 +4391,163 @@ def bad_files():
     twice = patched(twice, (8, "00" * 4), (57, "61"))
     twice = patched(twice, (8, tohex(struct.pack("<I", tensorfmt.crc32(twice)))))
     tensor_1 = "91ce00000001 ce00000001 c404 0000803f"
-    bad, unsupported = (
-        ("nothing", b"", "magic", 0), ("no tensor file", b"PK\3\4 and so on", "magic", 0),
-        ("LFS", b"version https://git-lfs.github.com/spec/v1", "magic", 0),
-        ("zt: not of digits", b"ZTEN000\xb1" + bytes(20), "magic", 0),
-        ("mag: header cut", mag[:23], "aux", 20),
-        ("mag: version 0", spec_mag((4, "00000000")), "version", 4),
-        ("mag: checksum", patched(mag, (8, "00000000")), "checksum", 8),
-        ("mag: a letter of a key", patched(mag, (63, "7a")), "checksum", 8),
-        ("mag: 2**32-1 tensors", patched(mag, (12, "ffffffff")), "num_tensors", 12),
-        ("mag: 2**32-1 metadata", patched(mag, (16, "ffffffff")), "num_meta_kv", 16),
-        ("mag: metadata twice", twice, "metadata[1].key", 57),
-        ("mag: key not UTF-8", spec_mag((63, "ff")), "tensors[0].key", 63),
-        ("mag: two of a name", spec_mag((137, "78")), "tensors[1].key", 137),
-        ("mag: dimension -2", spec_mag((64, "feffffffffffffff")), "tensors[0].shape", 64),
-        ("mag: behind the end of the shape", spec_mag((80, "05")), "tensors[0].shape", 64),
-        ("mag: length", spec_mag((113, "08")), "tensors[0].data_length", 113),
-        ("mag: data in the index", spec_mag((121, "1800")), "tensors[0].data_offset", 121),
-        ("mag: data past the end", spec_mag((195, "7501")), "tensors[1].data_offset", 195),
-        ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (24,
-         "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85)), "tensors[0].aux", 24),
-        ("mag 0.1.2: numel", real_mag((63, "04")), "tensors[0].numel", 63),
-        ("mag 0.1.2: upper half of aux", real_mag((61, "01")), "tensors[0].aux", 59),
-        ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80")),
-         "tensors[0].shape", 79),
-        ("mag 0.1.2: dimension 0", real_mag((63, "00"), (79, "00")), "tensors[0].shape", 79),
-        ("zt: index size 0", ztensor_raw(b"", 0), "index_size", 80),
-        ("zt: index size", ztensor_raw(b"\x80", 90), "index_size", 81),
-        ("zt: left over", ztensor_raw(b"\x80\x80"), "index", 81),
-        ("zt: a map as root", ztensor_raw(b"\xa0"), "index", 80),
-        ("zt: entry no map", ztensor_raw(b"\x81\x05"), "index[0]", 81),
-        ("zt: ends inside", ztensor_raw(b"\x81\xbf\x64name"), "index[0].name", 87),
-        ("zt: no name", ztensor(name=MISSING), "index[0]", 81),
-        ("zt: name a number", ztensor(name=5), "index[0].name", 82),
-        ("zt: offset 65", ztensor(offset=65), "index[0].offset", 89),
-        ("zt: offset 128", ztensor(offset=128), "index[0].offset", 89),
-        ("zt: size 20", ztensor(size=20, shape=[5]), "index[0].offset", 89),
-        ("zt: size and shape", ztensor(shape=[5]), "index[0].size", 98),
-        ("zt: nothing behind the end", ztensor(offset=1 << 20, size=0, shape=[0]),
-         "index[0].offset", 89),
-        ("zt: shape wraps", ztensor(size=0, shape=[1 << 32, 1 << 32]), "index[0].size", 98),
-        ("zt: 2**64 bytes", ztensor(size=0, shape=[1 << 31, 1 << 31]), "index[0].size", 98),
+    bad = [
+        ("nothing", b""), ("no tensor file", b"PK\3\4 and so on"),
+        ("LFS", b"version https://git-lfs.github.com/spec/v1"),
+        ("zt: not of digits", b"ZTEN000\xb1" + bytes(20)), ("mag: header cut", mag[:23]),
+        ("mag: version 0", spec_mag((4, "00000000"))),
+        ("mag: checksum", patched(mag, (8, "00000000"))),
+        ("mag: a letter of a key", patched(mag, (63, "7a"))),
+        ("mag: 2**32-1 tensors", patched(mag, (12, "ffffffff"))),
+        ("mag: 2**32-1 metadata", patched(mag, (16, "ffffffff"))), ("mag: metadata twice", twice),
+        ("mag: key not UTF-8", spec_mag((63, "ff"))), ("mag: two of a name", spec_mag((137, "78"))),
+        ("mag: dimension -2", spec_mag((64, "feffffffffffffff"))),
+        ("mag: behind the end of the shape", spec_mag((80, "05"))),
+        ("mag: length", spec_mag((113, "08"))), ("mag: data in the index", spec_mag((121, "1800"))),
+        ("mag: data past the end", spec_mag((195, "7501"))),
+        ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (
+            24, "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85))),
+        ("mag 0.1.2: numel", real_mag((63, "04"))),
+        ("mag 0.1.2: upper half of aux", real_mag((61, "01"))),
+        ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80"))),
+        ("mag 0.1.2: dimension 0", real_mag((63, "00"), (79, "00"))),
+        ("zt: index size 0", ztensor_raw(b"", 0)), ("zt: index size", ztensor_raw(b"\x80", 90)),
+        ("zt: left over", ztensor_raw(b"\x80\x80")), ("zt: a map as root", ztensor_raw(b"\xa0")),
+        ("zt: entry no map", ztensor_raw(b"\x81\x05")),
+        ("zt: ends inside", ztensor_raw(b"\x81\xbf\x64name")),
+        ("zt: no name", ztensor(name=MISSING)), ("zt: name a number", ztensor(name=5)),
+        ("zt: offset 65", ztensor(offset=65)), ("zt: offset 128", ztensor(offset=128)),
+        ("zt: size 20", ztensor(size=20, shape=[5])), ("zt: size and shape", ztensor(shape=[5])),
+        ("zt: nothing behind the end", ztensor(offset=1 << 20, size=0, shape=[0])),
+        ("zt: shape wraps", ztensor(size=0, shape=[1 << 32, 1 << 32])),
+        ("zt: 2**64 bytes", ztensor(size=0, shape=[1 << 31, 1 << 31])),
         ("zt: dimension 2**64", ztensor_raw(tensorfmt.cbor_dumps([{"shape": "?"}]).replace(
-            b"\x61?", b"\x81\xc2\x49\1" + bytes(8))), "index[0].shape", 82),
-        ("zt: null", ztensor(layout=None), "index[0].layout", 139),
-        ("zt: dimension -1", ztensor(shape=[-1]), "index[0].shape", 118),
-        ("zt: layout a number", ztensor(layout=5), "index[0].layout", 139),
-        ("zt: byte order", ztensor(data_endianness="Big"), "index[0].data_endianness", 139),
-        ("zt: key twice", ztensor_raw(b"\x81\xa2\x61n\0\x61n\0"), "index[0]", 85),
-        ("zt: zstd too small", ztensor(encoding="zstd", shape=[131073]), "index[0].size", 98),
-        ("primitiv: version 0.2", unhex("00 02 00"), "magic", 0),
-        ("primitiv: data_type", primitiv(0x500, ""), "data_type", 10),
-        ("primitiv: cut", primitiv(0x100, ""), "dims", 15),
-        ("primitiv: dims nil", primitiv(0, "c0"), "dims", 15),
-        ("primitiv: dimension", primitiv(0, "91ff01"), "dims[0]", 16),
-        ("primitiv: batch 0", primitiv(0, "9000"), "batch", 16),
-        ("primitiv: data a str", primitiv(0x100, "9001a40000803f"), "data", 17),
-        ("primitiv: data short", primitiv(0x100, "910201c40400000000"), "data", 18),
-        ("primitiv: dims wrap", primitiv(0x100, "92cefffffffecefffffffd01c418" + "00" * 24), "data",
-         27), ("primitiv: N", primitiv(0x200, tensor_1 + "ceffffffff"), "N", 32),
-        ("primitiv: statistic twice", primitiv(0x200, tensor_1 + "02" + ("a16b" + tensor_1) * 2),
-         "stats[1].key", 52),
-        ("primitiv: empty key", primitiv(0x300, "0190" + tensor_1 + "00"), "params[0].key", 16),
-        ("primitiv: parameter twice", primitiv(0x300, "02" + ("91a177" + tensor_1 + "00") * 2),
-         "params[1].key", 37),
+            b"\x61?", b"\x81\xc2\x49\1" + bytes(8)))),
+        ("zt: null", ztensor(layout=None)), ("zt: dimension -1", ztensor(shape=[-1])),
+        ("zt: layout a number", ztensor(layout=5)),
+        ("zt: byte order", ztensor(data_endianness="Big")),
+        ("zt: key twice", ztensor_raw(b"\x81\xa2\x61n\0\x61n\0")),
+        ("zt: zstd too small", ztensor(encoding="zstd", shape=[131073])),
+        ("primitiv: version 0.2", unhex("00 02 00")), ("primitiv: data_type", primitiv(0x500, "")),
+        ("primitiv: cut", primitiv(0x100, "")), ("primitiv: dims nil", primitiv(0, "c0")),
+        ("primitiv: dimension", primitiv(0, "91ff01")), ("primitiv: batch 0", primitiv(0, "9000")),
+        ("primitiv: data a str", primitiv(0x100, "9001a40000803f")),
+        ("primitiv: data short", primitiv(0x100, "910201c40400000000")),
+        ("primitiv: dims wrap", primitiv(0x100, "92cefffffffecefffffffd01c418" + "00" * 24)),
+        ("primitiv: N", primitiv(0x200, tensor_1 + "ceffffffff")),
+        ("primitiv: statistic twice", primitiv(0x200, tensor_1 + "02" + ("a16b" + tensor_1) * 2)),
+        ("primitiv: empty key", primitiv(0x300, "0190" + tensor_1 + "00")),
+        ("primitiv: parameter twice", primitiv(0x300, "02" + ("91a177" + tensor_1 + "00") * 2)),
         ("primitiv: key a str", primitiv(0x300, "02 91a177" + tensor_1 + "ce00000000 a0"
-                                         + "a161" * 16 + tensor_1 + "ce00000000"), "params[1].key",
-         41), ("primitiv: config over", primitiv(0x400, "81a161cf0000000100000000 80"),
-         "uint_configs[0].value", 18), ("bpk: BURN", b"BURN" + tiny[4:], "magic", 0),
-        ("bpk: header cut", tiny[:9], "metadata_size", 6),
-        ("bpk: metadata_size", patched(tiny, (6, "ffff")), "metadata_size", 6),
-        ("bpk: the last byte", tiny[:-1], "metadata_size", 6),
-        ("bpk: no map", burnpack([1]), "item", 10),
-        ("bpk: no tensors", burnpack({"a": 1}), "item", 10),
-        ("bpk: tensors a list", burnpack({"tensors": []}), "tensors", 11),
-        ("bpk: name a number", burnpack({"tensors": {5: {}}}), "tensors[5]", 20),
-        ("bpk: metadata a number", burnpack(Map([("tensors", {}), ("metadata", {"k": 1})])),
-         "metadata.k", 30), ("bpk: lacks dtype", one_burnpack(dtype=MISSING), "tensors.a", 20),
-        ("bpk: dtype a number", one_burnpack(dtype=5), "tensors.a.dtype", 23),
-        ("bpk: shape", one_burnpack(shape=[1.0]), "tensors.a.shape", 33),
-        ("bpk: offsets", one_burnpack(data_offsets=[0, 4, 8]), "tensors.a.data_offsets", 41),
-        ("bpk: end before start", one_burnpack(data_offsets=[4, 0]), "tensors.a.data_offsets", 41),
-        ("bpk: size and shape", one_burnpack(shape=[2]), "tensors.a.data_offsets", 41),
-        ("bpk: param_id", one_burnpack(param_id=True), "tensors.a.param_id", 57),
-        ("bpk: cut CBOR", burnpack(unhex("a1677465")), "item", 11),
-        ("tbs: short", tbs[:4] + b"TBS1", "magic", 0),
-        ("tbs: trailing magic", tbs + b"\0", "end_magic", 137),
-        ("tbs: n", flat_file((132, "ffffff")), "metadata_size", 132),
-        ("tbs: root", flat_file((12, "ff")), "root", 12),
-        ("tbs: vtable", flat_file((28, "ff")), "vtable", 28),
-        ("tbs: vtable length", flat_file((68, "0f")), "tensors[0].vtable", 68),
-        ("tbs: no version", flat_file((20, "0000")), "table", 28),
-        ("mag 100: cut", snapshot()[:38], "pool_count", 36),
-        ("mag 200: no SRP!", snapshot((32, "20"), version=200), "srp", 32),
-        ("mag 100: many names", snapshot((36, "ffffffff")), "pool_count", 36),
-        ("mag 100: names from 1", snapshot((40, "01")), "pool_offsets[0]", 40),
-        ("mag 100: empty name", snapshot((44, "00")), "pool_offsets[1]", 44),
-        ("mag 100: not UTF-8", snapshot((65, "ff")), "pool[2]", 64),
-        ("mag 100: twice", snapshot((44, "01 000000 02 000000 03"), (56, "786178")), "pool[2]", 58),
-        ("mag 100: name cut", snapshot((52, "ffffff00")), "pool[2]", 64),
-        ("mag 100: no MDT!", snapshot((66, "20")), "mdt", 66),
-        ("mag 100: many", snapshot((28, "ffffffff")), "tensor_count", 28),
-        ("mag 100: rank", snapshot((74, "40")), "tensors[0].rank", 74),
-        ("mag 100: no BUF!", snapshot((178, "20")), "buf", 178),
-        ("mag 100: checksum", patched(golden("s100_basic.mag"), (16, "00")), "checksum", 16),
-        ("mag 100: key_id", snapshot((78, "03")), "tensors[0].key_id", 78),
-        ("mag 100: key_id twice", snapshot((110, "02")), "tensors[1].key_id", 110),
-        ("mag 100: no elements", snapshot((98, "00")), "tensors[0].shape", 98),
-        ("mag 100: numel", snapshot((82, "02")), "tensors[0].numel", 82),
-        ("mag 100: offset", snapshot((122, "05")), "tensors[1].offset", 122),
-        ("mag 100: data cut", snapshot()[:-1], "tensors[2].offset", 154),
-        ("tbs: no name", flat_file((74, "0000")), "tensors[0].table", 84),
-        ("tbs: offset 0", flat_file((92, "00")), "tensors[0].name", 92),
-        ("tbs: string", flat_file((116, "ffff0000")), "tensors[0].name", 116),
-        ("tbs: no NUL", flat_file((121, "78")), "tensors[0].name", 116),
-        ("tbs: not UTF-8", flat_file((120, "ff")), "tensors[0].name", 116),
-        ("tbs: vector", flat_file((124, "ffffff3f")), "tensors[0].shape", 124),
-        ("tbs: data_type 0", flat_file((91, "00")), "tensors[0].data_type", 91),
-        ("tbs: data", flat_file((100, "03")), "tensors[0].data_offset", 100),
-        ("tbs: size", flat_file((104, "04")), "tensors[0].data_size", 104),
-        ("tbs: shape wraps", flat_file((128, "02000040")), "tensors[0].data_size", 104)), (
-        ("mag: MAG&", b"MAG&" + mag[4:], "magic", 0),
-        ("mag: version 301", spec_mag((4, "2d010000")), "version", 4),
-        ("mag: version 100", spec_mag((4, "64000000")), "version", 4),
-        ("mag 100: aux", snapshot((20, "01")), "aux", 20),
-        ("mag 100: metadata", snapshot((24, "01")), "metadata_len", 24),
-        ("mag 200: dtype 13", snapshot((75, "0d"), version=200), "tensors[0].dtype", 75),
-        ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40")),
-         "tensors[0].data_offset", 71), ("mag: header aux", spec_mag((20, "01000000")), "aux", 20),
-        ("mag: metadata type", spec_mag((24, "03000000")), "metadata[0].type", 24),
-        ("mag: dtype 4", spec_mag((112, "04")), "tensors[0].dtype", 112),
-        ("mag 0.1.2: dtype 9", real_mag((59, "09")), "tensors[0].aux", 59),
-        ("zt: 3.x", b"ZTEN3000" + bytes(20), "magic", 0),
-        ("zt: another", b"ZTEN0002" + bytes(20), "magic", 0),
-        ("primitiv: version 0.2, ce",
-         primitiv(0, "90ce00000001")[:9] + b"\2" + primitiv(0, "90ce00000001")[10:], "ver_minor",
-         5), ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34), "dims", 15),
-        ("primitiv: config in both", primitiv(0x400, "81a16101 81a16101"), "float_configs[0].key",
-         20), ("bpk: version 2", patched(tiny, (4, "02")), "version", 4),
-        ("gzip", b"\x1f\x8b" + bytes(9), "magic", 0),
-        ("tbs: 65 dimensions", patched(wide, (shape_at, "41")), "tensors[1].shape", shape_at))
+                                         + "a161" * 16 + tensor_1 + "ce00000000")),
+        ("primitiv: config over", primitiv(0x400, "81a161cf0000000100000000 80")),
+        ("bpk: BURN", b"BURN" + tiny[4:]), ("bpk: header cut", tiny[:9]),
+        ("bpk: metadata_size", patched(tiny, (6, "ffff"))), ("bpk: the last byte", tiny[:-1]),
+        ("bpk: no map", burnpack([1])), ("bpk: no tensors", burnpack({"a": 1})),
+        ("bpk: tensors a list", burnpack({"tensors": []})),
+        ("bpk: name a number", burnpack({"tensors": {5: {}}})),
+        ("bpk: metadata a number", burnpack(Map([("tensors", {}), ("metadata", {"k": 1})]))),
+        ("bpk: lacks dtype", one_burnpack(dtype=MISSING)),
+        ("bpk: dtype a number", one_burnpack(dtype=5)), ("bpk: shape", one_burnpack(shape=[1.0])),
+        ("bpk: offsets", one_burnpack(data_offsets=[0, 4, 8])),
+        ("bpk: end before start", one_burnpack(data_offsets=[4, 0])),
+        ("bpk: size and shape", one_burnpack(shape=[2])),
+        ("bpk: param_id", one_burnpack(param_id=True)),
+        ("bpk: cut CBOR", burnpack(unhex("a1677465"))), ("tbs: short", tbs[:4] + b"TBS1"),
+        ("tbs: trailing magic", tbs + b"\0"), ("tbs: n", flat_file((132, "ffffff"))),
+        ("tbs: root", flat_file((12, "ff"))), ("tbs: vtable", flat_file((28, "ff"))),
+        ("tbs: vtable length", flat_file((68, "0f"))), ("tbs: no version", flat_file((20, "0000"))),
+        ("mag 100: cut", snapshot()[:38]), ("mag 200: no SRP!", snapshot((32, "20"), version=200)),
+        ("mag 100: many names", snapshot((36, "ffffffff"))),
+        ("mag 100: names from 1", snapshot((40, "01"))),
+        ("mag 100: empty name", snapshot((44, "00"))), ("mag 100: not UTF-8", snapshot((65, "ff"))),
+        ("mag 100: twice", snapshot((44, "01 000000 02 000000 03"), (56, "786178"))),
+        ("mag 100: name cut", snapshot((52, "ffffff00"))),
+        ("mag 100: no MDT!", snapshot((66, "20"))), ("mag 100: many", snapshot((28, "ffffffff"))),
+        ("mag 100: rank", snapshot((74, "40"))), ("mag 100: no BUF!", snapshot((178, "20"))),
+        ("mag 100: checksum", patched(golden("s100_basic.mag"), (16, "00"))),
+        ("mag 100: key_id", snapshot((78, "03"))), ("mag 100: key_id twice", snapshot((110, "02"))),
+        ("mag 100: no elements", snapshot((98, "00"))), ("mag 100: numel", snapshot((82, "02"))),
+        ("mag 100: offset", snapshot((122, "05"))), ("mag 100: data cut", snapshot()[:-1]),
+        ("tbs: no name", flat_file((74, "0000"))), ("tbs: offset 0", flat_file((92, "00"))),
+        ("tbs: string", flat_file((116, "ffff0000"))), ("tbs: no NUL", flat_file((121, "78"))),
+        ("tbs: not UTF-8", flat_file((120, "ff"))), ("tbs: vector", flat_file((124, "ffffff3f"))),
+        ("tbs: data_type 0", flat_file((91, "00"))), ("tbs: data", flat_file((100, "03"))),
+        ("tbs: size", flat_file((104, "04"))), ("tbs: shape wraps", flat_file((128, "02000040")))]
+    unsupported = [
+        ("mag: MAG&", b"MAG&" + mag[4:]), ("mag: version 301", spec_mag((4, "2d010000"))),
+        ("mag: version 100", spec_mag((4, "64000000"))), ("mag 100: aux", snapshot((20, "01"))),
+        ("mag 100: metadata", snapshot((24, "01"))),
+        ("mag 200: dtype 13", snapshot((75, "0d"), version=200)),
+        ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40"))),
+        ("mag: header aux", spec_mag((20, "01000000"))),
+        ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
+        ("mag 0.1.2: dtype 9", real_mag((59, "09"))), ("zt: 3.x", b"ZTEN3000" + bytes(20)),
+        ("zt: another", b"ZTEN0002" + bytes(20)),
+        ("primitiv: version 0.2, ce", patched(primitiv(0, "90ce00000001"), (9, "02"))),
+        ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34)),
+        ("primitiv: config in both", primitiv(0x400, "81a16101 81a16101")),
+        ("bpk: version 2", patched(tiny, (4, "02"))), ("gzip", b"\x1f\x8b" + bytes(9)),
+        ("tbs: 65 dimensions", patched(wide, (shape_at, "41")))]
+    later = []
     if CPYTHON:  # the others do not read JSON
         one, two = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}}', {"shape": [1]}
         text, first = one % "", dict(two, data_offsets=[0, 4])
         behind = [safetensors({"w": first, "v": dict(two, data_offsets=place)}) for place in (
             [0, 4], [2, 6], [5, 9], [4, 8])]  # over it, in part, with a hole, right
-        bad += tuple([("safetensors: " + row[0],) + row[1:] for row in (
-            ("past the end", safetensors(text, b"")[:-1], "header_size", 0),
-            ("no object", b"\2" + bytes(7) + b"{]", "header", 9),
-            ("cut", safetensors("{"), "header", 9), ("a comma", safetensors("{,}"), "header", 9),
-            ("no colon", safetensors('{"w",}'), "header", 12),
-            ("comma at the end", safetensors(text[:-1] + ",}"), "header", 62),
-            ("two brackets", safetensors("{" + text), "header", 9),
-            ("comma in front", safetensors("{," + text[1:]), "header", 9),
-            ("behind it", safetensors(text + "x"), "header", 62),
-            ("zeros behind it", safetensors(text + "\0"), "header", 62),
-            ("not UTF-8", safetensors(text).replace(b"w", b"\xff"), "header", 10),
-            ("escape", safetensors(text.replace("w", "\\x")), "header", 9),
-            ("control", safetensors(text.replace("w", "\t")), "header", 9),
-            ("surrogate", safetensors(text.replace("w", "w\\ud800")), "header", 9),
-            ("name twice", safetensors('{"w":{},"\\u0077":{}}'), "header", 16),
-            ("key twice, deep", safetensors(one % ',"x":[{"y":1,"y":2}]'), "header", 73),
-            ("NaN", safetensors(one % ',"x":NaN'), "header", 65),
-            ("1e400", safetensors(one % ',"x":-1e400'), "header", 65),
-            ("128 open", safetensors(one % (',"x":' + "[" * 126)), "header", 190),
-            ("no object of texts", safetensors('{"__metadata__":[]}', b""), "__metadata__", 9),
-            ("no text", safetensors('{"__metadata__":{"a":"b","c":[{}]}}', b""), "__metadata__.c",
-             33),
-            ("an array as entry", safetensors('{"w":["F32",[2],[0,8]]}'), "w", 9),
-            ("no shape", safetensors(text.replace("shape", "shade")), "w", 9),
-            ("dtype", safetensors({"w": {"dtype": 5}}), "w.dtype", 14),
-            ("float", safetensors({"w": {"shape": [2.0]}}), "w.shape", 28),
-            ("-0", safetensors(text.replace("[2]", "[-0]")), "w.shape", 28),
-            ("2**64", safetensors({"w": {"shape": [1 << 64]}}), "w.shape", 28),
-            ("2**64 in between", safetensors({"w": {"shape": [1 << 63, 2, 0]}}), "w.shape", 28),
-            ("2**64 bits", safetensors({"w": {"shape": [1 << 60]}}), "w.shape", 28),
-            ("half a byte", safetensors({"w": {"dtype": "F4", "shape": [3]}}), "w.shape", 27),
-            ("size", safetensors({"w": {"shape": [3]}}), "w.data_offsets", 40),
-            ("size of F4", safetensors({"w": {"dtype": "F4"}}), "w.data_offsets", 39),
-            ("one offset", safetensors({"w": {"data_offsets": [8]}}), "w.data_offsets", 40),
-            ("backwards", safetensors({"w": {"data_offsets": [8, 0]}}), "w.data_offsets", 40),
-            ("a hole at the start", safetensors({"w": {"data_offsets": [4, 12]}}, bytes(12)),
-             "w.data_offsets", 40),
-            ("the same twice", behind[0], "v.data_offsets", 93),
-            ("an overlap", behind[1], "v.data_offsets", 93),
-            ("a hole", behind[2] + b"\0", "v.data_offsets", 93),
-            ("data cut", behind[3][:-1], "v.data_offsets", 93),
-            ("empty, far away", safetensors({"w": {"shape": [0], "data_offsets": [9, 9]}}),
-             "w.data_offsets", 40),
-            ("bytes behind", safetensors(text) + b"\0", "trailing", 70))])
+        later = mag300_rows() + ztensor_rows()
+        bad += [("safetensors: " + name, data) for name, data in (
+            ("past the end", safetensors(text, b"")[:-1]), ("no object", b"\2" + bytes(7) + b"{]"),
+            ("cut", safetensors("{")), ("a comma", safetensors("{,}")),
+            ("no colon", safetensors('{"w",}')),
+            ("comma at the end", safetensors(text[:-1] + ",}")),
+            ("two brackets", safetensors("{" + text)),
+            ("comma in front", safetensors("{," + text[1:])),
+            ("behind it", safetensors(text + "x")), ("zeros behind it", safetensors(text + "\0")),
+            ("not UTF-8", safetensors(text).replace(b"w", b"\xff")),
+            ("escape", safetensors(text.replace("w", "\\x"))),
+            ("control", safetensors(text.replace("w", "\t"))),
+            ("surrogate", safetensors(text.replace("w", "w\\ud800"))),
+            ("name twice", safetensors('{"w":{},"\\u0077":{}}')),
+            ("key twice, deep", safetensors(one % ',"x":[{"y":1,"y":2}]')),
+            ("NaN", safetensors(one % ',"x":NaN')), ("1e400", safetensors(one % ',"x":-1e400')),
+            ("128 open", safetensors(one % (',"x":' + "[" * 126))),
+            ("no object of texts", safetensors('{"__metadata__":[]}', b"")),
+            ("no text", safetensors('{"__metadata__":{"a":"b","c":[{}]}}', b"")),
+            ("an array as entry", safetensors('{"w":["F32",[2],[0,8]]}')),
+            ("no shape", safetensors(text.replace("shape", "shade"))),
+            ("-0", safetensors(text.replace("[2]", "[-0]"))),
+            ("a hole at the start", safetensors({"w": {"data_offsets": [4, 12]}}, bytes(12))),
+            ("the same twice", behind[0]), ("an overlap", behind[1]), ("a hole", behind[2] + b"\0"),
+            ("data cut", behind[3][:-1]), ("bytes behind", safetensors(text) + b"\0"))]
+        bad += [("safetensors: " + name, safetensors({"w": entry})) for name, entry in (
+            ("dtype", {"dtype": 5}), ("float", {"shape": [2.0]}), ("2**64", {"shape": [1 << 64]}),
+            ("2**64 in between", {"shape": [1 << 63, 2, 0]}), ("2**64 bits", {"shape": [1 << 60]}),
+            ("half a byte", {"dtype": "F4", "shape": [3]}), ("size", {"shape": [3]}),
+            ("size of F4", {"dtype": "F4"}), ("one offset", {"data_offsets": [8]}),
+            ("backwards", {"data_offsets": [8, 0]}),
+            ("empty, far away", {"shape": [0], "data_offsets": [9, 9]}))]
     key, shape, dtype = "81a177", "a57368617065", "a56474797065a3463332"  # "w", "shape", F32
     data, value, one = "83a56279746573", "82a576616c7565", golden("v021_one_tensor.mpk")
-    bad += tuple([("mpk: " + row[0], record(row[1])) + row[2:] for row in (
-        ("key twice", "82a17790a17790", "item", 190), ("key", "810102", "item", 187),
-        ("map too long", key + "df80000000", "item.w", 189), ("UTF-8", key + "a1ff", "item.w", 189),
-        ("shape", data + "c400" + shape + "91ff" + dtype, "item.shape", 195),
-        ("no bin", data + "a0" + shape + "90" + dtype, "item.bytes", 187),
-        ("dtype", data + "c400" + shape + "90" + dtype[:12] + "05", "item.dtype", 202),
-        ("dtype of two", data + "c400" + shape + "90" + dtype[:12] + "82a16101a16201", "item.dtype",
-         202), ("size", data + "c40100" + shape + "9102" + dtype, "item.bytes", 187),
-        ("mixed", value + "92ca00000000c3" + shape + "9102", "item.value[1]", 199),
-        ("two floats", value + "92ca00000000cb0000000000000000" + shape + "9102", "item.value[1]",
-         199), ("large", value + "9205cfffffffffffffffff" + shape + "9102", "item.value[1]", 195),
-        ("two scalars", "82a3612e6201a16181a16202", "item.a.b", 195),
-        ("count", value + "9105" + shape + "9102", "item.value", 187),
-        ("nesting", "91" * 200 + "90", "item" + "[0]" * 127, 313),
-        ("two of a name", "82a3612e62" + (data + "c400" + shape + "9100" + dtype) + "a16181a162"
-         + (data + "c400" + shape + "9100" + dtype), "item.a.b", 221))]) + (
-        ("mpk: no item", b"\x82" + one[1:0xB5] + b"\xa2_b\x90", "item", 0),
-        ("mpk: metadata", b"\x82\xa8metadata\xa0\xa4item\xc0", "metadata", 1),
-        ("mpk: version", one.replace(b"\xa60.21.0", b"\x15"), "metadata.version", 0x87))
-    later = mag300_rows() if CPYTHON else []
-    later = mag300_rows() + ztensor_rows() if CPYTHON else []
-    return [row[:2] + (FormatError,) + row[2:] for row in bad] + [
-        row[:2] + (Unsupported,) + row[2:] for row in unsupported] + later
+    bad += [("mpk: " + name, record(item)) for name, item in (
+        ("key twice", "82a17790a17790"), ("key", "810102"), ("map too long", key + "df80000000"),
+        ("UTF-8", key + "a1ff"), ("shape", data + "c400" + shape + "91ff" + dtype),
+        ("no bin", data + "a0" + shape + "90" + dtype),
+        ("dtype", data + "c400" + shape + "90" + dtype[:12] + "05"),
+        ("dtype of two", data + "c400" + shape + "90" + dtype[:12] + "82a16101a16201"),
+        ("size", data + "c40100" + shape + "9102" + dtype),
+        ("mixed", value + "92ca00000000c3" + shape + "9102"),
+        ("two floats", value + "92ca00000000cb0000000000000000" + shape + "9102"),
+        ("large", value + "9205cfffffffffffffffff" + shape + "9102"),
+        ("two scalars", "82a3612e6201a16181a16202"), ("count", value + "9105" + shape + "9102"),
+        ("nesting", "91" * 200 + "90"),
+        ("two of a name", "82a3612e62" + data + "c400" + shape + "9100" + dtype + "a16181a162"
+         + data + "c400" + shape + "9100" + dtype))] + [
+        ("mpk: no item", b"\x82" + one[1:0xB5] + b"\xa2_b\x90"),
+        ("mpk: metadata", b"\x82\xa8metadata\xa0\xa4item\xc0"),
+        ("mpk: version", one.replace(b"\xa60.21.0", b"\x15"))]
+    return [row + (FormatError,) for row in bad] + [
+        row + (Unsupported,) for row in unsupported] + later
 
 
 def odd_record():
@@ -5063,84 +4559,6 @@ def odd_record():
         "a16982a576616c756592cc80cdffffa573686170659102 a16a83a56279746573c40101a5736861706591"
         "01a56474797065a24638 a16b82a576616c756592ca00000000ca3f800000a16101",
         "half::binary16::f16", "")
-
-
-def odd_files():
-    """Return rows (name, bytes) of files that can be read, with much that is not usual."""
-    usual = {"offset": 64, "size": 16, "dtype": "float32", "encoding": "raw", "shape": [2, 4]}
-    pointers, place = [0, 1, 4], {"offset": 64, "size": 16}
-    wrong = [dict(dict(usual, name="s%d" % i, layout="sparse"), **row) for i, row in enumerate((
-        {"sparse_format": "ellpack"}, {"sparse_format": 5}, {"sparse_format": "coo", "nnz": "4"},
-        {"sparse_format": "coo", "nnz": 9}, {"sparse_format": "coo", "nnz": 3, "coords": [0] * 6},
-        {"sparse_format": "coo", "coords": [0, 0, 1, 1, 0, 1, 2, 3]},
-        {"sparse_format": "coo", "encoding": "lz4"}, {"sparse_format": "coo", "nnz": 4},
-        {"layout": "sparsecsr", "shape": [2]}, {"layout": "sparsecsr"}, {"layout": "sparsecoo"},
-        {"layout": "sparsecsr", "dtype": "float64", "size": 12, "data_endianness": "big"},
-        {"layout": "sparsecsr", "shape": [1, 4]}, {"dtype": "float8"}))]
-    wrong += [dict(dict(usual, name="c%d" % i, layout="sparse", sparse_format="csr",
-                        indices=[0, 0, 1, 2]), indptr=pointers, **row) for i, row in enumerate((
-        {"nnz": 3}, {"shape": [2]}, {"shape": [3, 4]}, {"shape": [2, 1]}, {"nnz": 4}))]
-    wrong += [dict(dict(usual, name="p%d" % i, layout="sparse", sparse_format="csr"),
-                   indptr=indptr, **row) for i, (indptr, row) in enumerate((
-        (pointers, {}), (5, {}), ({"offset": 64}, {}), (dict(place, size=24), {}),
-        (dict(place, offset=80), {}), (dict(place, dtype="int8"), {}),
-        (dict(place, encoding="lz4"), {}), (place, {}), (place, {"shape": [1, 4]}),
-        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {}),
-        (place, {"shape": []})))]
-    fine = dict(usual, shape=[4])
-    raw = b"\xbf" + b"".join([tensorfmt.cbor_dumps(part) for pair in dict(fine, name="a").items()
-                              for part in pair]) + unhex(
-        "6174 d82a01 6162 7f6161ff 6163 5f 4101 42ffff ff 6164 a2 f501 c76178 9fff 6165 f7 6166 80"
-        "6167 a0 6168 8105 ff")
-    bits = [("b%d" % i, [1], code, "01020304") for i, code in enumerate((
-        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3][2]))] + [
-        ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
-    names = [("n\n" + "x" * 90, F32), (" " * 3, F32), ("", F32),
-             ("&<", tensor([NAN, -0.0, INF, 1.0]))]
-    ranges = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
-    digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
-    sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
-        "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
-        "", "sha256", "crc32c:", "sha256:00", "crc32c:0x1", "crc32c:+1", "sha256:" + "0" * 64))]
-    steps = [{"id": i, "operation": -i, "output": 9, "input_operations": [1] * i} for i in range(3)]
-    sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
-              ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
-    many = dict([("key%d" % i, i) for i in range(21)])
-    return [
-        ("odd.mpk", odd_record()),
-        ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
-                                + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
-        ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
-        ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
-        ("names.tbs", dumps(names, format="tensorbuffers", operations=steps)),
-        ("names.safetensors", dumps(names, format="safetensors", metadata={"\n<": "\u2028&"})),
-        ("lenient.safetensors", safetensors(
-            '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
-            '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
-            '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
-        ("objects.zt", zt1_file(
-            b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
-            d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
-            e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
-            f=("dense", [2], {"data": (64, 3, "q8", {"type": "q8", "digest": "sha256:00"})}),
-            g=("dense", [16], {"data": (192, 16, "u8", {"type": "bool"})}),
-            h=("tiled", [2, 2], {"tile": (64, 8, "f32", {"digest": "crc32c:00000000"}),
-                                 "map": (128, 1, "q8", {}), "values": (192, 4, "i16", {})}),
-            i=("tiled", [], {}), j=("sparse_csr", [2, 4], {
-                "values": (64, 16, "f32", {}), "indptr": (64, 24, "u64", {})}),
-            k=("sparse_coo", [4], {"values": (64, 16, "f32", {"digest": "crc32c:0x" + digits}),
-                                   "coords": (128, 16, "u32", {"digest": "md5:00"})}),
-            l=("sparse_coo", [], {"values": (64, 4, "f32", {}), "coords": (128, 0, "u64", {})}),
-            m=("sparse_coo", [2], {"values": (64, 3, "q8", {}), "coords": (128, 8, "u64", {})}),
-            n=("sparse_coo", [2], {"coords": (128, 8, "u64", {})}))),
-        ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
-        ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
-        ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
-        ("packed.bpk", one_burnpack(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
-        ("scalars.bpk", dumps({}, format="burnpack", scalars=dict(
-            [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
-        ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer",
-                                    metadata=dict(list(many.items())[:19], x=0.5)))]
 
 
 def wrong_files():
@@ -5205,18 +4623,18 @@ def check_refused(data, wanted):
 
 
 class BadFileTest(TestCase):
-    def test_error_field_and_offset(self):
-        for name, data, kind, field, offset in bad_files():
+    def test_every_bad_file_is_refused(self):
+        for name, data, kind in bad_files():
             for source in (data, Short(data)):
                 with self.subTest(file=name, source=type(source).__name__):
                     error = error_of(kind, load, source)
-                    self.assertEqual((error.field, error.offset), (field, offset), str(error))
-                    self.assertTrue(error.what)
+                    self.assertTrue(error.what and error.field and error.offset is not None)
                     self.assertEqual(str(error).count("\n"), 0)
                     report = tensorfmt.verify(source)
                     self.assertFalse(bool(report))
                     self.assertIn("FAIL", [row[0] for row in report.rows])
-                    self.assertIn((field, offset), [(e.field, e.offset) for e in report.errors])
+                    self.assertIn((error.field, error.offset),
+                                  [(e.field, e.offset) for e in report.errors])
                     error_of(kind, load, source, verify=True)
             if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
@@ -5225,7 +4643,8 @@ class BadFileTest(TestCase):
     @full
     def test_refusals_name_a_field_that_was_traced(self):
         refused = 0
-        for name, data in later_files() + [row[:2] for row in bad_files()] + [
+        for name, data in script(self, "variants.py")["later_files"]() + [
+                row[:2] for row in bad_files()] + [
                 (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
             with self.subTest(file=name, begins=data[:40]):
                 try:
@@ -5371,6 +4790,11 @@ def many_tensors(count):
                  for i in range(count)])
 
 
+NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.0, 4.0]],
+       "model.layers.0.self_attention.query_projection.bias": [0.1, 0.25],
+       "head": [float(i % 5) for i in range(40)]}
+
+
 def described(attrs, metadata, tensors):
     """Return all that an index says, in its order."""
     return [list(attrs.items()), list(metadata.items())] + [
@@ -5379,17 +4803,18 @@ def described(attrs, metadata, tensors):
 
 
 def read_both(data):
-    """Compare an index read with and without shortcuts; return whether it can be read."""
+    """Return what load makes of a file, or its error; assert that it is the same by no shortcut."""
     both = []
     for fast in (True, False):
         with Changed(tensorfmt, "FAST", fast):
             try:
                 file = load(data)
                 both.append(described(file.attrs, file.metadata, file))
-            except FormatError:
-                both.append(None)
+            except FormatError as error:
+                both.append((type(error).__name__, error.what, error.field, error.offset,
+                             error.tensor))
     TestCase().assertSame(*both)
-    return both[0] is not None
+    return both[0]
 
 
 def rich_files(count):
@@ -5652,7 +5077,7 @@ class HostileTest(TestCase):
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), \
                 Changed(tensorfmt.RecordReader, "MAX_TREE", 0):
-            for name, data in bombs(1200):
+            for name, data in bombs(1000):
                 for i, (call, nbytes) in enumerate(rows):
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
@@ -5708,54 +5133,13 @@ class HostileTest(TestCase):
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
 #
-# What must hold for each file; .ci/fuzz.py makes mutants, some in a test, millions for a night.
-
-COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
-            "indices", "coords", "aux", "id", "version", "dtype", "digest")  # of a copy: others
-
-
-def zt2_of_all_kinds():
-    """Return a file of zTensor 2 with all that it may hold, blobs at multiples of 4096."""
-    blobs = []
-
-    def part(code, values, **more):
-        values = values if isinstance(values, bytes) else struct.pack("<%dQ" % len(values), *values)
-        blobs.append(values or b"\0")
-        return dict(more, dtype=code, blob=[4096 * len(blobs), len(values)])
-
-    def entry(shape, layout="dense", attributes=None, **parts):
-        made = {"shape": shape, "layout": layout, "parts": parts}
-        return made if attributes is None else dict(made, attributes=attributes)
-    four = struct.pack("<4f", 1.5, -2, 3.25, 8)
-    frame = unhex("28b52ffd 20 10 810000") + four  # zstd: one raw block
-    frame += struct.pack("<8I", 0x184D2A5E, 17, len(frame), 16, 1, 0, 0, 0)[:20]
-    frame += b"\0\xb1\xea\x92\x8f"
-    digest = "xxh3:%016x" % tensorfmt.xxh3_64([four])
-    w = part("f32", four, digest=digest)
-    objects = {
-        "w": entry([2, 2], data=w, attributes={"k": [1, None, {"x": b"y"}]}),
-        "v": entry([4], data=w), "bool": entry([3], data=part("u8", b"\1\0\1", type="bool")),
-        "one": entry([], data=part(
-            "i64", [7], digest="sha256:aae89fc0f03e2959ae4d701a80cc3915918c950b159f6abb6c92c1433b1a"
-            "8534")), "empty": entry([0, 2], data=part("bf16", b"")),
-        "f4": entry([3], data=part("u8", b"\x21\3", type="f4_e2m1")),
-        "zstd": entry([4], data=part("f32", frame, encoding="zt.zstd-seekable/1",
-                                     decoded_length=16, digest=digest)),
-        "far": entry([2], data=dict(part("f32", bytes(8)), shard="s-1", blob=[4096, 8])),
-        "csr": entry([3, 5], "zt.sparse_csr/1", values=w, indptr=part("u64", CSR["indptr"]),
-                     indices=part("u64", CSR["indices"])),
-        "coo": entry([3, 5], "zt.sparse_coo/1", values=w,
-                     coords=part("u64", sum(COO["coords"], []))),
-        "odd": entry([9], "x.y/1", a=part("u16", bytes(6)), b=part("u8", b"b", encoding="e",
-                                                                   decoded_length=3))}
-    return zt2_objects(objects, tuple(blobs), attributes={"a": 1.5}, shards={
-        "s-1": {"size": 8192, "digest": "sha256:00"}})
+# .ci/fuzz.py makes mutants, some in a test, millions for a night; there is what must hold for each.
 
 
 def later_goods():
     """Return more good files of the later generations."""
     facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
-    return [zt2_of_all_kinds(), binascii.a2b_base64(V111_SPARSE),
+    return [zt2_of_all_kinds(), V111_SPARSE,
             dumps(facts, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
             dumps(facts, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
 
@@ -5774,87 +5158,6 @@ def fuzz_files():
     ] + [dumps(mixed, format="ztensor", **some) for some in options] + later_goods()
 
 
-def held(file):
-    """Return what every copy of a file holds: of each tensor dtype, shape, bytes, attrs."""
-    made = []
-    for name in sorted(file):
-        item, most = file[name], 1 << 14
-        parts = item.components if tensorfmt.is_sparse(item) else {"": item}
-        made.append([name, item.dtype, item.shape, [
-            (key, part.dtype, part.shape, part.stored.why or part.nbytes > most or part.tobytes())
-            for key, part in parts.items()], dict([
-                pair for pair in item.attrs.items() if pair[0] not in COMPUTED])])
-    return made
-
-
-def check_mutant(data):
-    """Use bytes in every way, assert what must hold; return whether they are a file."""
-    test, crc, facts = TestCase(), tensorfmt.crc32(data), None
-    source = Short(data) if crc % 16 == 0 and len(data) < 1000 else data
-    report = tensorfmt.verify(source)
-    test.assertIn("valid" if report else "INVALID", str(report))
-    try:
-        file = load(source)
-    except FormatError as error:
-        test.assertTrue(not report and 0 <= error.offset <= len(data), str(error))
-        check_refused(data, error)
-        return False
-    test.assertTiles(tensorfmt.explain(data), len(data), True)
-    test.assertTrue(read_both(data))
-    try:
-        facts = held(file)
-    except FormatError as error:
-        test.assertTrue(not report or [row for row in report.rows if row[:2] == ("-", "contents")],
-                        "verify is content, but: %s" % error)
-    if not report:
-        error = error_of(type(report.errors[0]), load, data, verify=True)
-        test.assertEqual(error.what, report.errors[0].what)
-    for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
-        try:
-            nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
-            if item.ndim and nested and item.dtype != "qfloat":
-                last = item[-1]
-                test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
-        except ValueError:  # a FormatError, or too many empty lists
-            pass
-    check_copies(test, file, facts if report else None, crc)
-    return True
-
-
-def check_copies(test, file, facts, crc):
-    """Save a file again, convert it: what it holds stays the same, or there is a ValueError."""
-    kind, again = FORMATS[crc // 16 % len(FORMATS)], None
-    try:
-        again = dumps(file, format=file.format)
-    except ValueError:
-        pass
-    if again is not None:
-        copy = load(again)
-        empty = [item.start for item in file.values() if not item.nbytes]
-        if len(set(empty)) == len(empty):  # the order of some at one place is that of the index
-            test.assertEqual(dumps(copy, format=file.format), again)
-        if file.format != "primitiv":  # there float64 is written as float32
-            test.assertSame(copy.metadata, file.metadata)
-        if facts is not None:
-            same = 5 if copy.kind is file.kind else 4  # zTensor 1 becomes 2, with other attrs
-            test.assertSame([row[:same] for row in held(copy)], [row[:same] for row in facts])
-            test.assertTrue(crc % 4 or tensorfmt.verify(again))
-    row = row_of(kind)
-    names = [name for name, item in file.items() if fits(kind, item) and (
-        row.any_attr or not tensorfmt.is_sparse(item))]
-    stream, options = io.BytesIO(), dict(row.flat if kind != file.format else ())
-    if row.newest and crc & 1 << 12:
-        options["version"] = row.newest
-    try:
-        summary = tensorfmt.convert(file, stream, format=kind, only=names, drop=True, **options)
-    except ValueError:
-        return
-    there, renamed = load(stream.getvalue()), dict(summary.renamed)
-    if facts is not None:
-        test.assertSame([row[:4] for row in held(there)], sorted([
-            [renamed.get(row[0], row[0])] + row[1:4] for row in facts if row[0] in names]))
-
-
 def script(test, name):
     """Return what a script in .ci defines; who took only the test file has none."""
     import runpy
@@ -5868,12 +5171,13 @@ def script(test, name):
 class FuzzTest(TestCase):
     def test_what_must_hold_for_changed_files(self):
         read, fuzz = [], script(self, "fuzz.py")
+        tests = sys.modules[__name__]
         for data in fuzz_files():
-            self.assertTrue(check_mutant(data))
+            self.assertTrue(fuzz["check_mutant"](tests, data))
         count = 400 if PYPY or sys.byteorder == "big" else 1600
-        for data in fuzz["mutants"](sys.modules[__name__], 7, count):
+        for data in fuzz["mutants"](tests, 7, count):
             with self.subTest(hex=tohex(data)):
-                read.append(check_mutant(data))
+                read.append(fuzz["check_mutant"](tests, data))
         self.assertTrue(0.05 < sum(read) / len(read) < 0.9, sum(read) / len(read))
 
 
@@ -5921,6 +5225,7 @@ class ExplainTest(TestCase):
         self.assertEqual((offset, nbytes, name, value), (4, 8, "data w", "float32 [2]"))
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
+        self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
     def test_few_zeros_inside_of_an_index_are_padding(self):
         data = golden("sorted_one.tbs")
@@ -5930,84 +5235,6 @@ class ExplainTest(TestCase):
                     + struct.pack("<I", nbytes + count) + data[-4:])
             found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
             self.assertEqual(found, [kind])
-
-    def test_fields_know_their_tensor(self):
-        alike = ["model.encoder.layers.10.self_attention.query_projection." + end
-                 for end in ("weight_matrix", "zeta")]
-        for kind, names in [(kind, ["a", "b"]) for kind in FORMATS] + [("burnpack", alike)]:
-            data = dumps(dict((name, tensor([1.0], "float32")) for name in names), format=kind)
-            fields = list(tensorfmt.explain(data))
-            self.assertEqual(set([field.tensor for field in fields]), set([None] + names), kind)
-            for owner in names:
-                owned = [f for f in fields if f.tensor == owner and f.kind == "structure"]
-                self.assertTrue(len(owned) >= 3, "%s: %r" % (kind, owned))
-            self.assertEqual([f for f in fields if f.tensor is None and (
-                f.name.startswith("params") or f.name == "tensors.a.shape")], [])
-        at = data.find(b"\x65shape\x81\x01") + 7
-        error = error_of(FormatError, load, patched(data, (at, "02")))
-        self.assertEqual(error.tensor, sorted(names)[0])
-        self.assertTrue(abs(error.offset - at) < 30, error.offset)
-
-
-def upstream_files():
-    """Return rows (bytes, words of the only note on what a real library makes of them, or "")."""
-    long = struct.pack("<4s6I", b"MAG!", 1, 0, 0, 1, 0, 1) + b"\1" + bytes(7)
-    long += struct.pack("<I", 65536) + b"k" * 65536
-    long = long[:8] + struct.pack("<I", tensorfmt.crc32(long)) + long[12:]
-    entry = (b"\x81\xbf\x64name\x61a\x66offset\x18\x40\x64size\x04\x65dtype\x67float32"
-             b"\x65shape\x81\x01\x68encoding\x63raw\x66layout\x65dense")
-    tiny = (b"\xa1\x67tensors\xa1\x61a\xa4\x65shape\x81\x01\x65dtype\x63F32"
-            b"\x6cdata_offsets\x82\x00\x04\x68param_id\x07")
-    one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
-    fine = scheme("Q8S")["QFloat"]
-    return [
-        (golden("m012_mixed.mag"), "none of the tensors"), (golden("m012_meta_only.mag"), ""),
-        (long, "too long"), (dumps({"w": F32}, format="mag", metadata={"n": 1}), "type 0"),
-        (small_mag((b"a\0", (1,), 0, 4, 256)), "none of the tensors"),
-        (spec_mag((24, "01"), (40, "00")), "has a NUL"),
-        (burnpack(tiny), ""), (burnpack(tiny.replace(b"\7", b"\xc6\xf6")), "a tag in front"),
-        (burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")), "data_offsets of indefinite"),
-        (burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")), "dtype of indefinite"),
-        (burnpack(tiny.replace(b"\x68param_id\7", b"\5\5")), "a key in chunks"),
-        (burnpack(tiny.replace(b"\x68param_id\7", b"\x61x\xf0")), "a simple value"),
-        (one_burnpack(dtype={"QFloat": {"value": "Q8S"}}), "the scheme"),
-        (one_burnpack(dtype="Bool", shape=[4]), "dtype \"Bool\""),
-        (primitiv(0x300, "ce00000001 91a161" + one), ""),
-        (primitiv(0x300, "d200000001 91a161" + one), "ce + uint32"),
-        (primitiv(0x300, "ce00000002 91a161" + one + "92a161a162" + one), "'a' is both"),
-        (primitiv(0x400, "80 81a161ca3f800000"), ""),
-        (primitiv(0x400, "80 81a161ce00000001"), "ca + float32"),
-        (golden("sorted_one.tbs"), ""), (flat_file((76, "0000"), (104, "04")), "without a shape"),
-        (flat_file((72, "1400")), "not aligned"), (golden("v080_basic.safetensors"), ""),
-        (safetensors('{"__metadata__":null}', b""), "null"),
-        (safetensors({"w": {"x": 1}}), "ignores the key 'x'"),
-        (safetensors({"w": {"dtype": "Q8"}}), "refuses the whole file: dtype 'Q8'"),
-        (safetensors({"w": {"dtype": "F4", "shape": [16]}}), ""),
-        (safetensors({"w": {"shape": [1], "data_offsets": [1, 5]}, "a": {
-            "dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, bytes(5)), "not aligned")
-    ] + [(ztensor_raw(entry + unhex(text) + b"\xff", data=bytes(4)), word) for text, word in (
-        ("616b 3b7fffffffffffffff", ""), ("616b 3b8000000000000000", "-2**63"),
-        ("616b" + "81" * 125 + "00", ""), ("616b" + "81" * 60 + "c6" * 66 + "00", "over 127"),
-        ("68636865636b73756d f6", ""), ("68636865636b73756d f7", "checksum is undefined"),
-        ("68636865636b73756d c0f6", "null with a tag"))] + [
-        (one_burnpack(dtype=scheme("Q8S", store=store)), "" if store == U32 else "store is")
-        for store in (U32, "Nativa", "PackedU32", "U32", {"Native": None}, {"PackedU32": -1},
-                      {"PackedU32": 1.5}, [1])] + [
-        (one_burnpack(dtype={"QFloat": dict(fine, level={"Block": block})}), "level is")
-        for block in ({"storage": [1] * 4, "len": 1}, {"storage": [300] * 5, "len": 1},
-                      {"storage": [1] * 5}, [[1] * 5, 1])] + [
-        (one_burnpack(dtype=scheme("Q8S", level=(4,))), ""),
-        (one_burnpack(dtype=scheme("Q3S")), "value is 'Q3S'"),
-        (one_burnpack(dtype={"QFloat": Map([(key.encode(), fine[key]) for key in fine])}),
-         "byte string"),
-        (one_burnpack(dtype="U32"), ""), (one_burnpack(dtype="u32"), "dtype 'u32' is not known"),
-        (one_burnpack(dtype={b"Bool": "Native"}), "byte string"),
-        (burnpack(tiny.replace(b"\x65dtype", b"\x45dtype")), "byte string"),
-        (burnpack(tiny.replace(b"\x67tensors", b"\x47tensors")), "byte string"),
-        (burnpack(tiny.replace(b"\x68param", b"\x48param")), "byte string"),
-        (dumps({"e": []}, format="burnpack")[:206], "the padding is cut"),
-        (dumps({}, format="burnpack")[:206], "")]
-
 
 
 class VerifyTest(TestCase):
@@ -6020,14 +5247,6 @@ class VerifyTest(TestCase):
             rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
         self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
                                  "zstd data need a module", 64)])
-
-    @full
-    def test_what_real_libraries_make_of_a_file(self):
-        for data, word in upstream_files():
-            with self.subTest(begins=data[:40], word=word):
-                rows = [row for row in tensorfmt.verify(data).rows if row[1] == "upstream"
-                        and "1.0 and 2.x" not in row[3]]
-                self.assertEqual((len(rows), word in str(rows)), (bool(word), True), rows)
 
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
@@ -6115,7 +5334,7 @@ class VerifyTest(TestCase):
     @accepts
     def test_all_that_is_said_of_later_generations(self):
         texts, absent = [], []
-        for number, (name, data) in enumerate(later_files()):
+        for number, (name, data) in enumerate(script(self, "variants.py")["later_files"]()):
             text = "%s\n" % tensorfmt.verify(data)
             try:
                 file = load(data)
@@ -6190,6 +5409,8 @@ ABSENT = """if 1:
     sys.path.insert(0, here)
     import test_tensorfmt
     test_tensorfmt.folder_for = lambda test: folder
+    for rows in (test_tensorfmt.FILES, test_tensorfmt.WRITTEN):
+        del rows[1::3], rows[1::2]  # a third is left
     usual, functions = dict(sys.modules), dict(vars(os))
     for absent, lost in ast.literal_eval(cases):
         print(absent, lost, file=sys.stderr)
@@ -6349,17 +5570,18 @@ def answer_of(module, source):
     return rows
 
 
-def check_copy(test, copy):
+def check_copy(test, copy, known={}):  # noqa: B006
     """Compare a copy made by `vendor` with the whole module: the same bytes, the same answer."""
     formats, saves = [kind.NAME for kind in copy.FORMATS], hasattr(copy, "dumps")
-    good = [(title, data) for _, title, data, _ in FILES]
-    for title, data in good + [row[:2] for row in bad_files()]:
-        kind = tensorfmt.detect(data)
+    if not known:  # answers of the whole, made once: title, bytes -> kind, answer
+        for title, data in [row[1:3] for row in FILES] + [row[:2] for row in bad_files()]:
+            known[title, data] = tensorfmt.detect(data), answer_of(tensorfmt, data)
+    good = [row[1:3] for row in FILES]
+    for (title, data), (kind, wanted) in known.items():
         with test.subTest(file=title):
             if kind in formats and in_copy(copy, data):
                 if "zstd" in title and "zstd" not in copy.ENCODINGS and (title, data) not in good:
                     continue
-                wanted = answer_of(tensorfmt, data)
                 test.assertSame(answer_of(copy, data), wanted)
                 if (title, data) in good:
                     test.assertSame(answer_of(copy, Short(data)), wanted)
@@ -6385,137 +5607,13 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
     (["ztensor"], "no-tools with=remote,arrays"), (["mag"], "load-only with=arrays"),
     (["mag"], "load-only with=remote"), ([], "with=zstd,remote")]
 
-SMALL_SOURCE = '''
-# SPDX
-QQQDoc.
 
-    [1] platform   x
-    [7b] ztensor   y
-    [9] empty      e
-    [10b] page     z
-QQQ
-__version__ = "1"
-__all__ = [
-    "load", "gone", "save",
-]
-
-@@ [1] platform ----
-
-BOARD = here()
-FAST = not BOARD  # fast
-LEFT_OUT: "Any" = ()
-detect = 1
-File = 2
-Tensor = 3
-FormatError = 4
-Unsupported = 5
-
-
-def load(path: str) -> None:
-    QQQLoad.
-
-    >>> load(1)
-    2
-    QQQ
-    if BOARD:
-        one = 1
-    elif other:
-        one = two()
-    else:
-        one = 3
-    if not FAST:
-        return one
-    if not BOARD and FAST:
-        save()
-    if BOARD or other:
-        Kept().used, LEFT_OUT
-    # <save>
-    save(one)
-    # </save>
-    return gone
-
-
-# why
-@property
-# gone
-def gone() -> int:
-    if FAST:
-        return 1
-    elif one:
-        return 3
-    return 2
-
-
-@@ [7b] ztensor ----
-
-ZT = 1
-
-
-@@ [9] empty ----
-#
-# about it
-
-
-def unused() -> None:
-    pass
-
-
-@@ [10b] page ----
-# of the page
-PAGE = 1
-
-
-@@ [11] last ----
-
-class Kept:
-    used, X = 1, 2
-    lost: int = 3
-
-    def __len__(self) -> int:
-        return 0
-
-    # not used
-    def left(self) -> None:
-        unused()
-
-
-# <save>
-def save() -> None:
-    return None
-# </save>
-
-
-FORMATS = (
-    Mag(),
-    ZTensor(),
-)
-if not BOARD:
-    import os
-    FORMATS += os
-'''  # @@: the banner of a room; QQQ: three quotes
-
-
-def attributes_of(tree):
-    """Return (names defined in classes, names stored, attributes used) of a syntax tree."""
-    import ast
-    defined, stored, used, todo = set(), set(), set(), [tree]
-    while todo:
-        node = todo.pop()
-        kind = type(node)
-        if kind is ast.ClassDef:
-            defined.update([one.name for one in node.body if hasattr(one, "name")])
-        elif kind is ast.Attribute:
-            used.add(node.attr)
-            if type(node.ctx) is ast.Store:
-                stored.add(node.attr)
-        elif kind is ast.Name and type(node.ctx) is ast.Store:
-            stored.add(node.id)
-        for value in vars(node).values():
-            if type(value) is list:
-                todo += [one for one in value if isinstance(one, ast.AST)]
-            elif isinstance(value, ast.AST):
-                todo.append(value)
-    return defined, stored, used
+def attributes_of(text):
+    """Return (names defined in classes, names stored, attributes used) of a source text."""
+    import re
+    code = re.sub(r'(?s:""".*?""")|(?m:^ *#.*)|  # .*', "", text)
+    return [set(re.findall(pattern, code)) for pattern in (
+        r"\n +(?:def|class) (\w+)", r"(\w+)(?:: [^=\n]+)? = ", r"\.([A-Za-z_]\w*)")]
 
 
 def copy_title(version, kinds, names, *more):
@@ -6543,10 +5641,11 @@ class CopyTest(TestCase):
         return path, self.texts[key]
 
     def test_copies_do_what_the_whole_does(self):
+        whole = attributes_of(text_of("tensorfmt.py"))[0]
         for formats, flags in COPIES:
+            text = self.make(formats, flags)[1]
+            copy = module_of(text)
             with self.subTest(formats=formats, flags=flags):
-                text = self.make(formats, flags)[1]
-                copy = module_of(text)
                 wanted = formats or list(BOARDS if "board" in flags else READ)
                 wanted = ["burnpack"] * (wanted == ["burnrecord"]) + wanted  # which it needs
                 self.assertEqual([kind.NAME for kind in copy.FORMATS], wanted)
@@ -6556,32 +5655,52 @@ class CopyTest(TestCase):
                 tools = not [flag for flag in ("load-only", "no-tools") if flag in flags]
                 self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
                 check_copy(self, copy)
+                self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
+                self.check_names(text)
+                self.check_words(copy)
+                self.check_arrays(copy, flags)
 
-    def test_every_name_is_defined(self):
-        import ast
+    def check_names(self, text):
+        """Assert that every name is defined."""
         import builtins
-        whole = attributes_of(ast.parse(text_of("tensorfmt.py")))[0]
-        symtable = PeerCase.peer(self, "symtable")  # PyPy has none
-        for formats, flags in COPIES:
-            text = self.make(formats, flags)[1]
-            top = symtable.symtable(text, "copied.py", "exec")
-            known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
-                symbol.get_name() for symbol in top.get_symbols()
-                if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
-            missing, tables = set(), [top]
-            while tables:
-                table = tables.pop()
-                tables += table.get_children()
-                missing |= {symbol.get_name() for symbol in table.get_symbols()
-                            if symbol.is_global() and symbol.get_name() not in known}
-            with self.subTest(formats=formats, flags=flags):
-                self.assertEqual(sorted(missing), [])
-                self.assertEqual(sorted(self.lost_attributes(ast.parse(text), whole)), [])
+        if PYPY:
+            return
+        import symtable
+        tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
+        known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
+            symbol.get_name() for symbol in tables[0].get_symbols()
+            if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
+        while tables:
+            table = tables.pop()
+            tables += table.get_children()
+            missing |= {symbol.get_name() for symbol in table.get_symbols()
+                        if symbol.is_global() and symbol.get_name() not in known}
+        self.assertEqual(sorted(missing), [])
 
-    def lost_attributes(self, tree, whole):
+    def check_words(self, copy):
+        """Assert that its docstring speaks of what is there."""
+        doc = copy.__doc__ or "    with load("
+        words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
+        self.assertTrue("    with load(" in doc and "save(" not in doc)
+        lacking = set(tensorfmt.__all__) - set(copy.__all__) - {"save", "tensor"}
+        self.assertEqual(lacking & words - {"convert", "verify", "explain"}, set())
+        self.assertEqual("explain" in doc, copy.__doc__ is not None and "explain" in copy.__all__)
+
+    def check_arrays(self, copy, flags):
+        """Assert that other libraries get right values or a refusal."""
+        if not hasattr(copy.Tensor, "__array__"):  # of a board
+            return
+        item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
+        for call in (item.__array__, item.__dlpack__):
+            if not getattr(copy, "ARRAYS", False):
+                self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
+        small = "only" in flags or "no-tools" in flags
+        self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
+
+    def lost_attributes(self, text, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
-        defined, stored, used = attributes_of(tree)
-        others = set("make with_values floats".split())  # of features
+        defined, stored, used = attributes_of(text)
+        others = set("make with_values floats filled".split())  # of features
         others.add("cast")  # also of a memoryview
         for kind in (str, bytes, list, dict, set, io.RawIOBase):
             others.update(dir(kind))
@@ -6589,7 +5708,10 @@ class CopyTest(TestCase):
 
     @accepts
     def test_small_copies_have_been_looked_at(self):
-        source, texts = SMALL_SOURCE[1:].replace("@@", "# --").replace("QQQ", '"' * 3), []
+        path, texts = os.path.join(HERE, ".ci", "small_source.txt"), []
+        if not os.path.exists(path):
+            self.skipTest("no .ci/small_source.txt")
+        source = text_of(path)
         kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in ("ztensor", "safetensors")]
         for version in ("1", "1+a"):
             with Changed(tensorfmt, "__version__", version):
@@ -6673,482 +5795,24 @@ class CopyTest(TestCase):
         self.assertIn("quantized", error_of(copy.Unsupported, copy.tensor, b"", "qfloat").what)
         self.assertEqual(copy.dumps(file, format="burnpack"), golden("head_quant.bpk"))
 
+    def test_a_copy_without_commands_says_so(self):
+        path = self.make(["mag"], "load-only")[0]
+        self.assertEqual(run("python3", path, "ls", "x"), (
+            2, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
+        self.assertEqual(run("python3", path)[0], 2)
 
-# -- [14] command line ---------------------------------------------------------------------------
-
-
-def run(*args):
-    """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
-    if not args[0].startswith("python3"):
-        usual, out, err = (sys.stdout, sys.stderr, sys.argv), io.BytesIO(), io.StringIO()
-        sys.argv = ["tensorfmt.py"]
-        sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
-        try:
-            code = tensorfmt.main(list(args))
-        except SystemExit as stop:
-            code = stop.code
-        finally:
-            sys.stdout.flush()
-            sys.stdout.detach()
-            sys.stdout, sys.stderr, sys.argv = usual
-        return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
-    from subprocess import PIPE, Popen
-    process = Popen(
-        [sys.executable] + list(args[1:]) if len(args) > 1 else
-        args[0].replace("python3", '"%s"' % sys.executable), shell=len(args) == 1, stdout=PIPE,
-        stderr=PIPE, env=dict(os.environ, PYTHONIOENCODING="utf-8", COLUMNS="80",
-                              PYTHON_COLORS="0"))
-    out, err = process.communicate()
-    return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
+    def test_a_copy_never_replaces_its_source(self):
+        path, _ = self.make(["mag"], "")
+        before = read_file(path)
+        link = os.path.join(self.folder, "link.py")
+        os.symlink(path, link)
+        for target in (path, link):
+            code, _, err = run("python3", path, "vendor", target)
+            self.assertEqual((code, "would replace its own source" in err), (1, True))
+        self.assertEqual(read_file(path), before)
 
 
-COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | diff new.bpk old.zt
-    diff old.zt old.zt | diff --quiet old.zt old.zt | diff seed_basic.mag m012_meta_only.mag
-    diff seed_basic.mag v021_tiny.bpk | diff dtypes.bpk dtypes.bpk | diff dtypes.bpk head_quant.bpk
-    diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
-    ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
-    get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
-    get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
-    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
-    explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
-    diff d.zt f.zt | diff f.zt d.zt
-    ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
-    verify --quiet broken.zt sorted_one.tbs | verify sorted_one.tbs broken.zt --json
-    explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
-    explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
-    explain --html page.html large.bpk
-    convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
-    convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
-    convert custom_fields.zt new.zt --only a
-    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
-    convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
-    ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
-    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
-    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
-    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
-    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
-    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
-    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
-    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
-    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
-    get seed_basic.mag x --rows 1:9:2 --stats
-    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt"""
-
-
-
-@full
-class CommandTest(TestCase):
-    def setUp(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
-        for _, title, data, _ in FILES:
-            write_file(title, data)
-        write_file("broken.zt", ztensor(shape=[5]))
-
-    def prints(self, *args):
-        """Return the stdout of our command, that ends with 0 and no message."""
-        code, out, err = run(*args)
-        self.assertEqual((code, err), (0, ""), args)
-        return out
-
-    def test_in_a_process_of_its_own(self):
-        script = os.path.join(HERE, "tensorfmt.py")
-        for args in ("help", "frobnicate"):
-            self.assertEqual(run("python3", script, args), run(args))
-        self.assertEqual(run("python3", script), run("help"))
-        code, out, err = run("python3", script, "ls", "seed_basic.mag", "absent.zt")
-        self.assertEqual((code, err.count("\n")), (1, 1))
-        self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
-        self.assertTrue(err.startswith("error: absent.zt: "))
-        self.assertIn(", sha256 ", self.prints("--version"))
-        code, out, err = run("python3", "-I", "-S", script, "demo")
-        self.assertEqual((code, err), (0, ""))
-        self.assertIn("all %d formats written, listed, verified, explained and read back" % len(
-            FORMATS), out)
-
-    def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
-        from subprocess import PIPE, Popen
-        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
-        for line, wanted in (("convert sorted_one.tbs w.zt 2>&-", 0), ("ls --x 2>/dev/full", 2),
-                             ("convert sorted_one.tbs w.mag <&- >&- 2>&-", 0),
-                             ("formats >/dev/full", 1)) if os.path.exists("/dev/full") else ():
-            self.assertEqual(run(script + line)[0], wanted, line)
-            self.assertTrue(wanted or os.path.exists(line.split()[2]))
-        rows = dict([("tensor number %d" % i, F32) for i in range(3000)])
-        tensorfmt.save("many.bpk", rows)
-        process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py"), "ls", "many.bpk"],
-                        stdout=PIPE, stderr=PIPE)
-        with process:
-            self.assertIn(b"many.bpk: Burnpack", process.stdout.readline())
-            process.stdout.close()
-            self.assertEqual(process.stderr.read(), b"")
-        self.assertEqual(process.returncode, 0)
-
-    def test_columns_are_no_wider_than_20(self):
-        entry = {"w": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}}
-        for dtype, width in (("F4", 8), ("F8_E5M2FNUZ", 11), ("x" * 20, 20), ("x" * 21, 20)):
-            write_file("a.safetensors", safetensors(dict(entry, v=dict(entry["w"], dtype=dtype)),
-                                                    b""))
-            out = self.prints("ls", "a.safetensors")
-            self.assertIn("  %s  [0]  " % dtype.ljust(width), out)
-            self.assertIn("  uint8%s  [0]  " % (" " * (width - 5)), out)
-
-    def test_names_are_escaped(self):
-        tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
-        odd = "odd" if os.name == "nt" else "o\x1b[31m\n\u202e\udcff"
-        tensorfmt.save(odd + ".bpk", load("odd.zt", mmap=False), metadata={odd[:6]: odd[:6]})
-        write_file(odd + ".mag", b"MAG!")
-        calls = [("demo", odd), ("demo", odd + ".bpk"), (odd,)]
-        for name in ("odd.zt", odd + ".bpk", odd + ".mag", odd + ".absent", odd):
-            calls += [(key, name) for key in ("ls", "explain", "verify", "ls --" + odd)]
-            calls += [("get", name, "\x1b"), ("get", name, "", "--rows", "1"), ("diff", name, name),
-                      ("verify", "--quiet", name), ("diff", name, "odd.zt", odd)]
-            calls += [("explain", name, "--html", out) for out in (name, odd + ".html", odd)]
-            calls += [("convert", name, out) for out in (odd + ".zt", odd, "x.mag", odd + "/x.zt")]
-            calls += [("convert", name, "x.zt", key, odd) for key in ("--set", "--cast", "--only")]
-        for args in calls:
-            _, out, err = run(*args)
-            self.assertEqual([c for c in out + err if not " " <= c <= "~" and c != "\n"], [], args)
-            self.assertEqual((out + err).count("\n\u202e"), 0)
-        self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
-        stream = io.StringIO()
-        tensorfmt.put(stream, "a\x1b[31m\n\u202e\r")
-        self.assertEqual(stream.getvalue(), "a\\x1b[31m\n\\u202e\\r")
-
-    def test_get(self):
-        stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
-                 "b": ([True, False], "bool", "min False, max True, mean 0.5, 0 NaN, 0 infinite"),
-                 "o": ([1e308, 1e308], None, "min 1e+308, max 1e+308, mean inf, 0 NaN, 0 infinite"),
-                 "e": ([], None, "min None, max None, mean None, 0 NaN, 0 infinite"),
-                 "f": ([NAN, 1.0, INF, -INF, 3.0, INF, NAN, 0.5, -0.5], None,
-                       "min -0.5, max 3.0, mean 1.0, 2 NaN, 3 infinite")}
-        tensorfmt.save("s.zt", {key: tensor(row[0], row[1]) for key, row in stats.items()})
-        for part in (8, tensorfmt.PART):
-            for key, (_, _, text) in stats.items():
-                with Changed(tensorfmt, "PART", part):
-                    self.assertIn("\n" + text + "\n", self.prints("get", "s.zt", key, "--stats"))
-        rows = [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
-                for name, item in load(data).items()
-                if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
-        for args, wanted in rows:
-            self.assertEqual(self.prints("get", *args), wanted + "\n", args)
-        raw = self.prints("get", "param_3x2x2_stat.primitiv", "value", "--raw")
-        wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
-        self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
-
-    def test_rows_that_are_not_there(self):
-        for rows in ("3", "0:4", "-4:", "1:9:2", "7:", "-4"):
-            self.assertEqual(run("get", "seed_basic.mag", "x", "--rows=" + rows), (
-                1, "", "error: seed_basic.mag: tensor 'x' has 3 rows: --rows is out of range\n"))
-        for rows in ("0:3", "3:", "-3:", "2", "-1", ":"):
-            self.prints("get", "seed_basic.mag", "x", "--rows=" + rows)
-
-    def test_raw_bytes_of_any_dtype(self):
-        entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": [at, at + nbytes]})
-                        for name, n, at, nbytes in (("F8_E4M3", 2, 0, 2), ("F4", 4, 2, 2),
-                                                    ("C64", 1, 4, 8))])
-        entries["w"] = {"data_offsets": [12, 20]}
-        write_file("odd.safetensors", safetensors(entries, bytes(range(20))))
-        for name, wanted in (("F8_E4M3", (0, 2)), ("F4", (2, 4)), ("C64", (4, 12))):
-            self.assertEqual(self.prints("get", "odd.safetensors", name, "--raw").encode(),
-                             bytes(range(*wanted)))
-            self.assertEqual(run("get", "odd.safetensors", name)[0], 1)
-
-    def test_formats_and_options_in_words(self):
-        for kind in tensorfmt.FORMATS:
-            out = self.prints("formats", kind.NAME)
-            for name in kind.SUFFIXES:
-                self.assertEqual(self.prints("formats", name), out)
-            kinds = [kind] + [one for one in tensorfmt.LATER if one.FAMILY == kind.NAME]
-            for one in kinds:
-                for key in dir(one):
-                    if key[:4] == "MAX_" and getattr(one, key) < 1 << 31:
-                        self.assertIn("%s = %d" % (key, getattr(one, key)), out)
-                for name in list(one.DTYPES) + list(one.OPTIONS) + list(one.READ_OPTIONS):
-                    self.assertIn(name, out)
-                for line in (type(one).__doc__ or "").split("\n"):
-                    self.assertIn(line[4:] if line[:4] == "    " else line, out)
-            for call, options in (("save", kind.OPTIONS), ("load", kind.READ_OPTIONS)):
-                for key, text in options.items() if sys.flags.optimize < 2 else ():
-                    self.assertIn("    %s: %s: %s" % (kind.NAME, key, text),
-                                  getattr(tensorfmt, call).__doc__)
-        code, out, err = run("python3", "-OO", "-c", "import sys; sys.path.insert(0, %r)\nimport "
-                             "tensorfmt\nprint(tensorfmt.save.__doc__)\nsys.exit(tensorfmt.main("
-                             "['formats', 'mag']))" % HERE)
-        self.assertEqual((code, err, out[:5]), (0, "", "None\n"))
-        self.assertIn(tensorfmt.NO_DOCSTRING, out)
-        self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
-        self.assertIn(", ".join(tensorfmt.OPTIONAL), tensorfmt.ARGUMENTS["--with"][1])
-
-    def test_json_is_one_document_with_keys(self):
-        from json import loads
-        keys = {"ls": "file format version bytes attrs metadata tensors",
-                "verify": "file format version valid rows"}
-        rows = {"ls": "name dtype shape offset bytes attrs",
-                "verify": "status check tensor text offset"}
-        titles = [row[1] for row in FILES] + ["broken.zt", "absent.zt"]
-        for command, wanted in keys.items():
-            for title, one in zip(titles, loads(run(command, "--json", *titles)[1])):
-                self.assertEqual(one["file"], title)
-                if title == "absent.zt" or "error" in one:
-                    self.assertEqual(set(one), {"file", "error"})
-                    continue
-                self.assertEqual(set(one), set(wanted.split()), title)
-                self.assertEqual(one["format"], load(title).format if title != "broken.zt" else
-                                 "ztensor")
-                self.assertTrue(title == "broken.zt" or one["version"] == load(title).attrs.get(
-                    "version"))
-                for row in one["tensors" if command == "ls" else "rows"]:
-                    self.assertEqual(set(row), set(rows[command].split()))
-            self.assertEqual(type(loads(run(command, "--json", titles[0])[1])), list)
-        fields = loads(self.prints("explain", "--json", "seed_basic.mag"))
-        self.assertEqual([row["name"] for row in fields],
-                         [field.name for field in tensorfmt.explain("seed_basic.mag")])
-        self.assertEqual(set(fields[0]), set(
-            "offset nbytes name value doc kind depth tensor lead target".split()))
-        self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
-                         tensorfmt.NAMES)
-        self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
-                                           "seed_basic.mag")), [])
-
-    def test_what_is_left_of_a_file_and_several_sources(self):
-        tensorfmt.save("whole.bpk", {"a": [1.0], "b": [2.0], "c": [3.0]})
-        write_file("cut.bpk", read_file("whole.bpk")[:-8])
-        self.assertEqual(run("get", "cut.bpk", "a")[0], 1)
-        self.assertEqual(self.prints("get", "cut.bpk", "a", "--partial"), "[1.0]\n")
-        self.assertIn("'c' does not lie whole in the file",
-                      run("get", "cut.bpk", "c", "--partial")[2])
-        self.assertIn("missing: c\n", self.prints("convert", "cut.bpk", "new.zt", "--partial"))
-        self.assertEqual(list(load("new.zt")), ["a", "b"])
-        tensorfmt.save("more.bpk", {"d": [4.0]})
-        self.assertIn("whole.bpk, more.bpk (Burnpack) -> new.zt (zTensor 0.1)\n  4 tensors copied",
-                      self.prints("convert", "whole.bpk", "more.bpk", "new.zt"))
-        self.assertEqual(sorted(load("new.zt")), ["a", "b", "c", "d"])
-        self.assertIn("tensor 'a' is in", run("convert", "whole.bpk", "cut.bpk", "new.zt",
-                                              "--partial")[2])
-
-    def test_what_a_person_asks_ls(self):
-        for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
-                               (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
-            self.assertEqual(tensorfmt.rounded(number, ""), wanted)
-        tensorfmt.save("large.bpk", {"layer.0.w": tensor(bytes(1 << 20), "uint8"),
-                                     "layer.1.w": tensor(bytes(1 << 20), "uint8"), "b": [1.0]})
-        out = self.prints("ls", "large.bpk")
-        self.assertIn("large.bpk: Burnpack, 2097", out)
-        self.assertIn(" bytes (2.10 MB), 3 tensors, ", out)
-        self.assertIn("\n   2097160     2.10 MB  3 tensors  2097153 elements, 2.10 M\n", out)
-        self.assertEqual(self.prints("ls", "large.bpk", "--only", "*.1.*", "--only", "b").split(
-            "name\n")[1], "         8     2097408  float64   [1]               b\n"
-            "   1048576     1048832  uint8     [1048576]         layer.1.w\n"
-            "   1048584     1.05 MB  2 tensors  1048577 elements, 1.05 M\n")
-        self.assertIn("no tensor is called 'c'", run("ls", "large.bpk", "--only", "c")[2])
-
-    def test_what_was_meant(self):
-        for wrong, right in (("lss", "ls"), ("verfy", "verify"), ("explian", "explain")):
-            self.assertIn("; nearest is '%s'" % right, run(wrong)[2])
-        self.assertNotIn("nearest", run("frobnicate")[2])
-        tensorfmt.save("names.bpk", {"layer.0.weight": F32, "layer.1.bias": F32})
-        self.assertEqual(run("explain", "--tensor", "layer.1.bais", "names.bpk")[::2], (
-            1, "error: names.bpk: no tensor 'layer.1.bais'; nearest is 'layer.1.bias'\n"))
-        self.assertEqual(run("-V"), run("--version"))
-
-    def test_misuse(self):
-        for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
-                     "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
-            code, out, err = run(*line.split())
-            self.assertEqual((code, out, "usage" in err), (2, "", True), line)
-        for line in ("ls .", "verify absent.zt", "explain absent.zt", "convert absent.zt x.mag"):
-            code, _, err = run(*line.split())
-            self.assertEqual((code, err[:7]), (1, "error: "), line)
-            self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
-        with Changed(tensorfmt, "run", lambda argv: (_ for _ in ()).throw(KeyboardInterrupt())):
-            self.assertEqual(run("ls"), (130, "", ""))  # Ctrl-C
-
-    def test_standard_input_and_home(self):
-        from shutil import copy
-        script = os.path.join(HERE, "tensorfmt.py")
-        source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
-        usual = self.prints("ls", "seed_basic.mag"), self.prints("verify", "seed_basic.mag")
-        for line in ("ls -", "verify -", "get - x", "explain -", "diff - seed_basic.mag",
-                     "diff seed_basic.mag -", "convert - new.zt --drop"):
-            wanted = self.prints(*line.replace("-", "seed_basic.mag", 1).replace(
-                "seed_basic.mag-", "--").split())
-            with Changed(sys, "stdin", source):
-                source.seek(0)
-                self.assertEqual(self.prints(*line.split()), wanted.replace("seed_basic.mag", (
-                    "-" if "convert" in line else "standard input"), 1), line)
-        size = len(golden("seed_basic.mag"))
-        for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
-            with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
-                source.seek(0)
-                self.assertIn(words, run("ls", "-")[2] or "" if words else self.prints("ls", "-"))
-                self.assertEqual(source.buffer.tell(), min(most + 1, size))
-        with Changed(sys, "stdin", None):
-            self.assertEqual(run("ls", "-")[::2],
-                             (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
-        line = 'python3 -c "import sys; sys.stdout.buffer.write(open(%r, %r).read())" ' % (
-            "seed_basic.mag", "rb") + '| python3 "%s" verify - absent.zt' % script
-        code, out, err = run(line)
-        self.assertEqual((code, out), (1, usual[1].replace("seed_basic.mag", "standard input")))
-        self.assertEqual(err[:17], "error: absent.zt:")
-        home = folder_for(self)
-        copy("seed_basic.mag", home)
-        self.addCleanup(os.environ.update, os.environ.copy())
-        os.environ["HOME"] = os.environ["USERPROFILE"] = home
-        self.prints("convert", "~/seed_basic.mag", "~/new.zt", "--drop")
-        self.prints("explain", "~/new.zt", "--html", "~/page.html")
-        self.assertEqual(self.prints("diff", "~/new.zt", "~/new.zt", "--quiet"), "")
-        self.assertEqual(sorted(os.listdir(home)), ["new.zt", "page.html", "seed_basic.mag"])
-        tensorfmt.save("home.zt", {"~": [1.0]})
-        self.assertEqual(self.prints("get", "home.zt", "~"), "[1.0]\n")
-        for command in ("ls", "verify", "explain"):
-            self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
-
-    def test_standard_output(self):
-        script = 'python3 "%s" ' % os.path.join(HERE, "tensorfmt.py")
-        wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
-        for target in ("-", "/dev/stdout")[:1 + os.path.exists("/dev/stdout")]:
-            line = "convert - %s --format burnpack --drop < seed_basic.mag > out.bpk" % target
-            code, out, err = run(script + line)
-            self.assertEqual((code, out), (0, ""))
-            self.assertEqual(err.replace("standard output", "new.bpk"),
-                             wanted.replace("seed_basic.mag", "-"))
-            self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
-        self.assertEqual(run("convert", "seed_basic.mag", "-")[0], 2)  # of which format?
-        code, out, err = run(script + "convert seed_basic.mag - --format burnpack | " + script +
-                             "ls -")
-        self.assertIn("metadata 'n'", err)
-        self.assertEqual(out, "")
-
-    def test_progress(self):
-        import time
-
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-        tensorfmt.save("p.zt", {"w": F32}, checksum="crc32c")
-        for line in ("verify p.zt", "get p.zt w --stats", "get p.zt w --raw", "diff p.zt p.zt",
-                     "convert p.zt q.zt"):
-            for kind in (Terminal, io.StringIO):
-                out, err, clock = io.TextIOWrapper(io.BytesIO()), kind(), iter(range(0, 200, 2))
-                with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err), Changed(
-                        sys, "stdout", out):
-                    self.assertEqual(tensorfmt.main(line.split()), 0)
-                first, last = err.getvalue()[:23], err.getvalue()[-len(tensorfmt.WIPE):]
-                self.assertEqual((first, last), ("", "") if kind is io.StringIO else (
-                    "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
-        with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
-            self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
-        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
-        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-            progress = tensorfmt.Progress(160 << 20)
-            nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
-            progress.tick((126 << 20) - 1)
-        self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
-        texts = ["\r" + text.ljust(40) for text in (
-            "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
-        self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
-        err = Terminal()
-
-        def interrupt(source):
-            raise KeyboardInterrupt
-        with Changed(tensorfmt, "load", interrupt), Changed(sys, "stderr", err):
-            self.assertEqual(tensorfmt.main(["ls", "p.zt"]), 130)
-        self.assertEqual(err.getvalue(), tensorfmt.WIPE)
-
-    def test_every_help_has_examples_that_are_right(self):
-        for command in tensorfmt.COMMANDS:
-            lines = run(command, "-h")[1]
-            self.assertEqual(run("help", command)[1], lines)
-            lines = lines.partition("examples:")[2].split("\n  ")[1:]
-            self.assertTrue(lines, command)
-            for line in lines:
-                words = line.replace(" < ", " > ").split(" > ")[0].split()
-                self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
-                with Changed(sys, "argv", ["tensorfmt.py"]):
-                    tensorfmt.make_parser(words[2]).parse_args(words[3:])
-
-    @accepts
-    def test_words_of_every_help_and_numbers_in_json(self):
-        texts = []
-        for command in tensorfmt.COMMANDS:
-            with Changed(sys, "argv", ["tensorfmt.py"]):
-                parser = tensorfmt.make_parser(command)
-            texts.append((parser.prog, "\n".join([parser.description, parser.epilog] + [repr((
-                one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
-                one.metavar)) for one in parser._actions if one.dest != "help"])))
-        self.assertAccepted(texts, "helps")
-        most = (1 << 128) - 1
-        self.assertEqual(tensorfmt.to_json({5: [most, -most, most + 1, -most - 1, b"a"], "b": (1, {
-            1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
-                most, -most, tensorfmt.show(most + 1), tensorfmt.show(-most - 1)))
-
-    def test_version_in_a_zip_and_frozen(self):
-        from shutil import copy
-        from zipfile import ZipFile
-        wanted = self.prints("--version")
-        copy(os.path.join(HERE, "tensorfmt.py"), "__main__.py")
-        with ZipFile("tool.pyz", "w") as archive:
-            archive.write("__main__.py")
-        self.assertEqual(run("python3", "tool.pyz", "--version"), (0, wanted, ""))
-        self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
-        with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
-            self.assertTrue(self.prints("--version").endswith(", frozen\n"))
-            self.assertTrue(run("vendor", "x.py")[0])
-
-    @documented
-    @accepts
-    def test_all_outputs_have_been_looked_at(self):
-        write_file("cut.zt", golden("mixed.zt")[:-1])
-        write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
-        tensorfmt.save("w.tbs", {"w": F32})
-        for path, rows in (
-                ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
-                ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
-                ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
-                ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
-                ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
-                ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
-                ("h.zt", {"w": list(range(9001))}),
-                ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
-                ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
-                ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
-                ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
-                ("new.bpk", dict(many_tensors(11), more=[True]))):
-            tensorfmt.save(path, rows)
-        groups, absent = [], []
-        for _, title, _, _ in FILES:
-            if [item for item in load(title).values() if zstd_missing(item)]:
-                absent.append(title)
-            else:
-                groups.append((title, [line + title for line in (
-                    "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
-                    "explain --html page.html ", "verify ")]))
-        rows = [("upstream%d" % i, row[0]) for i, row in enumerate(upstream_files())]
-        for name, data in [row[:2] for row in bad_files()] + odd_files() + rows:
-            if "zstd" not in name:
-                write_file(name, data)
-                groups.append((name, [line + name for line in (
-                    "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
-                    "explain|--html|page.html|")]))
-        groups += [(line.strip(), [line.strip()]) for line in COMMANDS.replace(
-            "\n", "|").split("|")]
-        texts = []
-        for title, lines in groups:
-            text = ""
-            for line in lines:
-                code, out, err = run(*line.split("|" if "|" in line else " "))
-                page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
-                page = page[page.find("<h1>"):page.find("<script>")]
-                text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
-            texts.append((title, text))
-        self.assertAccepted(texts, "outputs", absent)
-
-
-# -- [15] README ---------------------------------------------------------------------------------
+# -- [14] README ---------------------------------------------------------------------------------
 
 
 @full
@@ -7162,8 +5826,7 @@ class ReadmeTest(TestCase):
             self.skipTest("no README.md")
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
             fenced = ("\n" + stream.read()).split("\n```")[1::2]
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
+        go_to(self, folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
@@ -7206,7 +5869,7 @@ class ReadmeTest(TestCase):
                 self.assertTrue(part.count("\n") < 36, part)
 
 
-# -- [16] parsers --------------------------------------------------------------------------------
+# -- [15] parsers --------------------------------------------------------------------------------
 
 
 class FlatBuffersTest(TestCase):
@@ -7245,22 +5908,6 @@ class FlatBuffersTest(TestCase):
                     self.assertIn("operations[", error.field)
 
     @full
-    def test_fields_are_as_deep_as_their_tables(self):
-        data = dumps({"a.b": tensor([1.0], "float32")}, format="tensorbuffers",
-                     operations=[{"id": 5, "input_operations": [1, 2]}])
-        depths = {}
-        for field in tensorfmt.explain(data):
-            if field.kind == "structure":
-                depths.setdefault(field.name, set()).add((field.depth, field.tensor))
-        for name, depth, owner in (
-                ("magic", 0, None), ("root", 0, None), ("table", 0, None), ("tensors", 1, None),
-                ("tensors[0]", 2, "a.b"), ("tensors[0].table", 1, "a.b"),
-                ("tensors[0].name", 2, "a.b"), ("operations[0]", 2, None),
-                ("operations[0].table", 1, None),
-                ("operations[0].input_operations", 2, None), ("end_magic", 0, None)):
-            self.assertEqual(depths[name], {(depth, owner)}, name)
-
-    @full
     def test_tables_read_at_once_and_field_by_field_agree(self):
         """Files of few and many vtables, with fields that are absent; and all their mutants."""
         items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
@@ -7268,20 +5915,9 @@ class FlatBuffersTest(TestCase):
             for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
         data = dumps(items, format="tensorbuffers")
         start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
-
-        def result(data):
-            try:
-                file = load(data)
-            except FormatError as error:
-                return type(error), error.what, error.field, error.offset, error.tensor
-            return file.attrs, [(name, item.dtype, item.shape, item.offset, item.attrs)
-                                for name, item in file.items()]
-        made = [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
-                         for at in range(start, len(data))]
-        for one in made:
-            usual = result(one)
-            with Changed(tensorfmt, "FAST", False):
-                self.assertEqual(result(one), usual)
+        for one in [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
+                             for at in range(start, len(data))]:
+            read_both(one)
         called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
             many_tensors(100), format="tensorbuffers"))
         self.assertTrue(called < 8, called)
@@ -7312,21 +5948,6 @@ class UsualJsonTest(TestCase):
             members[i] = text.replace("ENTRY", members[i][5:])
         return members
 
-    def both(self, text):
-        """Return what load makes of a header, and assert that the plain reader does the same."""
-        data, results = safetensors(text, bytes(range(15))), []
-        for fast in (True, False):
-            with Changed(tensorfmt, "FAST", fast):
-                try:
-                    file = load(data)
-                    results.append([file.metadata, [
-                        (name, item.dtype, item.shape, item.offset, item.tobytes())
-                        for name, item in file.items()]])
-                except FormatError as error:
-                    results.append((type(error), error.offset, error.field, error.tensor))
-        self.assertEqual(results[0], results[1])
-        return results[0]
-
     def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
         names = ["t%d" % i for i in range(10)]
         for i, text, name in (
@@ -7335,22 +5956,25 @@ class UsualJsonTest(TestCase):
                     1, 8, 9), "")):
             text = "{%s}" % ",".join(self.header([(i, text)]))
             with self.subTest(text=text):
-                _, found = self.both(text)
-                self.assertEqual([row[0] for row in found], names[:i] + [name] + names[i + 1:])
-                for row in found:
-                    self.assertEqual(row[4], bytes(range(15))[row[3] - found[0][3]:][:row[2][0]])
-                data = safetensors(text, bytes(15))  # the first, one of the others, the odd one
+                data = safetensors(text, bytes(range(15)))
+                self.assertEqual([row[0] for row in read_both(data)[2:]],
+                                 names[:i] + [name] + names[i + 1:])
+                start = len(data) - 15
+                for item in load(data).values():
+                    self.assertEqual(item.tolist(), list(range(
+                        item.offset - start, item.offset - start + item.size)))
+                # the first, one of the others, the odd one
                 called = calls_of(tensorfmt.Safetensors, "_open", load, data)
                 self.assertEqual(called, 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
-            found = self.both("{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[
-                i])])))
-            self.assertEqual(([row[0] for row in found[1]], len(found[0])), (names, 1))
+            found = read_both(safetensors("{%s}" % ",".join(self.header([
+                (i, metadata + "," + self.header()[i])])), bytes(15)))
+            self.assertEqual(([row[0] for row in found[2:]], len(found[1])), (names, 1))
 
     def test_nothing_passes_that_plain_json_refuses(self):
         usual, hole = ",".join(self.header()), tensorfmt.Usual.HOLE
-        self.assertEqual(len(self.both("{%s} " % usual)[1]), 10)
+        self.assertEqual(len(read_both(safetensors("{%s} " % usual, bytes(15)))), 12)
         for old, new in (
                 ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
                 ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
@@ -7362,19 +5986,21 @@ class UsualJsonTest(TestCase):
             for count in (1, 20):
                 text = usual.replace(old, new, count)
                 with self.subTest(old=old, new=new, count=count):
-                    self.assertTrue(isinstance(self.both("{%s}" % text), tuple))
+                    found = read_both(safetensors("{%s}" % text, bytes(15)))
+                    self.assertEqual(type(found), tuple)
         for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
                      "{%s}x"):
             with self.subTest(text=text):
-                self.assertTrue(isinstance(self.both(text % usual), tuple))
+                found = read_both(safetensors(text % usual, bytes(15)))
+                self.assertEqual(type(found), tuple)
         data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
         self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
     def test_names_that_look_like_a_hole(self):
         hole = tensorfmt.Usual.HOLE
         for name in (hole, hole + "0", "x\\u0038", hole + "\\u0030"):
-            found = self.both("{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)])))
-            self.assertEqual(len(found[1]), 10)
+            text = "{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)]))
+            self.assertEqual(len(read_both(safetensors(text, bytes(15)))), 12)
 
     def test_mag300(self):
         items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
@@ -7401,7 +6027,7 @@ class UsualCborTest(TestCase):
 
     def count_reads(self, data):
         """Return how many entries the plain reader opens, and assert that both read the same."""
-        self.assertTrue(read_both(data))
+        self.assertEqual(type(read_both(data)), list)
         owner, name = (tensorfmt.Burnpack, "_open") if data[:4] == b"NRUB" else (
             tensorfmt.ZTensor if data[:4] == b"ZTEN" else tensorfmt.ZTensor2, "read_entry")
         return calls_of(owner, name, load, data)
@@ -7431,16 +6057,16 @@ class UsualCborTest(TestCase):
         for format, options in self.FORMATS:
             items = dict([(name, tensor([1], "int8")) for name in (
                 "a", "b", "c", hole + "0", "d", "e", hole + "1")])
-            self.assertTrue(read_both(dumps(items, format=format, **options)))
+            self.assertEqual(type(read_both(dumps(items, format=format, **options))), list)
         data = dumps(items, format="burnpack", metadata={hole + "0": hole + "0", "x": "y"})
-        self.assertTrue(read_both(data))
+        self.assertEqual(type(read_both(data)), list)
         text = hole.encode() + b"0"  # in chunks it is nowhere in the file
         wrong = b"\x7f\x61" + text[:1] + b"\x6a" + text[1:] + b"\xff"
         start = data.index(b"\x67tensors") + 9
         again = data[:start - 1] + bytes([data[start - 1] + 1]) + b"\x61!" + wrong + data[start:]
         nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
         again = again[:6] + struct.pack("<I", nbytes) + again[10:]
-        self.assertFalse(read_both(again))
+        self.assertEqual(type(read_both(again)), tuple)
 
     def test_counts_that_do_not_agree(self):
         data = dumps(many_tensors(20), format="burnpack")
@@ -7448,7 +6074,7 @@ class UsualCborTest(TestCase):
         for byte, good in ((-1, True), (1, False), (0xBF, False), (0xA0, True)):
             byte = data[at] + byte if abs(byte) == 1 else byte
             found = read_both(patched(data, (at, "%02x" % byte)))  # bytes behind are not used
-            self.assertEqual(found, good, byte)
+            self.assertEqual(type(found) is list, good, byte)
 
 
 class PartsTest(TestCase):
@@ -7472,19 +6098,6 @@ class PartsTest(TestCase):
         text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
         return (b"ZTEN0001" + bytes(56) + struct.pack("<2f", 1, 2) + text
                 + struct.pack("<Q", len(text)))
-
-    @staticmethod
-    def csr(**more):
-        """Return a file of zTensor 0.1 with a csr tensor, `s` = [[0, 2], [0, 0]], and `t`."""
-        data = tensorfmt.dumps({
-            "s": tensor(shape=(2, 2), dtype="int8", components={
-                "values": [2], "indices": [1], "indptr": [0, 1, 1]}),
-            "t": tensor([1], "int8")}, format="ztensor")
-        start = len(data) - 8 - struct.unpack("<Q", data[-8:])[0]
-        index = tensorfmt.cbor_loads(data[start:-8])
-        index[0].update(more)
-        text = tensorfmt.cbor_dumps([Map(list(entry.items())) for entry in index])
-        return data[:start] + text + struct.pack("<Q", len(text))
 
     def copies(self, data, name):
         """Yield a tensor, its copies, and what pickling makes of it."""
@@ -7557,32 +6170,6 @@ class PartsTest(TestCase):
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
                       tensor([1], "int8").copy(attrs={"dtype": "f8"})):
             error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
-
-    def test_bad_sparse_entries_are_listed(self):
-        place = {"dtype": "uint64", "encoding": "raw", "offset": 128, "size": 8}
-        good = [[0, 2], [0, 0]]
-        for more, wrong in (
-                ({}, None), ({"indices": [1]}, None), ({"indptr": [0, 1, 1]}, None),
-                ({"sparse_format": "bsr"}, tensorfmt.Unsupported), ({"sparse_format": 5}, True),
-                ({"nnz": -1}, True), ({"nnz": 2}, True), ({"nnz": "1"}, True),
-                ({"indices": [1, 0]}, True), ({"indices": [-1]}, True), ({"indices": [2]}, True),
-                ({"indices": dict(place, offset=130)}, True), ({"indptr": [0, 2, 1]}, True),
-                ({"indices": dict(place, offset=1 << 40)}, True), ({"indices": "x"}, True),
-                ({"indices": dict(place, dtype="int8")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, encoding="lz")}, tensorfmt.Unsupported),
-                ({"indices": dict(place, size=7)}, True), ({"shape": [2, 2, 1]}, True),
-                ({"indices": dict(place, data_endianness="middle")}, True)):
-            data = self.csr(**more)
-            file = load(data)
-            with self.subTest(more=more):
-                self.assertEqual((list(file), file["t"].tolist()), (["s", "t"], [1]))
-                if wrong is None:
-                    self.assertEqual(file["s"].tolist(), good)
-                    continue
-                error = error_of(FormatError if wrong is True else wrong, file["s"].tolist)
-                self.assertEqual(error.tensor, "s")
-                if hasattr(tensorfmt, "verify"):
-                    self.assertEqual(bool(tensorfmt.verify(data)), wrong is tensorfmt.Unsupported)
 
 
 @full
@@ -7713,24 +6300,33 @@ class ArraysAndDigestsTest(PeerCase):
             tensor(value)
         return context.exception
 
-    def test_progress_says_why_it_is_slow(self):
-        import time
 
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-        for note in ("", "; slow"):
-            err, clock = Terminal(), iter(range(0, 200, 2))
-            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
-            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
-                             + tensorfmt.WIPE)
-
-
-# -- [17] trust ----------------------------------------------------------------------------------
+# -- [16] trust ----------------------------------------------------------------------------------
 
 EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
-        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000)
+        "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000, "</script>{{rows}}%s\"'&")
+
+
+PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
+             "table tr td th script br").split()
+
+
+def check_page(test, text):
+    """Nothing from elsewhere, no tag that could do harm, no script in an attribute."""
+    from html.parser import HTMLParser
+    parser, found, odd = HTMLParser(), set(), []
+
+    def start(tag, attrs):
+        found.add(tag)
+        odd.extend([key for key, _ in attrs if key.startswith("on")])
+    test.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
+    for word in ('src="', "http", "url(", "@import", "<link"):
+        test.assertNotIn(word, text)
+    parser.handle_starttag = start
+    parser.feed(text)
+    test.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
+    test.assertTrue({"input", "section", "td", "script"}.issubset(found))
+    test.assertEqual((text.count("</script>"), text.count('id="fields"')), (1, 1))
 
 
 @full
@@ -7771,8 +6367,9 @@ class TrustTest(FolderCase):
                     texts.append(str(error))
                     continue
                 texts += [repr(file)] + [repr(item) for item in file.values()]
-                page = os.path.join(self.folder, "page.html")
-                for html in (file._repr_html_(), read_file(page).decode()):
+                page = read_file(os.path.join(self.folder, "page.html")).decode()
+                check_page(self, page.replace("http", ""))
+                for html in (file._repr_html_(), page):
                     for mark in ("<script>f", "<img", "&lt;b&gt;"):
                         self.assertNotIn(mark, html)
                 texts.append(file._repr_html_())
@@ -7832,7 +6429,7 @@ class TrustTest(FolderCase):
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_quantized_tensors_are_cast_in_blocks(self):
         import tracemalloc
-        size = 1 << 20
+        size = 1 << 17
         for code, bits, level in (("Q2S", 2, "Tensor"), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
             count = 1 if level == "Tensor" else size // level
             if level != "Tensor":
@@ -7862,7 +6459,7 @@ class TrustTest(FolderCase):
                 peak = tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-            self.assertLess(peak, 8 << 20, code)  # where the values are 4 MiB, lists of them 40
+            self.assertLess(peak, 3 << 20, code)  # where lists of the values are 5 MiB
 
     def test_one_budget_whatever_the_mapping(self):
         many = spans([(0, 4096)] * 400, bytes(4096))
@@ -7956,6 +6553,7 @@ class TrustTest(FolderCase):
         printed, hook = [], getattr(sys, "unraisablehook", None)
         tensorfmt.save(self.path, {"w": F32})
         load(self.path).close()
+        gc.collect()  # what tests before this one left
         descriptors = len(os.listdir("/proc/self/fd"))
 
         def both():
@@ -7983,331 +6581,22 @@ class TrustTest(FolderCase):
         names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
         file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
         text = file.say_missing(wanted)
-        self.assertIn("; nearest is 'model.layers.0.self_attn.q_proj.weight0' (", text)
+        self.assertIn("; did you mean 'model.layers.0.self_attn.q_proj.weight0'?", text)
 
 
-def in_terminal(columns, *args, **env):
-    """Return what our command writes to a terminal of so many columns."""
-    import fcntl
-    import pty
-    import termios
-    from subprocess import Popen
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    usual = dict([(key, text) for key, text in os.environ.items()
-                  if key not in ("COLUMNS", "NO_COLOR")])
-    usual.update(env)
-    process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py")] + list(args),
-                    stdin=slave, stdout=slave, stderr=slave, env=usual)
-    os.close(slave)
-    parts = []
-    try:
-        while not parts or parts[-1]:
-            parts.append(os.read(master, 65536))
-    except OSError:  # Linux: nobody has the other end
-        pass
-    os.close(master)
-    process.wait()
-    return b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-
-
-NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.0, 4.0]],
-       "model.layers.0.self_attention.query_projection.bias": [0.1, 0.25],
-       "head": [float(i % 5) for i in range(40)]}
-
-
-@full
-class TerminalTest(FolderCase):
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.folder)
-        self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
-        for kind in FORMATS:
-            tensorfmt.save("net." + kind, self.net, format=kind)
-
-    def columns_of(self, text):
-        """Assert that a table keeps its columns; return what stands in that of the names."""
-        lines = text.split("\n")
-        starts = [lines[0].index(word) for word in ("field", "value", "meaning")]
-        for line in lines[:lines.index("")]:
-            for start in starts[:2]:
-                self.assertEqual(line[start - 2:start].strip(), "", line)
-        return "".join([line[starts[0]:starts[1]].strip() for line in lines[:lines.index("")]])
-
-    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
-    def test_rows_fit_the_terminal(self):
-        for kind in FORMATS:
-            for width in (80, 200):
-                with self.subTest(format=kind, width=width):
-                    out = in_terminal(width, "explain", "net." + kind, TERM="dumb")
-                    self.assertTrue(max([len(line) for line in out.split("\n")]) <= width)
-                    names = self.columns_of(out)
-                    self.assertNotIn("...", names)
-                    for name in NET:
-                        self.assertIn("data" + name, names.replace(" ", ""))
-                    self.assertIn("0.0 1.0 2.0 ..." if width == 200 else "0.0 1.0", out)
-
-    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
-    def test_names_in_their_own_letters(self):
-        names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
-        tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
-        tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
-        for width in (80, 200):
-            for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
-                out = in_terminal(width, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
-                for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
-                    self.assertIn(name, out)
-                for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"),
-                                       ("ascii", "'gr\\xf6\\xdfe'")):
-                    out = in_terminal(width, *command, PYTHONIOENCODING=encoding, TERM="dumb")
-                    self.assertIn(seen, out)
-                    self.assertIn("'\\u5c42.weight'", out)
-        self.assertIn("'gr\\xf6\\xdfe'", self.command("ls", "names.zt"))
-
-    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
-    def test_demo_fits_two_screens(self):
-        for width in (80, 200):
-            lines = in_terminal(width, "demo").split("\n")
-            self.assertTrue(len(lines) <= 54 and max([len(line) for line in lines]) <= width)
-
-    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
-    def test_no_bytes_for_a_terminal(self):
-        for command in (("get", "net.zt", "a", "--raw"), ("convert", "net.mag", "-", "--format",
-                                                          "ztensor")):
-            tensorfmt.save("net.zt", {"a": [1.0]})
-            tensorfmt.save("net.mag", {"a": F32})
-            self.assertIn("error: bytes are not for a terminal", in_terminal(80, *command))
-
-    @documented
-    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
-    def test_colours_only_where_they_are_wanted(self):
-        plain = self.command("explain", "net.burnpack")
-        for command in ("explain", "ls"):
-            for more, env, wanted in (((), {"TERM": "xterm"}, True), ((), {"TERM": "dumb"}, False),
-                                      ((), {"TERM": "xterm", "NO_COLOR": "1"}, False),
-                                      (("--color", "never"), {"TERM": "xterm"}, False),
-                                      (("--color", "always"), {"TERM": "dumb"}, True)):
-                out = in_terminal(100, command, "net.burnpack", *more, **env)
-                self.assertEqual("\033[32m" in out, wanted, (command, more, env))
-        out = in_terminal(100, "explain", "net.burnpack", TERM="xterm")
-        import re
-        self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out), plain)
-        for kind in ("structure", "padding"):
-            self.assertIn("\033[%sm" % tensorfmt.FIELD_KINDS[kind][1], out)
-        self.assertNotIn("\033", plain)
-        self.assertIn("\033[1;31m", self.command("explain", "--color", "always", "cut", code=1))
-
-    def command(self, *args, **env):
-        """Return the output of our command, piped, without COLUMNS."""
-        wanted = env.pop("code", 0)
-        write_file("cut", read_file("net.burnpack")[:-1])
-        with Changed(os, "environ", dict(os.environ, **env)):
-            if not env:
-                os.environ.pop("COLUMNS", None)
-            code, out, _ = run(*args)
-        self.assertEqual(code, wanted)
-        return out
-
-    def test_width_of_a_pipe_and_as_asked_for(self):
-        for kind in FORMATS:
-            for args, env, width in (((), {}, 100), ((), {"COLUMNS": "80"}, 80),
-                                     (("--width", "64"), {"COLUMNS": "80"}, 64),
-                                     (("--width", "300"), {}, 300)):
-                out = self.command("explain", "net." + kind, *args, **env)
-                rows = out[:out.index("\n\n")].split("\n")
-                self.assertTrue(max([len(row) for row in rows]) <= width, (kind, width))
-                self.columns_of(out)
-        self.assertEqual(tensorfmt.wrap("  a.bcd_e/fghijk", 6, "._/"),
-                         ["  a.", "  bcd_", "  e/", "  fghi", "  jk"])
-        self.assertEqual(tensorfmt.wrap("one two three", 8, " "), ["one two ", "three"])
-
-    def test_offsets_know_where_they_lead(self):
-        for kind in FORMATS:
-            data = dumps(self.net, format=kind)
-            fields = list(tensorfmt.explain(data))
-            places = [field.offset for field in fields if field.kind == "data"]
-            found = set([field.tensor for field in fields if field.kind == "structure"
-                         and field.target in places])
-            self.assertEqual(found, set([] if kind == "primitiv" else NET), kind)
-            starts = [field.offset for field in fields]
-            self.assertEqual([field for field in fields if field.target is not None
-                              and field.target not in starts], [])
-        for field in tensorfmt.explain(dumps(self.net, format="tensorbuffers")):
-            if field.name.endswith(".table"):
-                self.assertEqual((field.depth, field.doc, field.offset - field.value),
-                                 (1, "vtable", field.target))
-            elif field.name.endswith(".data_size"):
-                self.assertEqual(field.depth, 2)
-
-    @documented
-    def test_labels_of_layouts_have_places(self):
-        for kind, label, text in (("burnpack", "DS", "from DS = 0x100,"), ("mag", "end", ""),
-                                  ("ztensor", "S", ""), ("tensorbuffers", "M", ""),
-                                  ("safetensors", "8 + n", "")):
-            wanted, = [one for one in tensorfmt.FORMATS if one.NAME == kind]
-            data = dumps(self.net, format=kind)
-            texts, rows = tensorfmt.layout_of(wanted)
-            self.assertTrue(texts and label in [row[0] for row in rows], kind)
-            fields = list(tensorfmt.explain(data))
-            places = tensorfmt.layout_places(wanted, rows, fields, len(data))
-            self.assertIn(places[label], [field.offset for field in fields])
-            self.assertEqual(places["0"], 0)
-            self.assertIn(text, self.command("explain", "net." + kind))
-        self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
-                         ([tensorfmt.NO_DOCSTRING], []))
-
-    def test_what_was_not_reached(self):
-        data = dumps(self.net, format="burnpack")
-        ends = [item.offset + item.nbytes for item in load(data).values()]
-        fields = []
-        with self.assertRaises(FormatError):
-            for field in tensorfmt.explain(data[:600]):
-                fields.append(field)
-        self.assertTiles(fields, 600)
-        self.assertEqual([(field.name, field.kind, field.offset) for field in fields
-                          if field.kind in ("fault", "unreached")],
-                         [("metadata_size", "fault", 6),
-                          ("not reached", "unreached", max([end for end in ends if end <= 600]))])
-        self.assertEqual(len([field for field in fields if field.name.endswith("data_offsets")]), 3)
-
-    def test_a_file_cut_short_shows_what_is_whole(self):
-        for kind in ("mag", "primitiv"):
-            data = dumps(self.net, format=kind)
-            whole = list(tensorfmt.explain(data))
-            at = [field.offset for field in whole if field.kind == "data"][-1]
-            fields = []
-            with self.assertRaises(FormatError):
-                for field in tensorfmt.explain(data[:at + 1]):
-                    fields.append(field)
-            self.assertTiles(fields, at + 1)
-            self.assertEqual(len([field for field in fields if field.kind == "fault"]), 1)
-            names = [field.name for field in whole if field.kind == "data"]
-            found = [field.name for field in fields if field.kind == "data"]
-            self.assertEqual(found[:len(names) - 1], names[:-1])
-
-    def test_a_notebook_shows_the_page(self):
-        from html import unescape
-        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
-            write_file("net.any", data)
-            for source in (data, "net.any"):
-                found = tensorfmt.explain(source)
-                frame = found._repr_html_()
-                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
-                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
-                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
-                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
-                first = next(found)  # the fields are still there
-                offset, nbytes, name, value, doc = first
-                self.assertEqual((offset, first.nbytes), (0, nbytes))
-
-
-PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
-             "table tr td th script br").split()
-
-
-@full
-class PageTest(TestCase):
-    def setUp(self):
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(folder_for(self))
-
-    def page(self, data, *args, **wanted):
-        write_file("file", data)
-        code, _, _ = run("explain", "--html", "page.html", "file", *args)
-        self.assertEqual(code, wanted.get("code", 0))
-        text = read_file("page.html").decode("ascii")
-        self.assertEqual([c for c in text if not " " <= c <= "~" and c != "\n"], [])
-        for word in ('src="', "http", "url(", "@import", "<link"):
-            self.assertNotIn(word, text)
-        self.check_tags(text)
-        return text
-
-    def check_tags(self, text):
-        """No tag that a text of the file could need to do harm, no script in an attribute."""
-        from html.parser import HTMLParser
-        parser, found, odd = HTMLParser(), set(), []
-
-        def start(tag, attrs):
-            found.add(tag)
-            odd.extend([key for key, _ in attrs if key.startswith("on")])
-        parser.handle_starttag = start
-        parser.feed(text)
-        self.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
-        self.assertTrue({"input", "section", "td", "script"}.issubset(found))
-
-    def test_texts_of_the_file_are_escaped(self):
-        evil = "<img src=x onerror=alert(1)></script>{{rows}}%s\"'&"
-        for kind in FORMATS:
-            items = {evil: F32, "w": F32}
-            if kind == "primitiv":
-                items = [("<img>%s", F32), ("{{rows}}", F32)]
-            text = self.page(dumps(items, format=kind))
-            self.assertNotIn("<img", text)
-            self.assertEqual(text.count("</script>"), 1)
-            self.assertEqual(text.count('id="fields"'), 1)
-        entry = {"w": {"dtype": "<b>q", "shape": [0], "data_offsets": [0, 0]}}
-        text = self.page(safetensors(entry, b""))
-        self.assertTrue("<b>q" not in text and "&lt;b&gt;q" in text)
-
-    def test_every_golden_and_what_is_left_of_it(self):
-        for _, title, data, wanted in FILES:
-            if len(data) > 20000:
-                continue
-            with self.subTest(file=title):
-                text = self.page(data)
-                rows = text.count("<tr class=") - min(len(wanted), 1000)
-                self.assertEqual(rows, min(2000, len(list(tensorfmt.explain(data)))))
-                self.assertNotIn('role="alert"', text)
-                part = data[:len(data) * 2 // 3]
-                try:
-                    load(part)
-                except FormatError:
-                    if tensorfmt.detect(part):
-                        text = self.page(part, code=1)
-                        self.assertEqual(text.count('role="alert"'), 1)
-                        self.assertIn('<tr class="fault"', text)
-
-    def test_many_fields_and_one_tensor(self):
-        rows = dict([("t%d" % i, F32) for i in range(3000)])
-        for kind in ("burnpack", "primitiv"):
-            text = self.page(dumps(rows, format=kind))
-            self.assertIn("are left out", text)
-            self.assertTrue(10 < text[:text.index('id="about"')].count("data-s=") < 2000)
-            text = self.page(dumps(rows, format=kind), "--tensor", "t7")
-            self.assertTrue(2 < text.count("data-e=") < 30)
-        self.assertEqual(self.page(dumps({}, format="mag")).count('id="list"'), 0)
-
-    def test_histogram(self):
-        path, ends = tensorfmt.histogram(tensor([float(i) for i in range(48)], "float32"))
-        self.assertEqual((path.count("V"), ends), (25, "0, 47"))
-        for values, wanted in (([2.5, 2.5], "2.5"), ([1.0, NAN, INF, 3.0], "1, 3")):
-            self.assertEqual(tensorfmt.histogram(tensor(values, "float32")), ("", wanted))
-        for values in ([], [NAN]):
-            self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
-
-    def test_without_docstrings(self):
-        tensorfmt.save("a.zt", {"w": F32})
-        script = os.path.join(HERE, "tensorfmt.py")
-        self.assertEqual(run("python3", "-OO", script, "explain", "--html", "b.html", "a.zt")[0], 0)
-        self.assertIn("python -OO leaves", read_file("b.html").decode())
-        self.assertEqual(run("python3", "-OO", script, "explain", "a.zt")[1],
-                         run("python3", script, "explain", "a.zt")[1])
-
-
-def add_peers():
-    """Take in the tests beside other libraries, as if they stood here."""
+def add_tests(name):
+    """Take in the tests of a file in the folder .ci, as if they stood here."""
     from importlib.util import module_from_spec, spec_from_file_location
-    path = os.path.join(HERE, ".ci", "peers.py")
+    path = os.path.join(HERE, ".ci", name + ".py")
     if os.path.exists(path):
         sys.modules["test_tensorfmt"] = sys.modules["__main__"]
-        spec = spec_from_file_location("peers", path)
+        spec = spec_from_file_location(name, path)
         made = module_from_spec(spec)
         spec.loader.exec_module(made)
         globals().update([(name, kind) for name, kind in vars(made).items()
                           if name.endswith("Test")])
     else:
-        print("skipped: tests beside other libraries, no .ci/peers.py", file=sys.stderr)
+        print("skipped: its tests, no .ci/%s.py" % name, file=sys.stderr)
 
 
 def accepting_tests():
@@ -8315,56 +6604,6 @@ def accepting_tests():
     kinds = [kind for kind in globals().values() if isinstance(kind, type)]
     return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
                        if hasattr(vars(kind)[name], "accepts")]))
-
-
-@full
-class CopiesTellTest(TestCase):
-    """What copies say of themselves and of what they lack."""
-
-    texts, setUp, make = [getattr(CopyTest, name, None)  # None: on a board, where it is not run
-                          for name in ("texts", "setUp", "make")]
-
-    @documented
-    def test_docstrings_speak_of_what_is_there(self):
-        for formats, flags in COPIES:
-            text = self.make(formats, flags)[1]
-            copy = module_of(text)
-            with self.subTest(formats=formats, flags=flags):
-                doc = copy.__doc__
-                words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
-                lacking = [name for name in tensorfmt.__all__ if name not in copy.__all__]
-                self.assertTrue("    with load(" in doc and "save(" not in doc)
-                for name in [name for name in lacking if name not in ("save", "tensor")]:
-                    self.assertNotIn(name, words - {"convert", "verify", "explain"})
-                self.assertEqual("explain" in doc, "explain" in copy.__all__)
-
-    def test_a_copy_without_commands_says_so(self):
-        path = self.make(["mag"], "load-only")[0]
-        self.assertEqual(run("python3", path, "ls", "x"), (
-            2, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
-        self.assertEqual(run("python3", path)[0], 2)
-
-    def test_a_copy_never_replaces_its_source(self):
-        path, _ = self.make(["mag"], "")
-        before = read_file(path)
-        link = os.path.join(self.folder, "link.py")
-        os.symlink(path, link)
-        for target in (path, link):
-            code, _, err = run("python3", path, "vendor", target)
-            self.assertEqual((code, "would replace its own source" in err), (1, True))
-        self.assertEqual(read_file(path), before)
-
-    def test_other_libraries_get_right_values_or_a_refusal(self):
-        for formats, flags in COPIES:
-            copy = module_of(self.make(formats, flags)[1])
-            if not hasattr(copy.Tensor, "__array__"):  # of a board
-                continue
-            item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
-            for call in (item.__array__, item.__dlpack__):
-                if not getattr(copy, "ARRAYS", False):
-                    self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
-            small = "only" in flags or "no-tools" in flags
-            self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
 
 
 @full
@@ -8416,8 +6655,9 @@ if __name__ == "__main__":
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:
         ACCEPT = "--accept" in sys.argv
+        add_tests("shell")  # commands, terminals, pages
+        add_tests("peers")  # beside other libraries
         if ACCEPT:  # of the tests that are named, or of all
             sys.argv.remove("--accept")
             sys.argv += [] if sys.argv[1:] else accepting_tests()
-        add_peers()
         unittest.main()

@@ -2,7 +2,7 @@
 """Fuzz tensorfmt.py guided by coverage: atheris_fuzz.py SECONDS [OPTION OF LIBFUZZER ...]
 
 Needs the package atheris (CPython 3.11 to 3.13 on Linux). What must hold for each input is
-check_mutant() of test_tensorfmt.py. It starts from the good and the bad files of the tests; half of
+check_mutant() of fuzz.py. It starts from the good and the bad files of the tests; half of
 the changes are those of fuzz.py. A finding ends it: it is in a file crash-..., which
 `python3 test_tensorfmt.py fuzz FILE` checks again.
 """
@@ -24,7 +24,7 @@ import test_tensorfmt
 
 def check(data):
     try:
-        test_tensorfmt.check_mutant(data)
+        fuzz.check_mutant(test_tensorfmt, data)
     except MemoryError as error:  # libFuzzer would take it for its own limit
         raise AssertionError("out of memory") from error
 

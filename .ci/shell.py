@@ -1,0 +1,532 @@
+# SPDX-License-Identifier: MIT
+"""Tests of what people see: `python3 test_tensorfmt.py` runs them, too.
+
+    [1] commands           in this process, and through a real one; all that they print
+    [2] terminals          their width, letters and colours
+    [3] pages              of explain --html
+"""
+import io
+import os
+import struct
+import sys
+import unittest
+
+import tensorfmt
+from test_tensorfmt import (
+    accepts, bad_files, Changed, check_page, documented, dumps, F32, FILES, folder_for,
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, python_path,
+    read_file, run, script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
+
+# -- [1] commands -------------------------------------------------------------------------------
+
+
+@full
+class CommandTest(TestCase):
+    def setUp(self):
+        go_to(self, folder_for(self))
+        for _, title, data, _ in FILES:
+            write_file(title, data)
+        write_file("broken.zt", ztensor(shape=[5]))
+
+    def prints(self, *args):
+        """Return the stdout of our command, that ends with 0 and no message."""
+        code, out, err = run(*args)
+        self.assertEqual((code, err), (0, ""), args)
+        return out
+
+    def test_in_a_process_of_its_own(self):
+        script = os.path.join(HERE, "tensorfmt.py")
+        for args in ("help", "frobnicate"):
+            self.assertEqual(run("python3", script, args), run(args))
+        self.assertEqual(run("python3", script), run("help"))
+        code, out, err = run("python3", script, "ls", "seed_basic.mag", "absent.zt")
+        self.assertEqual((code, err.count("\n")), (1, 1))
+        self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
+        self.assertTrue(err.startswith("error: absent.zt: "))
+        self.assertIn(", sha256 ", self.prints("--version"))
+        code, out, err = run("python3", "-I", "-S", script, "demo")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("all %d formats written, listed, verified, explained and read back" % len(
+            FORMATS), out)
+
+    def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
+        from subprocess import PIPE, Popen
+        script = "python3 -m tensorfmt "
+        for line, wanted in (("convert sorted_one.tbs w.zt 2>&-", 0), ("ls --x 2>/dev/full", 2),
+                             ("convert sorted_one.tbs w.mag <&- >&- 2>&-", 0),
+                             ("formats >/dev/full", 1)) if os.path.exists("/dev/full") else ():
+            self.assertEqual(run(script + line)[0], wanted, line)
+            self.assertTrue(wanted or os.path.exists(line.split()[2]))
+        rows = dict([("tensor number %d" % i, F32) for i in range(3000)])
+        tensorfmt.save("many.bpk", rows)
+        process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py"), "ls", "many.bpk"],
+                        stdout=PIPE, stderr=PIPE)
+        with process:
+            self.assertIn(b"many.bpk: Burnpack", process.stdout.readline())
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+        self.assertEqual(process.returncode, 0)
+
+    def test_names_are_escaped(self):
+        tensorfmt.save("odd.zt", {"a\x1b[31m\n\u00e9": F32, " x ": F32, "": F32})
+        odd = "odd" if os.name == "nt" else "o\x1b[31m\n\u202e\udcff"
+        tensorfmt.save(odd + ".bpk", load("odd.zt", mmap=False), metadata={odd[:6]: odd[:6]})
+        write_file(odd + ".mag", b"MAG!")
+        calls = [("demo", odd), ("demo", odd + ".bpk"), (odd,)]
+        for name in ("odd.zt", odd + ".bpk", odd + ".mag", odd + ".absent", odd):
+            calls += [(key, name) for key in ("ls", "explain", "verify", "ls --" + odd)]
+            calls += [("get", name, "\x1b"), ("get", name, "", "--rows", "1"), ("diff", name, name),
+                      ("verify", "--quiet", name), ("diff", name, "odd.zt", odd)]
+            calls += [("explain", name, "--html", out) for out in (name, odd + ".html", odd)]
+            calls += [("convert", name, out) for out in (odd + ".zt", odd, "x.mag", odd + "/x.zt")]
+            calls += [("convert", name, "x.zt", key, odd) for key in ("--set", "--cast", "--only")]
+        for args in calls:
+            _, out, err = run(*args)
+            self.assertEqual([c for c in out + err if not " " <= c <= "~" and c != "\n"], [], args)
+            self.assertEqual((out + err).count("\n\u202e"), 0)
+        self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
+        stream = io.StringIO()
+        tensorfmt.put(stream, "a\x1b[31m\n\u202e\r")
+        self.assertEqual(stream.getvalue(), "a\\x1b[31m\n\\u202e\\r")
+
+    def test_get(self):
+        stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
+                 "b": ([True, False], "bool", "min False, max True, mean 0.5, 0 NaN, 0 infinite"),
+                 "o": ([1e308, 1e308], None, "min 1e+308, max 1e+308, mean inf, 0 NaN, 0 infinite"),
+                 "e": ([], None, "min None, max None, mean None, 0 NaN, 0 infinite"),
+                 "f": ([NAN, 1.0, INF, -INF, 3.0, INF, NAN, 0.5, -0.5], None,
+                       "min -0.5, max 3.0, mean 1.0, 2 NaN, 3 infinite")}
+        tensorfmt.save("s.zt", {key: tensor(row[0], row[1]) for key, row in stats.items()})
+        for part in (8, tensorfmt.PART):
+            for key, (_, _, text) in stats.items():
+                with Changed(tensorfmt, "PART", part):
+                    self.assertIn("\n" + text + "\n", self.prints("get", "s.zt", key, "--stats"))
+        rows = [((title, name), "%s" % (item.tolist(),)) for _, title, data, _ in FILES
+                for name, item in load(data).items()
+                if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
+        for args, wanted in rows:
+            self.assertEqual(self.prints("get", *args), wanted + "\n", args)
+        raw = self.prints("get", "param_3x2x2_stat.primitiv", "value", "--raw")
+        wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
+        self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
+
+    def test_formats_and_options_in_words(self):
+        for kind in tensorfmt.FORMATS:
+            out = self.prints("formats", kind.NAME)
+            for name in kind.SUFFIXES:
+                self.assertEqual(self.prints("formats", name), out)
+            kinds = [kind] + [one for one in tensorfmt.LATER if one.FAMILY == kind.NAME]
+            for one in kinds:
+                for key in dir(one):
+                    if key[:4] == "MAX_" and getattr(one, key) < 1 << 31:
+                        self.assertIn("%s = %d" % (key, getattr(one, key)), out)
+                for name in list(one.DTYPES) + list(one.OPTIONS) + list(one.READ_OPTIONS):
+                    self.assertIn(name, out)
+                for line in (type(one).__doc__ or "").split("\n"):
+                    self.assertIn(line[4:] if line[:4] == "    " else line, out)
+            for call, options in (("save", kind.OPTIONS), ("load", kind.READ_OPTIONS)):
+                for key, text in options.items() if sys.flags.optimize < 2 else ():
+                    self.assertIn("    %s: %s: %s" % (kind.NAME, key, text),
+                                  getattr(tensorfmt, call).__doc__)
+        code, out, err = run("python3", "-OO", "-c", "import sys; sys.path.insert(0, %r)\nimport "
+                             "tensorfmt\nprint(tensorfmt.save.__doc__)\nsys.exit(tensorfmt.main("
+                             "['formats', 'mag']))" % HERE)
+        self.assertEqual((code, err, out[:5]), (0, "", "None\n"))
+        self.assertIn(tensorfmt.NO_DOCSTRING, out)
+        self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
+        self.assertIn(", ".join(tensorfmt.OPTIONAL), tensorfmt.ARGUMENTS["--with"][1])
+
+    def test_json_is_one_document(self):
+        from json import loads
+        titles = [row[1] for row in FILES] + ["broken.zt", "absent.zt"]
+        for command in ("ls", "verify"):
+            found = loads(run(command, "--json", *titles)[1])
+            self.assertEqual([one["file"] for one in found], titles)
+            self.assertEqual(set(found[-1]), {"file", "error"})
+            self.assertEqual([one["format"] for one in found[:-2]], [row[0] for row in FILES])
+            self.assertEqual(type(loads(run(command, "--json", titles[0])[1])), list)
+        fields = loads(self.prints("explain", "--json", "seed_basic.mag"))
+        self.assertEqual([row["name"] for row in fields],
+                         [field.name for field in tensorfmt.explain("seed_basic.mag")])
+        self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
+                         tensorfmt.NAMES)
+        self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
+                                           "seed_basic.mag")), [])
+
+    def test_numbers_are_rounded(self):
+        for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
+                               (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
+            self.assertEqual(tensorfmt.rounded(number, ""), wanted)
+
+    def test_misuse(self):
+        for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
+                     "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
+            code, out, err = run(*line.split())
+            self.assertEqual((code, out, "usage" in err), (2, "", True), line)
+        for line in ("ls .", "verify absent.zt", "explain absent.zt", "convert absent.zt x.mag"):
+            code, _, err = run(*line.split())
+            self.assertEqual((code, err[:7]), (1, "error: "), line)
+            self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
+        with Changed(tensorfmt, "run", lambda argv: (_ for _ in ()).throw(KeyboardInterrupt())):
+            self.assertEqual(run("ls"), (130, "", ""))  # Ctrl-C
+
+    def test_standard_input_and_home(self):
+        from shutil import copy
+        source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
+        usual = self.prints("ls", "seed_basic.mag"), self.prints("verify", "seed_basic.mag")
+        for line in ("ls -", "verify -", "get - x", "explain -", "diff - seed_basic.mag",
+                     "diff seed_basic.mag -", "convert - new.zt --drop"):
+            wanted = self.prints(*line.replace("-", "seed_basic.mag", 1).replace(
+                "seed_basic.mag-", "--").split())
+            with Changed(sys, "stdin", source):
+                source.seek(0)
+                self.assertEqual(self.prints(*line.split()), wanted.replace("seed_basic.mag", (
+                    "-" if "convert" in line else "standard input"), 1), line)
+        size = len(golden("seed_basic.mag"))
+        for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
+            with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
+                source.seek(0)
+                self.assertIn(words, run("ls", "-")[2] or "" if words else self.prints("ls", "-"))
+                self.assertEqual(source.buffer.tell(), min(most + 1, size))
+        with Changed(sys, "stdin", None):
+            self.assertEqual(run("ls", "-")[::2],
+                             (1, "error: standard input: the file is empty (at 0x0, magic)\n"))
+        line = 'python3 -c "import sys; sys.stdout.buffer.write(open(%r, %r).read())" ' % (
+            "seed_basic.mag", "rb") + "| python3 -m tensorfmt verify - absent.zt"
+        code, out, err = run(line)
+        self.assertEqual((code, out), (1, usual[1].replace("seed_basic.mag", "standard input")))
+        self.assertEqual(err[:17], "error: absent.zt:")
+        home = folder_for(self)
+        copy("seed_basic.mag", home)
+        self.addCleanup(os.environ.update, os.environ.copy())
+        os.environ["HOME"] = os.environ["USERPROFILE"] = home
+        self.prints("convert", "~/seed_basic.mag", "~/new.zt", "--drop")
+        self.prints("explain", "~/new.zt", "--html", "~/page.html")
+        self.assertEqual(self.prints("diff", "~/new.zt", "~/new.zt", "--quiet"), "")
+        self.assertEqual(sorted(os.listdir(home)), ["new.zt", "page.html", "seed_basic.mag"])
+        tensorfmt.save("home.zt", {"~": [1.0]})
+        self.assertEqual(self.prints("get", "home.zt", "~"), "[1.0]\n")
+        for command in ("ls", "verify", "explain"):
+            self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
+
+    def test_standard_output(self):
+        script = "python3 -m tensorfmt "
+        wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
+        for target in ("-", "/dev/stdout")[:1 + os.path.exists("/dev/stdout")]:
+            line = "convert - %s --format burnpack --drop < seed_basic.mag > out.bpk" % target
+            code, out, err = run(script + line)
+            self.assertEqual((code, out), (0, ""))
+            self.assertEqual(err.replace("standard output", "new.bpk"),
+                             wanted.replace("seed_basic.mag", "-"))
+            self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
+        self.assertEqual(run("convert", "seed_basic.mag", "-")[0], 2)  # of which format?
+        code, out, err = run(script + "convert seed_basic.mag - --format burnpack | " + script +
+                             "ls -")
+        self.assertIn("metadata 'n'", err)
+        self.assertEqual(out, "")
+
+    def test_progress(self):
+        import time
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        tensorfmt.save("p.zt", {"w": F32}, checksum="crc32c")
+        for line in ("verify p.zt", "get p.zt w --stats", "get p.zt w --raw", "diff p.zt p.zt",
+                     "convert p.zt q.zt"):
+            for kind in (Terminal, io.StringIO):
+                out, err, clock = io.TextIOWrapper(io.BytesIO()), kind(), iter(range(0, 200, 2))
+                with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err), Changed(
+                        sys, "stdout", out):
+                    self.assertEqual(tensorfmt.main(line.split()), 0)
+                first, last = err.getvalue()[:23], err.getvalue()[-len(tensorfmt.WIPE):]
+                self.assertEqual((first, last), ("", "") if kind is io.StringIO else (
+                    "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
+        with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
+            self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        for note in ("", "; slow"):
+            err, clock = Terminal(), iter(range(0, 200, 2))
+            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
+            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
+                             + tensorfmt.WIPE)
+        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
+        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+            progress = tensorfmt.Progress(160 << 20)
+            nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
+            progress.tick((126 << 20) - 1)
+        self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
+        texts = ["\r" + text.ljust(40) for text in (
+            "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
+        self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
+        err = Terminal()
+
+        def interrupt(source):
+            raise KeyboardInterrupt
+        with Changed(tensorfmt, "load", interrupt), Changed(sys, "stderr", err):
+            self.assertEqual(tensorfmt.main(["ls", "p.zt"]), 130)
+        self.assertEqual(err.getvalue(), tensorfmt.WIPE)
+
+    def test_every_help_has_examples_that_are_right(self):
+        for command in tensorfmt.COMMANDS:
+            lines = run(command, "-h")[1]
+            self.assertEqual(run("help", command)[1], lines)
+            lines = lines.partition("examples:")[2].split("\n  ")[1:]
+            self.assertTrue(lines, command)
+            for line in lines:
+                words = line.replace(" < ", " > ").split(" > ")[0].split()
+                self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
+                with Changed(sys, "argv", ["tensorfmt.py"]):
+                    tensorfmt.make_parser(words[2]).parse_args(words[3:])
+
+    @accepts
+    def test_words_of_every_help_and_numbers_in_json(self):
+        texts = []
+        for command in tensorfmt.COMMANDS:
+            with Changed(sys, "argv", ["tensorfmt.py"]):
+                parser = tensorfmt.make_parser(command)
+            texts.append((parser.prog, "\n".join([parser.description, parser.epilog] + [repr((
+                one.option_strings, one.dest, one.nargs, one.default, one.choices, one.help,
+                one.metavar)) for one in parser._actions if one.dest != "help"])))
+        self.assertAccepted(texts, "helps")
+        most = (1 << 128) - 1
+        self.assertEqual(tensorfmt.to_json({5: [most, -most, most + 1, -most - 1, b"a"], "b": (1, {
+            1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
+                most, -most, tensorfmt.show(most + 1), tensorfmt.show(-most - 1)))
+
+    def test_version_in_a_zip_and_frozen(self):
+        from shutil import copy
+        from zipfile import ZipFile
+        wanted = self.prints("--version")
+        copy(os.path.join(HERE, "tensorfmt.py"), "__main__.py")
+        with ZipFile("tool.pyz", "w") as archive:
+            archive.write("__main__.py")
+        self.assertEqual(run("python3", "tool.pyz", "--version"), (0, wanted, ""))
+        self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
+        with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
+            self.assertTrue(self.prints("--version").endswith(", frozen\n"))
+            self.assertTrue(run("vendor", "x.py")[0])
+
+    @documented
+    @accepts
+    def test_all_outputs_have_been_looked_at(self):
+        variants = script(self, "variants.py")
+        variants["write_files"]()
+        groups, absent = [], []
+        for _, title, _, _ in FILES:
+            if [item for item in load(title).values() if zstd_missing(item)]:
+                absent.append(title)
+            else:
+                groups.append((title, [line + title for line in (
+                    "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
+                    "explain --html page.html ", "verify ")]))
+        for name, data in [row[:2] for row in bad_files()] + variants["odd_files"]():
+            if "zstd" not in name:
+                write_file(name, data)
+                groups.append((name, [line + name for line in (
+                    "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
+                    "explain|--html|page.html|")]))
+        groups += [(line, [line]) for line in variants["COMMANDS"]]
+        texts = []
+        for title, lines in groups:
+            text = ""
+            for line in lines:
+                code, out, err = run(*line.split("|" if "|" in line else " "))
+                page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
+                if page:
+                    check_page(self, page)
+                page = page[page.find("<h1>"):page.find("<script>")]
+                text += "$ %s\n%s%s%sexit code %s\n" % (line, out, err, page, code)
+            texts.append((title, text))
+        self.assertAccepted(texts, "outputs", absent)
+
+
+# -- [2] terminals ------------------------------------------------------------------------------
+
+
+def in_terminal(columns, *args, **env):
+    """Return what our command writes to a terminal of so many columns."""
+    import fcntl
+    import pty
+    import termios
+    from subprocess import Popen
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    usual = dict([(key, text) for key, text in os.environ.items()
+                  if key not in ("COLUMNS", "NO_COLOR")])
+    usual.update(env, PYTHONPATH=python_path())  # a module is compiled once, a script at each start
+    process = Popen([sys.executable, "-m", "tensorfmt"] + list(args),
+                    stdin=slave, stdout=slave, stderr=slave, env=usual)
+    os.close(slave)
+    parts = []
+    try:
+        while not parts or parts[-1]:
+            parts.append(os.read(master, 65536))
+    except OSError:  # Linux: nobody has the other end
+        pass
+    os.close(master)
+    process.wait()
+    return b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+
+@full
+class TerminalTest(FolderCase):
+    def setUp(self):
+        super().setUp()
+        go_to(self, self.folder)
+        self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
+        for kind in FORMATS:
+            tensorfmt.save("net." + kind, self.net, format=kind)
+
+    def columns_of(self, text):
+        """Assert that a table keeps its columns; return what stands in that of the names."""
+        lines = text.split("\n")
+        starts = [lines[0].index(word) for word in ("field", "value", "meaning")]
+        for line in lines[:lines.index("")]:
+            for start in starts[:2]:
+                self.assertEqual(line[start - 2:start].strip(), "", line)
+        return "".join([line[starts[0]:starts[1]].strip() for line in lines[:lines.index("")]])
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_rows_fit_the_terminal(self):
+        for kind in FORMATS:
+            for width in (80, 200):
+                with self.subTest(format=kind, width=width):
+                    out = in_terminal(width, "explain", "net." + kind, TERM="dumb")
+                    self.assertTrue(max([len(line) for line in out.split("\n")]) <= width)
+                    names = self.columns_of(out)
+                    self.assertNotIn("...", names)
+                    for name in NET:
+                        self.assertIn("data" + name, names.replace(" ", ""))
+                    self.assertIn("0.0 1.0 2.0 ..." if width == 200 else "0.0 1.0", out)
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_names_in_their_own_letters(self):
+        names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
+        tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
+        tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
+        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
+            out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
+            for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
+                self.assertIn(name, out)
+            for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "'gr\\xf6\\xdfe'")):
+                out = in_terminal(200, *command, PYTHONIOENCODING=encoding, TERM="dumb")
+                self.assertIn(seen, out)
+                self.assertIn("'\\u5c42.weight'", out)
+        self.assertIn("'gr\\xf6\\xdfe'", self.command("ls", "names.zt"))
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_demo_fits_two_screens(self):
+        for width in (80, 200):
+            lines = in_terminal(width, "demo").split("\n")
+            self.assertTrue(len(lines) <= 54 and max([len(line) for line in lines]) <= width)
+
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_no_bytes_for_a_terminal(self):
+        for command in (("get", "net.zt", "a", "--raw"), ("convert", "net.mag", "-", "--format",
+                                                          "ztensor")):
+            tensorfmt.save("net.zt", {"a": [1.0]})
+            tensorfmt.save("net.mag", {"a": F32})
+            self.assertIn("error: bytes are not for a terminal", in_terminal(80, *command))
+
+    @documented
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_colours_only_where_they_are_wanted(self):
+        plain = self.command("explain", "net.burnpack")
+        for command in ("explain", "ls"):
+            for more, env, wanted in (((), {"TERM": "xterm"}, True), ((), {"TERM": "dumb"}, False),
+                                      ((), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+                                      (("--color", "never"), {"TERM": "xterm"}, False),
+                                      (("--color", "always"), {"TERM": "dumb"}, True)):
+                out = in_terminal(100, command, "net.burnpack", *more, **env)
+                self.assertEqual("\033[32m" in out, wanted, (command, more, env))
+        out = in_terminal(100, "explain", "net.burnpack", TERM="xterm")
+        import re
+        self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out), plain)
+        for kind in ("structure", "padding"):
+            self.assertIn("\033[%sm" % tensorfmt.FIELD_KINDS[kind][1], out)
+        self.assertNotIn("\033", plain)
+        self.assertIn("\033[1;31m", self.command("explain", "--color", "always", "cut", code=1))
+
+    def command(self, *args, **env):
+        """Return the output of our command, piped, without COLUMNS."""
+        wanted = env.pop("code", 0)
+        write_file("cut", read_file("net.burnpack")[:-1])
+        with Changed(os, "environ", dict(os.environ, **env)):
+            if not env:
+                os.environ.pop("COLUMNS", None)
+            code, out, _ = run(*args)
+        self.assertEqual(code, wanted)
+        return out
+
+    def test_width_of_a_pipe_and_as_asked_for(self):
+        for kind in FORMATS:
+            for args, env, width in (((), {}, 100), ((), {"COLUMNS": "80"}, 80),
+                                     (("--width", "64"), {"COLUMNS": "80"}, 64),
+                                     (("--width", "300"), {}, 300)):
+                out = self.command("explain", "net." + kind, *args, **env)
+                rows = out[:out.index("\n\n")].split("\n")
+                self.assertTrue(max([len(row) for row in rows]) <= width, (kind, width))
+                self.columns_of(out)
+        self.assertEqual(tensorfmt.wrap("  a.bcd_e/fghijk", 6, "._/"),
+                         ["  a.", "  bcd_", "  e/", "  fghi", "  jk"])
+        self.assertEqual(tensorfmt.wrap("one two three", 8, " "), ["one two ", "three"])
+
+    def test_a_notebook_shows_the_page(self):
+        from html import unescape
+        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
+            write_file("net.any", data)
+            for source in (data, "net.any"):
+                found = tensorfmt.explain(source)
+                frame = found._repr_html_()
+                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
+                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
+                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
+                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
+                first = next(found)  # the fields are still there
+                offset, nbytes, name, value, doc = first
+                self.assertEqual((offset, first.nbytes), (0, nbytes))
+
+
+# -- [3] pages ----------------------------------------------------------------------------------
+
+
+@full
+class PageTest(TestCase):
+    def setUp(self):
+        go_to(self, folder_for(self))
+
+    def page(self, data, *args):
+        write_file("file", data)
+        self.assertEqual(run("explain", "--html", "page.html", "file", *args)[0], 0)
+        text = read_file("page.html").decode("ascii")
+        check_page(self, text)
+        return text
+
+    def test_many_fields_and_one_tensor(self):
+        rows = dict([("t%d" % i, F32) for i in range(1001)])
+        for kind in ("burnpack", "primitiv"):
+            text = self.page(dumps(rows, format=kind))
+            self.assertIn("are left out", text)
+            self.assertTrue(10 < text[:text.index('id="about"')].count("data-s=") < 2000)
+            text = self.page(dumps(rows, format=kind), "--tensor", "t7")
+            self.assertTrue(2 < text.count("data-e=") < 30)
+        self.assertEqual(self.page(dumps({}, format="mag")).count('id="list"'), 0)
+
+    def test_histogram(self):
+        path, ends = tensorfmt.histogram(tensor([float(i) for i in range(48)], "float32"))
+        self.assertEqual((path.count("V"), ends), (25, "0, 47"))
+        for values, wanted in (([2.5, 2.5], "2.5"), ([1.0, NAN, INF, 3.0], "1, 3")):
+            self.assertEqual(tensorfmt.histogram(tensor(values, "float32")), ("", wanted))
+        for values in ([], [NAN]):
+            self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
+
+    def test_without_docstrings(self):
+        tensorfmt.save("a.zt", {"w": F32})
+        self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
+                         ([tensorfmt.NO_DOCSTRING], []))
+        script = os.path.join(HERE, "tensorfmt.py")
+        self.assertEqual(run("python3", "-OO", script, "explain", "--html", "b.html", "a.zt")[0], 0)
+        self.assertIn("python -OO leaves", read_file("b.html").decode())
+        self.assertEqual(run("python3", "-OO", script, "explain", "a.zt")[1],
+                         run("python3", script, "explain", "a.zt")[1])

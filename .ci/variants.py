@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: MIT
+"""Files and commands of which the tests keep what is said: see the accepted texts beside this.
+
+Most are a good file with one change; the builders are those of test_tensorfmt.py, [10].
+
+    [1] generations        later generations and records, usual and odd, good and bad
+    [2] odd files          that can be read, with much that is not usual
+    [3] commands           lines of our command, and the files that they name
+"""
+import struct
+
+import tensorfmt
+from test_tensorfmt import (
+    burnpack, COO, CSR, dumps, F32, flat_file, golden, INF, mag300, make_burnpack, many_tensors,
+    Map, NAN, NET, odd_record, one2, one_burnpack, part1, part2, primitiv, QUANTIZED, read_file,
+    record, safetensors, scheme, small_mag, snapshot, spans, spec_mag, tensor, tohex, U32,
+    unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor,
+    ztensor_raw)
+
+# -- [1] generations ----------------------------------------------------------------------------
+
+
+def object_files():
+    """Return rows (name, bytes) of files of zTensor 1 and 2 that are not usual, good or bad."""
+    (blobs, sha, sparse, coo), csr, small = zt2_parts(), "zt.sparse_csr/1", struct.pack("<2f", 1, 2)
+    files = [("fine", zt2_of_all_kinds())]
+
+    def two(name, data=blobs, **objects):
+        files.append((name, zt2_objects(objects, data)))
+
+    def one(name, *args, **more):
+        two(name, w=one2(*args, **more))
+    two("faults", f4=one2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=one2(
+        "f32", 1, 8, 2, digest="xxh3:0"), hash=one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
+        bool=one2("u8", 2, 5, 5, type="bool"), sha=one2(
+        "f32", 1, 8, 2, digest="sha256:" + "0" * 64),
+        f32=one2("f32", 1, 8, 3), half=one2("u8", 1, 8, 8, digest="sha256:00"), i=one2(
+        "f32", 1, 8, 3), shard=one2("f32", 1, 8, 2, shard="y"), type=one2("u8", 1, 8, 1,
+        type="complex64"), length=one2("u8", 1, 8, 8, decoded_length=8), coded=one2(
+        "u8", 1, 8, 8, encoding="x"))
+    for kind in ("xxh3", "xx.h-3_", "Xxh3", ""):
+        for digits in ("0f", "0F", "", "g"):
+            one("digest", "f32", 1, 8, 2, digest=kind + ":" + digits)
+    for start, size in ((0, 8), (1, 4096), (2, 8), (8, 8), (9, 8), (10, 8), (1, 12289)):
+        one("place", "u8", start, size, size)
+    one("unaligned", "u8", 1.5, 8, 8)
+    for rows in (((1, 8192), (2, 8)), ((1, 8192), (2, 4096)), ((1, 4096), (2, 8)), ((3, 8), (3, 8)),
+                 ((3, 8), (3, 9)), ((1, 12288), (2, 8), (3, 8))):
+        two("overlap", **dict([("t%d" % i, one2("u8", at, size, size))
+                               for i, (at, size) in enumerate(rows)]))
+    data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
+    files += [("overlap", data), ("overlap", data[:-40] + bytes(8152) + data[-40:])]
+    for size, at, nbytes in ((48, 1, 8), (47, 1, 8), (4135, 1, 0), (4136, 1, 0), (4143, 1, 8),
+                             (4144, 1, 8), (1 << 40, 1 << 20, 8)):
+        for name in ("x-1", "y"):
+            files.append(("shard", zt2_objects({
+                "w": one2("u8", at, nbytes, nbytes, shard=name), "v": one2("f64", 1, 8)}, blobs,
+                shards={"x-1": {"size": size, "digest": "a:0"}})))
+    for name in ("x" * 64, "x" * 65, ".x", "x.", "", "x/y", "\u00e9"):
+        files.append(("a shard", zt2_objects({}, shards={name: {"size": 48, "digest": ""}})))
+    for key, value in (("size", None), ("digest", 5), ("size", -1)):
+        shard = dict({"size": 48, "digest": ""}, **{key: value})
+        files.append(("a shard", zt2_objects({}, shards={"x": shard})))
+    for code, nbytes, shape, kind in (
+            ("u8", 1, [2], "f4_e2m1"), ("u8", 2, [3], "f4_e2m1"), ("u8", 1, [3], "f4_e2m1"),
+            ("u8", 8, [9], "f8_e5m2"), ("f32", 8, [2], "complex64"), ("f64", 8, [], "complex128"),
+            ("f64", 16, [1], "complex128"), ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"),
+            ("i8", 8, [8], "bool"), ("u8", 3, [8], "ex.type"), ("u8", 8, [8], "f8_e8m0"),
+            ("u8", 8, [8], "f8_e4m3fnuz"), ("bf16", 8, [4], None), ("f16", 8, [5], None)):
+        one("type", code, 1, nbytes, *shape, **({"type": kind} if kind else {}))
+    for shape in ([1] * 64, [1] * 65, [1 << 32, 1 << 32], [1 << 32, 1 << 32, 0], [(1 << 64) - 1]):
+        two("shape", w=dict(one2("u8", 1, 1, *shape), layout="ex"))
+    for layout, shape, changes in (
+            (csr, [2, 9], {}), (csr, [2], {}), (csr, [2, 9, 1], {}), (csr, [3, 9], {}),
+            (csr, [2, 9], {"indptr": part2("u32", 5, 12)}), (csr, [2, 9], {"indices": None}),
+            (csr, [2, 9], {"indices": part2("u64", 7, 24)}), (csr, [2, 9], {"x": coo["coords"]}),
+            (csr, [2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
+            (csr, [2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}),
+            ("coo", [4, 3], coo), ("coo", [4], coo), ("coo", [], coo), ("coo", [4, 3, 2], coo),
+            ("coo", [4, 3], dict(coo, values=part2("f32", 1, 4))),
+            ("coo", [4, 3], dict(coo, coords=part2("u64", 6, 16))),
+            ("coo", [4, 3], dict(coo, coords=part2("u32", 6, 15))),
+            ("coo", [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo), ("ex", [2], {}),
+            ("dense", [2], {}), ("ex", [2], {"a": part2("u8", 1, 8, encoding="y",
+                                                         decoded_length=5)})):
+        parts = dict(sparse, **changes) if layout is csr else changes
+        two("sparse", w={"shape": shape, "layout": "zt.sparse_coo/1" if layout == "coo" else layout,
+                         "parts": dict([row for row in parts.items() if row[1] is not None])})
+    one("coded", "f32", 1, 8, 2, encoding="raw", decoded_length=8)
+    one("coded", "f32", 1, 8, 2, encoding="ex/1", decoded_length=7)
+    for most in (32768, 32769):
+        one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
+    for start in (0, 4095, 4096, 8192, 12288):
+        files.append(("manifest", zt2(start=start)))
+    for nbytes in ((1 << 30) + 1, 1 << 30, 113, 114):
+        files.append(("manifest", zt2(nbytes=nbytes)))
+    files += [("a data shard", zt2(nbytes=0, start=start, hash=digest))
+              for start, digest in ((0, 0), (0, 1), (4096, 0))]
+    user = {"shape": [2], "format": "dense", "components": {"data": part1("f32", 64, 8)}}
+    rows = [({}, {}, {})] + [({}, {}, {"data": row}) for row in (
+        {"digest": "crc32c:0x0"}, {"digest": "sha256:" + sha[7:]}, {"digest": "md5:0"}, {"u": 1},
+        {"type": "complex64"}, {"dtype": "f8"}, {"dtype": "u8"}, {"encoding": "raw"},
+        {"encoding": "lz4"}, {"encoding": None, "uncompressed_length": None, "type": None},
+        {"encoding": "raw", "uncompressed_length": 8}, {"uncompressed_length": 9},
+        {"encoding": "lz4", "uncompressed_length": 9}, {"offset": 0}, {"offset": 63},
+        {"offset": 65}, {"offset": 128}, {"offset": 192}, {"length": 0}, {"length": 65},
+        {"length": 128}, {"length": 129}, {"dtype": "bool", "length": 2}, {"dtype": "float32"},
+        {"encoding": "zstd"}, {"encoding": "zstd", "length": 0}, {"dtype": "f64"}, {"offset": "a"})]
+    rows += [(top, {}, {}) for top in (
+        {"attributes": {"m": [1]}}, {"attributes": None}, {"attributes": {5: 1}}, {"zz": 1},
+        {"generator": "g"}, {"version": "1.0"}, {"version": "1.0", "generator": None},
+        {"tensors": {}}, {"objects": 5}, {"generator": 5})]
+    rows += [({}, row, {}) for row in (
+        {"attributes": {"k": [1]}}, {"attributes": None}, {"u": 1}, {"dtype": 5}, {"shape": []},
+        {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
+        {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
+        {"format": "ex", "components": {}})]
+    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
+        "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
+    rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
+        "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
+        for code in ("u64", "u32", "i64")]
+    for top, entry, parts in rows:
+        made = dict(user, components=dict([
+            (role, dict(user["components"].get(role, {}), **part))
+            for role, part in parts.items() if part is not None]) or user["components"])
+        files.append(("one" + " zstd" * ("zstd" in str(parts)), zt1_objects(
+            dict({"objects": {"w": dict(made, **entry)}}, **top),
+            (small, struct.pack("<4Q", 0, 1, 2, 1)))))
+    for entry in ({}, {"dtype": "f32"}, {"dtype": "float16"}, {"dtype": None}, {"shape": [3]}):
+        data = {"offset": 64, "length": 8}
+        entry = dict({"dtype": "float32", "shape": [2], "format": "dense",
+                      "components": {"data": data}}, **entry)
+        coo = dict(entry, format="sparse_coo", shape=[4, 3], components={
+            "values": data, "coords": dict(data, offset=128, length=32)})
+        files += [("first", zt1_objects({"tensors": {"w": one}, "version": "1.0"}, (
+            small, struct.pack("<4Q", 0, 1, 2, 1)), b"")) for one in (entry, coo)]
+    files += [("size", zt1(end=b"ZTEN1000")[:-16] + struct.pack("<Q", n) + end)
+              for n in (0, 1, 86, 126, 127, 128, 1 << 40) for end in (b"", b"ZTEN1000")]
+    files += [("short", b"ZTEN1000" + bytes(n)) for n in (0, 7, 8, 9, 16)]
+    text = tensorfmt.cbor_dumps(Map([("version", "1.2.0"), ("objects", {})]))
+    files += [("short", b"ZTEN1000" + text + struct.pack("<Q", len(text) + i)) for i in (0, 1)]
+    files += [("short", b"ZTEN1000" * 2), ("short", b"ZTEN1000" + bytes(8) + b"ZTEN1000")]
+    head = b"\x89ZT2\r\n\x1a\n"
+    files += [("short", head + bytes(n) + head) for n in (31, 32, 33)]
+    return files
+
+
+def later_files():
+    """Return more rows (name, bytes) of the formats that came later, good or bad."""
+    files = object_files()
+    w, n = b'"shape":[2,3],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":24', b'"offset":8192,'
+    for aux in (0, 1):
+        for number in range(14):
+            size = 6 * (4, 2, 2, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)[number]
+            files.append(("number", mag300((w, w.replace(b":0,", b":%d," % number, 1).replace(
+                b":24", b":%d" % size)), aux=aux)))
+    end, empty = b'"e":{"shape":[0,4],"dtype":"float32","dtype_id":0,"offset":8200', (
+        b'"n":{"shape":[],"dtype":"int64","dtype_id":12,"offset":8192,"nbytes":8}',
+        b'"n":{"shape":[0],"dtype":"int64","dtype_id":12,"offset":%d,"nbytes":0}')
+    for at in (4101, 4102, 4104, 4105):  # how much is behind the last one
+        files.append(("slack", mag300((b"," + end + b',"nbytes":0}', b""), (
+            empty[0], empty[1] % at))))
+    files += [("place", mag300(change)) for change in (
+        (b'"w":{' + w + b"},", b""), (b'"offset":8200', b'"offset":8199'), (n, b'"offset":8191,'),
+        (b'"offset":8200', b'"offset":4102'), (b'"offset":8200', b'"offset":4096'),
+        (n, b'"offset":0,'), (b'"offset":8200', b'"offset":0'), (n, b'"offset":16384,'),
+        (b'"nbytes":0', b'"nbytes":4'))]
+    files += [("header", mag300(**{key: value})) for key, value in (
+        ("meta_span", 0), ("meta_span", 1), ("meta_span", 12296), ("blob_span", 8199),
+        ("blob_offset", 8192), ("blob_offset", 12288), ("blob_offset", 16384), ("blob_span", 0),
+        ("meta_offset", 45), ("meta_offset", 12296), ("meta_offset", 12297))]
+    moved = mag300()
+    files += [("header", moved[:12] + struct.pack("<Q", 44 + i) + moved[20:44] + b" " * i + moved[
+        44:4096 - i] + moved[4096:]) for i in (1, 9)]
+    files += [("JSON", mag300(change)) for change in (
+        (b"null", b'"\\u20ac\\ud83d\\ude42"'), (b"null", b"NaN"), (b"null", b"-Infinity"),
+        (b"null", b'"\\ud800"'), (b"null", b"9" * 4300), (b"null", b"9" * 4301), (b"0.1", b"1e400"),
+        (b"null", b"[" * 124 + b"]" * 124), (b"null", b"[" * 125 + b"]" * 125), (b"true", b"tru"),
+        (b"true", b'{"a":1,"a":2}'), (b"true", b'{"a":{"b":[{},[],-0,1.5e3]}}'),
+        (b"true", b"\t0 \n"),
+        (b"0.3.0", b"\x7f"), (b"0.3.0", b"\x1f"), (b"0.3.0", b"\\/\\b\\f"), (b"{", b"  {"),
+        (b'"dtype":"bfloat16"', b'"dtype":"bf16","x":1'), (b"bfloat16", b""), (b"}}}", b"}}} \n"),
+        (b'"dtype":"bfloat16"', b'"dtype":5'), (b'"b":', b'"\\u0062":'), (b'"b":', b'"w":'))]
+    files += [("numbers", mag300((b"}}}", b"}},%s:[]}" % key)))
+              for key in (b'"x"', b'"a.b"', b'""', b'"\xc3\xa9"')]
+    for version, title, at in (100, "s100_basic.mag", 75), (200, "s200_019_basic.mag", 147):
+        files += [("mag", snapshot(change, version=version, title=title)) for change in [
+            (at, "%02x" % number) for number in range(15)] + [(74, "3f"), (178, "20")]]
+        data = golden(title)
+        files += [("mag", data + bytes(n)) for n in (1, 15, 16)] + [("mag", data[:-1])]
+    head = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}%s}'
+    text = '"v":{"dtype":"%s","shape":%s,"data_offsets":[8,%d]}'
+    for row in tensorfmt.ST_TYPES + [("Q8", "8")]:
+        for count in (8, 9):
+            size = 8 + count * int(row[1]) // 8
+            files.append(("types", safetensors(head % ("", "," + text % (row[0], [count], size)),
+                                               bytes(size))))
+    files += [("entries", safetensors(head % pair, bytes(8))) for pair in (
+        ("", ""), (',"x":1', ""), (',"x":{"y":[{}]}', ""), ("", ',"__metadata__":{"a":"b"}'),
+        ("", ',"__metadata__":{}'), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
+        ("", ',"__metadata__":5'), ("", ',"v":null'), ("", ',"w":1'), ("", "   "), ("", "x"),
+        ("", text % ("U8", "[0]", 8)), ("", ",x" + text % ("U8", "[0]", 8)),
+        ("", ", " + text % ("U8", "[0]", 8)), ("", "," + text % ("U8", "[0]", 8)),
+        ("", "," + text % ("U8", "[0,0,3]", 8)),
+        ("", "," + text % ("U8", "[1]", 9)), ("", "," + text % ("I64", "[]", 16)), ("", ","),
+        ("", "," + text % ("U8", "[4294967296,4294967296,0]", 8)), ("", "," + text % (
+            "I8", "[18446744073709551615,0]", 8)), ("", "," + text % ("U8", [1] * 40, 8)),
+        ("", "," + text % ("U8", "[1152921504606846976,2,2,2]", 9)), ("", "," + text % (
+            "U8", "[-1]", 9)), ("", "," + text.replace("[8,", "[9,") % ("U8", "[0]", 8)))]
+    files += [("padded", safetensors(head % ("", "") + space)) for space in (
+        " ", " " * 8, "\n", "\t   ", "       \n", " \n ", "\n       ")]
+    files += [("limits", struct.pack("<Q", n) + b"{}" + bytes(6)) for n in (
+        0, 1, 2, 3, 8, 9, 100000000, 100000001, 1 << 63)]
+    return files + record_files()
+
+
+def record_files():
+    """Return rows (name, bytes) of records of Burn that are not usual, good or bad."""
+    dumps, files, f32 = tensorfmt.msgpack_dumps, [], struct.pack("<2f", 1, 2)
+
+    def of(**entry):
+        return Map([(key, entry[key]) for key in ("bytes", "value", "shape", "dtype", "x")
+                    if key in entry])
+    data = dict(bytes=f32, shape=[2], dtype="F32")
+    for name, entry in [("param", dict(data, **row)) for row in (
+            {}, {"x": 1}, {"bytes": "a"}, {"bytes": []}, {"shape": {}}, {"shape": [2.0]},
+            {"shape": [-1]}, {"shape": [True]}, {"shape": None}, {"dtype": "Bool", "shape": [8]},
+            {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
+            {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]},
+            {"dtype": "Flex32"})] + [
+            ("value", dict(value=value, shape=shape)) for value, shape in (
+                ([1, 2], [2]), ([1, -2], [2]), ([1, 65535], [2]), ([65536], [1]),
+                ([True, False], [2]), ([], [0]), ([], [2, 0]), ([1], []), ([1.5, 2], [2]),
+                ([1, 2.5], [2]), ([None], [1]), ([1, "a"], [2]), ([[1]], [1]), ({}, [1]),
+                (5, [1]), (b"ab", [2]), ([1] * 20, [4, 5]),
+                ([1 << 31], [1]), ([-1 << 31], [1]), ([(1 << 31) - 1], [1]), ([1 << 63], [1]),
+                ([127, -128], [2]), ([128], [1]), ([-129], [1]), ([32767, -32768], [2]),
+                ([1, 2], [3]), ([1, 2], {}), ([1, 2], [2.0]))]:
+        for kind, ints in (("f32", "i32"), ("half::binary16::f16", "i16"),
+                           ("half::bfloat::bf16", "i8"), ("f64", "i64")):
+            one = record(of(**entry), kind).replace(b"\xa3i32", dumps(ints))
+            files.append((name, one))
+    f, two = of(**data), {"id": "d5m78v4vc0ahe", "param": of(**data)}
+    for item in (two, dict(two, x=1), {"id": 5, "param": f}, {"id": "a", "param": 5}, {"id": "a"},
+                 {"param": f}, {"id": None, "param": f}, [f, [f, None]], {"a": [two, {"b": two}]},
+                 None, 5, "a", b"ab", [b"ab", 1.5, [1, 2]], {"a": {"value": [1]}},
+                 {"shape": [1], "a": [1]}, {"a.b": 1, "a": {"b": 2}}, {"": {"": f}},
+                 {"a": f, "b": of(value=[1, 2], shape=[2])}, {"bytes": b"a", "shape": [1]},
+                 {"bytes": b"a", "shape": [1], "dtype": "U8", "y": 1}, [[[[[1], 2], 3], 4], 5],
+                 {"a": "b" * 24, "c": "b" * 24, "d": "b" * 23}):
+        files += [("items", record(tohex(dumps(item)), end=end)) for end in ("a25f6290", "")]
+    for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "0", "", "0.21.0"):
+        files.append(("version", record(None).replace(b"\xa60.21.0", dumps(version))))
+    whole = record(f)
+    files += [("cut", whole[:n]) for n in range(170, len(whole), 3)] + [("cut", whole + b"x")]
+    return files
+
+
+# -- [2] odd files ------------------------------------------------------------------------------
+
+
+def odd_files():
+    """Return rows (name, bytes) of files that can be read, with much that is not usual."""
+    usual = {"offset": 64, "size": 16, "dtype": "float32", "encoding": "raw", "shape": [2, 4]}
+    pointers, place = [0, 1, 4], {"offset": 64, "size": 16}
+    wrong = [dict(dict(usual, name="s%d" % i, layout="sparse"), **row) for i, row in enumerate((
+        {"sparse_format": "ellpack"}, {"sparse_format": 5}, {"sparse_format": "coo", "nnz": "4"},
+        {"sparse_format": "coo", "nnz": 9}, {"sparse_format": "coo", "nnz": 3, "coords": [0] * 6},
+        {"sparse_format": "coo", "coords": [0, 0, 1, 1, 0, 1, 2, 3]},
+        {"sparse_format": "coo", "encoding": "lz4"}, {"sparse_format": "coo", "nnz": 4},
+        {"layout": "sparsecsr", "shape": [2]}, {"layout": "sparsecsr"}, {"layout": "sparsecoo"},
+        {"layout": "sparsecsr", "dtype": "float64", "size": 12, "data_endianness": "big"},
+        {"layout": "sparsecsr", "shape": [1, 4]}, {"dtype": "float8"}))]
+    wrong += [dict(dict(usual, name="c%d" % i, layout="sparse", sparse_format="csr",
+                        indices=[0, 0, 1, 2]), indptr=pointers, **row) for i, row in enumerate((
+        {"nnz": 3}, {"shape": [2]}, {"shape": [3, 4]}, {"shape": [2, 1]}, {"nnz": 4}, {"nnz": -1},
+        {"nnz": "4"}, {"indices": [0, 0, 1, 4]}, {"indices": [0, 0, 1, -1]}, {"indices": "x"},
+        {"indices": [0, 0, 1]}, {"indices": [1, 0, 2, 1]}, {}, {"shape": [2, 4, 1]},
+        {"sparse_format": "bsr"}))]
+    wrong += [dict(dict(usual, name="i%d" % i, layout="sparse", sparse_format="csr",
+                        indptr=pointers), indices=dict(place, **row)) for i, row in enumerate((
+        {}, {"size": 32}, {"size": 31}, {"offset": 66}, {"offset": 1 << 40}, {"dtype": "int8"},
+        {"encoding": "lz"}, {"data_endianness": "middle"}))]
+    wrong += [dict(dict(usual, name="p%d" % i, layout="sparse", sparse_format="csr"),
+                   indptr=indptr, **row) for i, (indptr, row) in enumerate((
+        (pointers, {}), (5, {}), ({"offset": 64}, {}), (dict(place, size=24), {}),
+        (dict(place, offset=80), {}), (dict(place, dtype="int8"), {}),
+        (dict(place, encoding="lz4"), {}), (place, {}), (place, {"shape": [1, 4]}),
+        (dict(place, dtype="uint32"), {"shape": [3, 4]}), (dict(place, size=17), {}),
+        (place, {"shape": []})))]
+    fine = dict(usual, shape=[4])
+    raw = b"\xbf" + b"".join([tensorfmt.cbor_dumps(part) for pair in dict(fine, name="a").items()
+                              for part in pair]) + unhex(
+        "6174 d82a01 6162 7f6161ff 6163 5f 4101 42ffff ff 6164 a2 f501 c76178 9fff 6165 f7 6166 80"
+        "6167 a0 6168 8105 ff")
+    bits = [("b%d" % i, [1], code, "01020304") for i, code in enumerate((
+        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3][2]))] + [
+        ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
+    names = [("n\n" + "x" * 90, F32), (" " * 3, F32), ("", F32),
+             ("&<", tensor([NAN, -0.0, INF, 1.0]))]
+    ranges = [(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)]
+    digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
+    sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
+        "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
+        "", "sha256", "crc32c:", "sha256:00", "crc32c:0x1", "crc32c:+1", "sha256:" + "0" * 64))]
+    steps = [{"id": i, "operation": -i, "output": 9, "input_operations": [1] * i} for i in range(3)]
+    sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
+              ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
+    many = dict([("key%d" % i, i) for i in range(21)])
+    return [
+        ("odd.mpk", odd_record()),
+        ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
+                                + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
+        ("mistakes.zt", ztensor(*wrong)), ("tokens.zt", ztensor_raw(b"\x81" + raw)),
+        ("dtypes.bpk", make_burnpack(*bits)), ("names.zt", dumps(names, format="ztensor")),
+        ("names.tbs", dumps(names, format="tensorbuffers", operations=steps)),
+        ("names.safetensors", dumps(names, format="safetensors", metadata={"\n<": "\u2028&"})),
+        ("lenient.safetensors", safetensors(
+            '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
+            '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
+            '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
+        ("objects.zt", zt1_file(
+            b"\0\0\x80\x3f" * 4 + bytes(48) + struct.pack("<4I6Q", *range(10)) + bytes(16),
+            d=("dense", [4], {"data": (64, 16, "f32", {"digest": "crc32c:0x" + digits})}),
+            e=("dense", [2], {"data": (64, 9, "i8", {"encoding": "lz4", "digest": "md5:0"})}),
+            f=("dense", [2], {"data": (64, 3, "q8", {"type": "q8", "digest": "sha256:00"})}),
+            g=("dense", [16], {"data": (192, 16, "u8", {"type": "bool"})}),
+            h=("tiled", [2, 2], {"tile": (64, 8, "f32", {"digest": "crc32c:00000000"}),
+                                 "map": (128, 1, "q8", {}), "values": (192, 4, "i16", {})}),
+            i=("tiled", [], {}), j=("sparse_csr", [2, 4], {
+                "values": (64, 16, "f32", {}), "indptr": (64, 24, "u64", {})}),
+            k=("sparse_coo", [4], {"values": (64, 16, "f32", {"digest": "crc32c:0x" + digits}),
+                                   "coords": (128, 16, "u32", {"digest": "md5:00"})}),
+            l=("sparse_coo", [], {"values": (64, 4, "f32", {}), "coords": (128, 0, "u64", {})}),
+            m=("sparse_coo", [2], {"values": (64, 3, "q8", {}), "coords": (128, 8, "u64", {})}),
+            n=("sparse_coo", [2], {"coords": (128, 8, "u64", {})}))),
+        ("spans.bpk", spans(ranges, bytes(14) + b"x")), ("sums.zt", ztensor(*sums)),
+        ("sparse.zt", dumps(sparse, format="ztensor", checksum="crc32c", data_endianness="big")),
+        ("many.mag", dumps({"w": F32}, format="mag", metadata=many)),
+        ("packed.bpk", one_burnpack(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
+        ("scalars.bpk", dumps({}, format="burnpack", scalars=dict(
+            [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
+        ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer",
+                                    metadata=dict(list(many.items())[:19], x=0.5)))] + [
+        ("upstream%d" % i, data) for i, data in enumerate(upstream_files())]
+
+
+def upstream_files():
+    """Return files that real libraries take for something else, or refuse; and some like them."""
+    long = struct.pack("<4s6I", b"MAG!", 1, 0, 0, 1, 0, 1) + b"\1" + bytes(7)
+    long += struct.pack("<I", 65536) + b"k" * 65536
+    long = long[:8] + struct.pack("<I", tensorfmt.crc32(long)) + long[12:]
+    entry = (b"\x81\xbf\x64name\x61a\x66offset\x18\x40\x64size\x04\x65dtype\x67float32"
+             b"\x65shape\x81\x01\x68encoding\x63raw\x66layout\x65dense")
+    tiny = (b"\xa1\x67tensors\xa1\x61a\xa4\x65shape\x81\x01\x65dtype\x63F32"
+            b"\x6cdata_offsets\x82\x00\x04\x68param_id\x07")
+    one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
+    fine = scheme("Q8S")["QFloat"]
+    return [
+        golden("m012_mixed.mag"), golden("m012_meta_only.mag"), long,
+        dumps({"w": F32}, format="mag", metadata={"n": 1}), small_mag((b"a\0", (1,), 0, 4, 256)),
+        spec_mag((24, "01"), (40, "00")), burnpack(tiny),
+        burnpack(tiny.replace(b"\7", b"\xc6\xf6")),
+        burnpack(tiny.replace(b"\x82\0\4", b"\x9f\0\4\xff")),
+        burnpack(tiny.replace(b"\x63F32", b"\x7f\x63F32\xff")),
+        burnpack(tiny.replace(b"\x68param_id\7", b"\5\5")),
+        burnpack(tiny.replace(b"\x68param_id\7", b"\x61x\xf0")),
+        one_burnpack(dtype={"QFloat": {"value": "Q8S"}}), one_burnpack(dtype="Bool", shape=[4]),
+        primitiv(0x300, "ce00000001 91a161" + one), primitiv(0x300, "d200000001 91a161" + one),
+        primitiv(0x300, "ce00000002 91a161" + one + "92a161a162" + one),
+        primitiv(0x400, "80 81a161ca3f800000"), primitiv(0x400, "80 81a161ce00000001"),
+        golden("sorted_one.tbs"), flat_file((76, "0000"), (104, "04")), flat_file((72, "1400")),
+        golden("v080_basic.safetensors"), safetensors('{"__metadata__":null}', b""),
+        safetensors({"w": {"x": 1}}), safetensors({"w": {"dtype": "Q8"}}),
+        safetensors({"w": {"dtype": "F4", "shape": [16]}}),
+        safetensors({"w": {"shape": [1], "data_offsets": [1, 5]}, "a": {
+            "dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, bytes(5))
+    ] + [ztensor_raw(entry + unhex(text) + b"\xff", data=bytes(4)) for text in (
+        "616b 3b7fffffffffffffff", "616b 3b8000000000000000", "616b" + "81" * 125 + "00",
+        "616b" + "81" * 60 + "c6" * 66 + "00", "68636865636b73756d f6", "68636865636b73756d f7",
+        "68636865636b73756d c0f6")] + [
+        one_burnpack(dtype=scheme("Q8S", store=store)) for store in (
+            U32, "Nativa", "PackedU32", "U32", {"Native": None}, {"PackedU32": -1},
+            {"PackedU32": 1.5}, [1])] + [
+        one_burnpack(dtype={"QFloat": dict(fine, level={"Block": block})}) for block in (
+            {"storage": [1] * 4, "len": 1}, {"storage": [300] * 5, "len": 1}, {"storage": [1] * 5},
+            [[1] * 5, 1])] + [
+        one_burnpack(dtype=scheme("Q8S", level=(4,))), one_burnpack(dtype=scheme("Q3S")),
+        one_burnpack(dtype={"QFloat": Map([(key.encode(), fine[key]) for key in fine])}),
+        one_burnpack(dtype="U32"), one_burnpack(dtype="u32"),
+        one_burnpack(dtype={b"Bool": "Native"}),
+        burnpack(tiny.replace(b"\x65dtype", b"\x45dtype")),
+        burnpack(tiny.replace(b"\x67tensors", b"\x47tensors")),
+        burnpack(tiny.replace(b"\x68param", b"\x48param")),
+        dumps({"e": []}, format="burnpack")[:206], dumps({}, format="burnpack")[:206]]
+
+
+# -- [3] commands -------------------------------------------------------------------------------
+
+COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | diff new.bpk old.zt
+    diff old.zt old.zt | diff --quiet old.zt old.zt | diff seed_basic.mag m012_meta_only.mag
+    diff seed_basic.mag v021_tiny.bpk | diff dtypes.bpk dtypes.bpk | diff dtypes.bpk head_quant.bpk
+    diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
+    ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
+    get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
+    get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
+    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
+    explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
+    diff d.zt f.zt | diff f.zt d.zt
+    ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
+    verify --quiet broken.zt sorted_one.tbs | verify sorted_one.tbs broken.zt --json
+    explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
+    explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
+    explain --html page.html large.bpk
+    convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
+    convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
+    convert custom_fields.zt new.zt --only a
+    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
+    convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
+    ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
+    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
+    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
+    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
+    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
+    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
+    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
+    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
+    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
+    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
+    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
+    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
+    get seed_basic.mag x --rows 1:9:2 --stats
+    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt
+    lss | verfy | explian | explain --tensor layer.1.v mega.bpk | explain cut.mag
+    explain cut.primitiv | explain part.bpk | verify part.bpk | get part.bpk head
+    get part.bpk head.bias --partial | get part.bpk head.b --partial
+    convert part.bpk new.zt --partial | ls new.zt | convert a.zt e.zt all.zt | ls mega.bpk
+    convert part.bpk mega.bpk all.zt --partial | ls all.zt | convert old.zt mega.bpk all.zt
+    ls mega.bpk --only *.1.* --only b
+    ls mega.bpk --only c | convert stars.zt new.zt --only a* | convert stars.zt new.zt --only a?
+    convert model_nested.primitiv new.zt --only enc.* | ls new.zt
+    convert model_nested.primitiv new.zt --only z --only enc? | ls new.zt
+    convert model_nested.primitiv new.zt --only z --only none*
+    convert v021_basic.bpk no.mag | convert custom_fields.zt no.bpk | convert head_scalars.bpk no.zt
+    convert up_head_ops.tbs no.zt | convert sorted_model.tbs no.zt | convert head_quant.bpk no.zt
+    convert optim_sgd_set.primitiv no.zt | convert shape_batch5.primitiv no.zt
+    convert head_quant.bpk no.zt --drop | ls no.zt no.mag no.bpk | get types.safetensors F4 --raw
+    get types.safetensors F8_E4M3 --raw | get types.safetensors C64 --raw
+    get types.safetensors F4 | ls types.safetensors""" + "".join([
+    "|get seed_basic.mag x --rows=" + rows
+    for rows in "3 0:4 -4: 1:9:2 7: -4 0:3 3: -3: 2 -1 :".split()]) + "".join([
+        "|ls columns%d.safetensors" % i for i in range(4)])
+COMMANDS = [line.strip() for line in COMMANDS.replace("\n", "|").split("|")]
+
+
+def write_files():
+    """Write the files that commands name into the folder where we are."""
+    write_file("cut.zt", golden("mixed.zt")[:-1])
+    write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
+    tensorfmt.save("w.tbs", {"w": F32})
+    write_file("cut.mag", golden("seed_basic.mag")[:321])
+    write_file("cut.primitiv", golden("param_3x2x2_stat.primitiv")[:-1])
+    for i, dtype in enumerate(("F4", "F8_E5M2FNUZ", "x" * 20, "x" * 21)):
+        entry = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
+        write_file("columns%d.safetensors" % i, safetensors(
+            {"w": entry, "v": dict(entry, dtype=dtype)}, b""))
+    entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": [at, at + nbytes]})
+                    for name, n, at, nbytes in (("F8_E4M3", 2, 0, 2), ("F4", 4, 2, 2),
+                                                ("C64", 1, 4, 8))])
+    entries["w"] = {"data_offsets": [12, 20]}
+    write_file("types.safetensors", safetensors(entries, bytes(range(65, 85))))
+    for path, rows in (
+            ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
+            ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
+            ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
+            ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
+            ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
+            ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
+            ("h.zt", {"w": list(range(9001))}),
+            ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
+            ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
+            ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
+            ("stars.zt", {"a*": F32, "ab": F32}), ("part.bpk", dict(NET, **{
+                "head.bias": [1.0], "head.b": [2.0]})), ("mega.bpk", {
+                    "layer.0.w": tensor(bytes(1 << 20), "uint8"), "b": [1.0],
+                    "layer.1.w": tensor(bytes(1 << 20), "uint8")}),
+            ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
+            ("new.bpk", dict(many_tensors(11), more=[True]))):
+        tensorfmt.save(path, rows)
+    write_file("part.bpk", read_file("part.bpk")[:-24])
