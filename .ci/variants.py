@@ -14,8 +14,8 @@ from test_tensorfmt import (
     burnpack, COO, CSR, dumps, F32, flat_file, golden, INF, mag300, make_burnpack, many_tensors,
     Map, NAN, NET, odd_record, one2, one_burnpack, part1, part2, primitiv, QUANTIZED, read_file,
     record, safetensors, scheme, small_mag, snapshot, spans, spec_mag, tensor, tohex, U32,
-    unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor,
-    ztensor_raw)
+    unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects, zt2_of_all_kinds, zt2_parts,
+    ztensor, ztensor_raw)
 
 # -- [1] generations ----------------------------------------------------------------------------
 
