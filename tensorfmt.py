@@ -4577,6 +4577,7 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
     if reader.missing is not None:
         reader.missing += cut
         return
+    what += "; partial=True (--partial) takes them" if len(ends) > len(cut) else ""
     # </tools>
     reader.fault(what, *path, check="bounds")
 
@@ -4689,7 +4690,7 @@ class Usual:
         starts = list(self.numbers(column["start"]))
         sizes = self.numbers(column.get("size") or column["stop"])
         if "stop" in column:
-            sizes = [stop - start for start, stop in zip(starts, sizes)]
+            sizes = map(lambda start, stop: stop - start, starts, sizes)
         attrs: Any = [None] * len(columns[0])
         for what in set(whats).difference(("", "name", "start", "size", "stop")):
             attrs = self.attrs(column[what])
@@ -4736,14 +4737,14 @@ class Usual:
         return like
 
     def numbers(self, values: Any) -> Any:
-        number = int.from_bytes
-        return (number(value[1:] or value, "big") for value in values)
+        number = int.from_bytes  # map(): a generator that is left half way can swallow a Ctrl-C
+        return map(lambda value: number(value[1:] or value, "big"), values)
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
         number = int.from_bytes
-        return (None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values)
+        return map(lambda value: None if not value else number(value[1:] or value, "big")
+                   if value[0] < 0x60 else value[1 + (value[0] == 0x78):].decode(), values)
 
     def names(self, heads: Any, column: Any) -> Any:
         """Return the name that is all of each head, and empty that; None where it is not."""
@@ -5031,7 +5032,7 @@ class Mag(Format):
             if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
                 misfits.append((key, "keys are text of 1 to 65535 bytes without NUL"))
             elif not isinstance(value, float) and not (
-                    isinstance(value, int) and -(1 << 63) <= value < 1 << 64):
+                    isinstance(value, (int, bool)) and -(1 << 63) <= value < 1 << 64):
                 misfits.append((key, "mag holds numbers only: u64, i64, float64"))
         return misfits
 
@@ -7396,7 +7397,8 @@ class Safetensors(Format):
                 cursor.remark(f"every reader ignores the key {show(key)} of an entry",
                               cursor.error("", key).offset)
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype else f"dtype {show(code)} has no place here, only its bytes can be read"
+        why = None if dtype else (
+            f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, dtype or None, tuple(shape), stored, base + start,
                       () if dtype else ("st_dtype", code), self.NAME)
@@ -7487,6 +7489,7 @@ class Shards(Format):
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     CHECKS = ("index", "shards")
     MARKED = False
+    IN_FRONT = True
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
@@ -7507,7 +7510,10 @@ class Shards(Format):
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         attrs = parsed[0]
-        return Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+        file = Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+        if options.get("partial"):
+            file.keep_whole()
+        return file
 
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         if not isinstance(source, Path):
@@ -8066,13 +8072,30 @@ class Joined(File):
             raise Unsupported("shards lie beside their index: load it by its path")
         source = Shard(self._source, path)
         source.open()
-        file = read_file(kind_of(source, self.format), source, self._options)
+        kind = kind_of(source, None)
+        if kind is not self.kind:
+            what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
+            raise FormatError(what, path=source.path)
+        file = read_file(kind, source, self._options)
+        absent = file.attrs.get("missing", ())
         for name, place in self._tensors.items():
-            if (str(place) == path) != (name in file):
+            if (str(place) == path) != (name in file or name in absent):
                 has = "has" if name in file else "lacks"
                 what = f"its place is {quote(place)}, but {quote(path)} {has} it"
                 raise FormatError(what, None, "weight_map", name, self.path)
         return self.parts.setdefault(path, file)
+
+    def keep_whole(self) -> None:
+        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
+        whole: Any = set()
+        for path in self.attrs["shards"]:
+            try:
+                whole.update(self.part(path))
+            except FormatError:
+                pass
+        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
+        for name in self.attrs["missing"]:
+            del self._tensors[name]
 
     def __getitem__(self, name: str) -> Tensor:
         path = str(super().__getitem__(name))
@@ -8747,6 +8770,10 @@ class Report:
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
+    def first(self) -> FormatError:
+        """Return the error with the lowest offset."""
+        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
+
     def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Tensor]]") -> None:
         """Add five notes on (tensor, the one that %s in the text names), the number of others."""
         for item, other in notes[:5]:
@@ -8765,8 +8792,8 @@ class Report:
         if self.errors:
             title = " " + self.title if self.title else ""
             last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
-            if self.errors[0].offset is not None:
-                last += f", the first at 0x{self.errors[0].offset:x}"
+            if self.first().offset is not None:
+                last += f", the first at 0x{self.first().offset:x}"
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
@@ -9124,6 +9151,8 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
     kind.check_options(options)
     summary = Summary()
     chosen = _select(in_order(file), only)
+    if file.attrs.get("missing") and not chosen:
+        raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(file, kind)
@@ -9433,6 +9462,8 @@ def json_ready(value: Any) -> Any:
         return {"bytes_hex": bytes(value).hex()}
     if isinstance(value, int) and abs(value) >> 128:
         return show(value)
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        return repr(value)
     return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
@@ -9522,9 +9553,12 @@ def show_explain(args: Any) -> None:
             if os.path.exists(args.html) and args.file != "-" and os.path.samefile(
                     args.html, args.file):
                 raise ValueError(f"{plain(args.html)}: the page would replace the file")
-            page, summary = make_page(found, os.path.basename(args.file))
-            nbytes = count_of(write_out(args.html, iter([page.encode()])), "byte")
-            print(f"wrote {plain(args.html)}, {nbytes}, {summary}")
+            title = "standard input" if args.file == "-" else os.path.basename(args.file)
+            page, summary = make_page(found, title)
+            piped = args.html == "-"
+            nbytes = write_out(raw_output() if piped else args.html, iter([page.encode()]))
+            print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}",
+                  file=sys.stderr if piped else sys.stdout)
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -9689,7 +9723,9 @@ def show_diff(args: Any) -> bool:
                 both: Any = [data[name] for data in (x, y) if name in data]
                 changes = diff_tensor(both, progress) if kind == "tensor" else (
                     [] if len(both) == 2 and repr(both[0]) == repr(both[1]) else both)
-                if changes:
+                idle = kind == "metadata" and a.kind is not b.kind and len(both) == 1 and (
+                    name in a.kind.IDLE_KEYS + b.kind.IDLE_KEYS)  # as convert leaves it behind
+                if changes and not idle:
                     sign = "~" if len(both) == 2 else "-" if name in x else "+"
                     found.append((sign, kind, name, changes))
         progress.end()
@@ -9767,7 +9803,7 @@ def show_verify(args: Any) -> bool:
             "file": args.file, "format": report.format, "version": report.version,
             "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
     elif not args.quiet or not report:
-        print(report.errors[0] if args.quiet else report)
+        print(report.first() if args.quiet else report)
     return not report
 
 
@@ -9781,6 +9817,8 @@ def show_convert(args: Any) -> None:
     name = "standard output" if piped else plain(args.target)
     report = sys.stderr if piped else sys.stdout
     sources: Any = [open_input(path) for path in args.sources]
+    if len(sources) > 1 and not piped and os.path.isfile(args.target):
+        raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
     from_names = ", ".join([plain(path) for path in args.sources])
     with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
                       **args.options) as file:
@@ -9794,7 +9832,7 @@ def show_convert(args: Any) -> None:
             summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
-            helps = "cannot hold tensor" in str(error) and not isinstance(error, FormatError)
+            helps = " cannot hold " in str(error) and not isinstance(error, FormatError)
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
