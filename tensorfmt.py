@@ -721,7 +721,8 @@ class Path(Stream):
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted, self._stamp = mapped, stamp  # (nbytes, mtime) of a pickle: opened when used
+        self.wanted = mapped
+        self._stamp: Any = stamp  # (nbytes, mtime) of a pickle: opened when used
         if stamp is None:
             self.open()
 
@@ -1418,8 +1419,9 @@ def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
     or leaf. `runs`: texts that stand for Runs, see Usual in [7].
     """
     items, end = CborItems(data, plain, strict, token, runs or {}), len(data)
-    box, stack, token = [], [], items.token
-    left, keyed, key = 1, False, MISSING  # items to come in box, below 0: until a break; a map?
+    box: Any = []
+    left: Any = 1  # items to come in box, below 0: until a break
+    stack, token, keyed, key = [], items.token, False, MISSING  # keyed: is box a map?
     start = stop = tags = tag = 0  # those of the next item; `level`: what is around those of box
     try:
         while True:
@@ -1476,7 +1478,8 @@ class CborItems:
     hard_keys = 0  # see check_key()
 
     def __init__(self, data: bytes, plain: bool, strict: int, token: Any, runs: Facts) -> None:
-        self.data, self.end, self.plain, self.token = data, len(data), plain, token
+        self.data, self.end, self.plain = data, len(data), plain
+        self.token: Any = token
         # <later>
         if strict:
             self.token = StrictCbor(data, strict, token)
@@ -2697,8 +2700,9 @@ def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
     late: Any = []  # tokens without their ends
 
     def send(stop: int) -> None:
-        for start, *rest in late if token is not None else ():
-            token(stop if rest[1] == "break" else start, stop, *rest)
+        for start, *rest in late:
+            if token is not None:
+                token(stop if rest[1] == "break" else start, stop, *rest)
         late.clear()
     try:
         for one in json_tokens(data, python):
@@ -4577,7 +4581,6 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
     if reader.missing is not None:
         reader.missing += cut
         return
-    what += "; partial=True (--partial) takes them" if len(ends) > len(cut) else ""
     # </tools>
     reader.fault(what, *path, check="bounds")
 
@@ -7181,7 +7184,7 @@ class TensorBuffers(Format):
             left -= 0 if item is None else len(item.name) + 2 * len(item.shape)
             if left < 0:
                 raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", tensor=item.name, error=Unsupported)
+                                 "overlap", "name", tensor=item and item.name, error=Unsupported)
             yield item
 
     def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
@@ -8772,7 +8775,9 @@ class Report:
 
     def first(self) -> FormatError:
         """Return the error with the lowest offset."""
-        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
+        places = [(error.offset is None, error.offset or 0, i)
+                  for i, error in enumerate(self.errors)]
+        return self.errors[min(places)[2]]
 
     def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Tensor]]") -> None:
         """Add five notes on (tensor, the one that %s in the text names), the number of others."""
@@ -8792,8 +8797,9 @@ class Report:
         if self.errors:
             title = " " + self.title if self.title else ""
             last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
-            if self.first().offset is not None:
-                last += f", the first at 0x{self.first().offset:x}"
+            first = self.first().offset
+            if first is not None:
+                last += f", the first at 0x{first:x}"
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
@@ -9317,7 +9323,8 @@ def each_file(args: Any) -> int:
 def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
-        return str(error)
+        way = " tensors are whole (get and convert take them with --partial)"
+        return str(error).replace(" tensors are whole", way)
     path = plain(str(error.filename or path))
     return (path + ": " if path else "") + (error.strerror or str(error))
 

@@ -539,9 +539,9 @@ class AtHomeTest(PeerCase):
                 arrays = [torch.from_numpy(numpy.asarray(file["weight"]))]
             arrays += [torch.from_dlpack(file["weight"]), torch.as_tensor(file["bias"])]
             self.assertEqual([float(array.sum()) for array in arrays], [1 << 20, 1 << 20, 0.0])
-            self.assertEqual(self.dirty_bytes(), 0)
+            self.assertEqual(self.dirty_bytes(self.path), 0)
             arrays[0][0].add_(1)
-            self.assertTrue(0 < self.dirty_bytes() <= 1 << 14)
+            self.assertTrue(0 < self.dirty_bytes(self.path) <= 1 << 14)
             arrays[2].add_(2)
             self.assertEqual((file["weight"][0, 5], float(arrays[1][0, 5])), (2.0, 2.0))
             state = {name: torch.from_dlpack(item).float() if name == "bias"

@@ -209,6 +209,29 @@ class CommandTest(TestCase):
         for command in ("ls", "verify", "explain"):
             self.assertIn("is a URL", run(command, "https://example.org/m.zt")[2])
 
+    def test_what_newcomers_run_into(self):
+        tensorfmt.save("1.safetensors", {"a": F32}, metadata={"format": "pt"})
+        tensorfmt.save("2.safetensors", {"b": tensor([1, NAN], "float32")})
+        before = read_file("2.safetensors")
+        code, _, err = run("convert", "1.safetensors", "2.safetensors", "1.safetensors")
+        self.assertEqual((code, "several files become a new one" in err), (1, True), err)
+        self.assertEqual(run("convert", "1.safetensors", "2.safetensors", "both.zt")[0], 0)
+        self.assertEqual(read_file("2.safetensors"), before)
+        run("convert", "1.safetensors", "one.zt")
+        self.assertEqual(run("diff", "1.safetensors", "one.zt")[0], 0)  # "pt" is not content
+        code, out, err = run("explain", "one.zt", "--html", "-")
+        self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
+        self.assertTrue(err.startswith("wrote -, "))
+        tensorfmt.save("n.mag", {"w": F32}, metadata={"n": NAN, "i": -INF})
+        import json
+        row, = json.loads(run("ls", "--json", "n.mag")[1], parse_constant=self.fail)
+        self.assertEqual(row["metadata"], {"n": "nan", "i": "-inf"})
+        write_file("cut.bpk", dumps({"a": F32, "b": F32}, format="burnpack")[:-4])
+        for args in ("ls", "cut.bpk"), ("convert", "cut.bpk", "x.zt"):
+            self.assertIn("1 of 2 tensors are whole (get and convert take them with --partial)",
+                          run(*args)[2])
+        self.assertEqual(run("convert", "cut.bpk", "x.zt", "--partial", "--only", "a")[0], 0)
+
     def test_standard_output(self):
         script = "python3 -m tensorfmt "
         wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
