@@ -4079,17 +4079,19 @@ def minifloat(kind: str, code: int) -> float:
 # -- [7] formats ---------------------------------------------------------------------------------
 # <tools>
 #
-# To add a format: 1. a room with one class below Format, and an object of it in FORMATS. Its
-# docstring draws the layout; its attributes say what the generic rooms ask (dtypes, suffixes ...).
-# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: they check what is read
-# and what will be written, and explain both. 3. read(cursor) reads the header with
-# cursor.record(), the index with cursor.cbor() or read_json(), and returns (attrs, metadata,
-# tensors). cursor.open_entries() makes a Tensor of each entry, admit() checks what is the same in
-# all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads to
-# the field, its offset comes from a second parse. 4. write() calls check_items() and refuse(),
-# then returns lay_out() of the head and the tensors. 5. Load, save, explain, verify, convert,
-# vendor and the command line need nothing more. A real index with thousands of entries is opened
-# faster with Usual or UsualJson. Tests: one Row, goldens, bad files.
+# To add a format: 1. a room with one class below Format, its line in the contents, an object of it
+# in FORMATS. Its docstring draws the layout; its attributes say what the generic rooms ask (dtypes,
+# suffixes, IN_FRONT ...). 2. Fixed fields are rows of a Record, maps of the index rows of a Schema:
+# they check what is read and what will be written, and explain both. 3. read(cursor) reads the
+# header with cursor.record() and returns (attrs, metadata, tensors). The index: cursor.cbor() or
+# read_json(), then cursor.open_entries() makes a Tensor of each entry; or by records, each behind
+# cursor.where = "tensors", i, which also stands before each Tensor. admit() checks what is the same
+# in all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads
+# to the field, its offset comes from a second parse. Storage(why=...) and an attr of DTYPE_ATTRS
+# keep bytes of unknown types. 4. write() calls check_items() and refuse(), then returns lay_out()
+# of the head and the tensors. 5. Load, save, explain, verify, convert, vendor and the command line
+# need nothing more. An index with thousands of entries is opened faster with Usual or UsualJson.
+# Tests: a Row, goldens, bad files, a reader in .ci/tiny.py, `--accept`; it is also in README.
 # </tools>
 
 U64 = "0 to 2**64-1"
@@ -4509,20 +4511,16 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             tensors[name] = item  # as most are
             continue
         path = admit_one(reader, item, tensors, low, high, fields)
-        # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
         if path is not None:
             cut = cut or path
             if reader.run:
                 break
             continue
-        # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
         if FAST and reader.trace is None:
             fitting.add(item.stored)
     reader.where, reader.tensor = (), None
-    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if cut is not None:
         keep_whole(reader, tensors, *cut)
-    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     return tensors
 
 
@@ -4537,22 +4535,18 @@ def admit_one(reader: Reader, item: Tensor, tensors: Facts, low: float, high: fl
     number, what, check = 0, "", "index"
     if item.name in tensors:
         what = "two tensors have this name"
-    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     elif nbytes and not low <= start <= high - nbytes:
         number, check = 2, "bounds"
         what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
-    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     elif item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
         need = count_elements(item.shape) * ITEMSIZE[item.dtype]
         if need != nbytes:
             number, check = 1, "sizes"
             what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
     path = (fields[number],) if fields[number] else ()
-    # <mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if check == "bounds" and start >= low and isinstance(reader, Cursor):
         tensors[item.name] = item
         return reader.where + path
-    # </mag primitiv burnpack tensorbuffers safetensors burnrecord>
     if what:
         reader.fault(what, *path, tensor=item.name, check=check)
     else:

@@ -426,7 +426,8 @@ class PeerCase(TestCase):
 class Row:
     """What the tests know of a format, beside its goldens [2] and bad files [10].
 
-    To add a format, add a row, goldens and bad files; every list and every limit comes from here.
+    To add a format, add a row, goldens, bad files and a reader in .ci/tiny.py, then `--accept`;
+    every list and every limit comes from here.
     """
     boards = True  # read and written on boards, too
     dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
