@@ -4644,10 +4644,11 @@ class Usual:
                 texts += [heads[i], self.text_of(columns, i)]
                 tensors = None
                 continue
-            if kind not in known:
+            found = known.get(kind)
+            if found is None:
                 entry = self.alone(name, self.text_of(columns, i))
-                known[kind] = self.learn(kind, name, start, attr, entry)
-            dtype, shape, stored, last, flat, more, format = known[kind]
+                found = known[kind] = self.learn(kind, name, start, attr, entry)
+            dtype, shape, stored, last, flat, more, format = found
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
@@ -4681,16 +4682,16 @@ class Usual:
         return b"".join([row[0] + column[i] for row, column in zip(self.rows, columns)])
 
     def values(self, columns: Any) -> Any:
-        """Return starts, attrs and kinds: (nbytes, texts in which few kinds differ) of each."""
+        """Return starts, attrs and kinds: (size, texts in which few kinds differ) of each."""
         whats = [row[1] for row in self.rows]
         column = dict(zip(whats, columns))
         starts = list(self.numbers(column["start"]))
-        sizes = self.numbers(column.get("size") or column["stop"])
+        sizes: Any = column.get("size")
         if "stop" in column:
-            sizes = map(lambda start, stop: stop - start, starts, sizes)
+            sizes = map(int.__sub__, self.numbers(column["stop"]), starts)
         attrs: Any = [None] * len(columns[0])
         for what in set(whats).difference(("", "name", "start", "size", "stop")):
-            attrs = self.attrs(column[what])
+            attrs = self.attrs(column[what]) if any(column[what]) else attrs
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
         return starts, attrs, kinds
 
@@ -4698,6 +4699,8 @@ class Usual:
         """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
         import re
         nbytes, *rest = kind
+        if type(nbytes) is bytes:
+            nbytes, = self.numbers([nbytes])
         text = b"|".join(rest)
         found: Any = re.search(self.SHAPE, text)
         first, last = found.span()
@@ -4734,22 +4737,21 @@ class Usual:
         return like
 
     def numbers(self, values: Any) -> Any:
-        number = int.from_bytes  # map(): a generator that is left half way can swallow a Ctrl-C
-        return map(lambda value: number(value[1:] or value, "big"), values)
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
 
     def attrs(self, values: Any) -> Any:
         """Return numbers and texts, None where there is none."""
         number = int.from_bytes
-        return map(lambda value: None if not value else number(value[1:] or value, "big")
-                   if value[0] < 0x60 else value[1 + (value[0] == 0x78):].decode(), values)
+        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
 
     def names(self, heads: Any, column: Any) -> Any:
         """Return the name that is all of each head, and empty that; None where it is not."""
         names, lead, at = [], self.lead, len(self.lead)
-        for i in range(len(column)):
-            head, name = heads[i], None
-            size = len(head) - at - 1
-            if head[:at] != lead or size < 0:
+        for i, head in enumerate(heads[:-1]):
+            name, size = None, len(head) - at - 1
+            if size < 0 or not head.startswith(lead):
                 pass
             elif size > 24 and head[at] == 0x78 and head[at + 1] == size - 1:
                 name, heads[i] = head[at + 2:].decode(), b""
