@@ -442,7 +442,8 @@ class TerminalTest(FolderCase):
     def test_demo_fits_two_screens(self):
         for width in (80, 200):
             lines = in_terminal(width, "demo").split("\n")
-            self.assertTrue(len(lines) <= 6 + 8 * len(FORMATS) and max([len(line) for line in lines]) <= width)
+            self.assertLessEqual(len(lines), 6 + 8 * len(FORMATS))
+            self.assertLessEqual(max([len(line) for line in lines]), width)
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_no_bytes_for_a_terminal(self):
