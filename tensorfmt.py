@@ -330,13 +330,11 @@ def join_index(field: str, *index: int) -> str:
 
 
 def clip_path(path: str) -> str:
-    """Return a path, a long one cut short: a name of 60 KB would be in that of every item.
-
-    The CRC keeps them apart.
-    """
+    """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
     if BOARD or len(path) <= MAX_PATH:
         return path
-    return f"{path[:80]}...{__import__('binascii').crc32(path.encode()):08x}...{path[-20:]}"
+    import binascii  # the CRC keeps them apart
+    return f"{path[:80]}...{binascii.crc32(path.encode()):08x}...{path[-20:]}"
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -667,6 +665,8 @@ class Stream:
                     if not part:
                         raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
                                           offset, path=self.path)
+                    if not isinstance(part, (bytes, bytearray, memoryview)):
+                        raise TypeError("the stream does not give bytes; open it in binary mode")
                     if len(part) > nbytes:
                         raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
@@ -4644,11 +4644,11 @@ class Usual:
                 texts += [heads[i], self.text_of(columns, i)]
                 tensors = None
                 continue
-            found = known.get(kind)
-            if found is None:
+            alike = known.get(kind)
+            if alike is None:
                 entry = self.alone(name, self.text_of(columns, i))
-                found = known[kind] = self.learn(kind, name, start, attr, entry)
-            dtype, shape, stored, last, flat, more, format = found
+                alike = known[kind] = self.learn(kind, name, start, attr, entry)
+            dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
             if attr is not None:
@@ -8091,7 +8091,8 @@ class Joined(File):
             try:
                 whole.update(self.part(path))
             except FormatError:
-                pass
+                if not isinstance(self._source, Path):  # where none can be looked for
+                    raise
         self.attrs["missing"] = [name for name in self._tensors if name not in whole]
         for name in self.attrs["missing"]:
             del self._tensors[name]
@@ -8883,6 +8884,8 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
     for status, text, name in rows or ():
         if status == "FAIL":
             report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
+            if len(report.errors) >= MAX_FAULTS:
+                break
         else:
             report.add(status, "shards", text, name)
 

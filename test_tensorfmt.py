@@ -3877,6 +3877,7 @@ class ShardTest(FolderCase):
         self.assertEqual(len(file), 4)
         self.assertIn("by its path", str(error_of(Unsupported, lambda: file["a"])))
         self.assertIn("no path", str(tensorfmt.verify(read_file(path))))
+        error_of(Unsupported, load, read_file(path), partial=True)
         file = load(path, partial=True)
         self.assertEqual((list(file), file.attrs["missing"]), (["c", "d"], ["a", "b"]))
         os.unlink(os.path.join(self.folder, one))
@@ -3884,6 +3885,10 @@ class ShardTest(FolderCase):
         self.assertEqual((summary.copied, summary.missing), (["c", "d"], ["a", "b"]))
         self.write(one, b"version https://git-lfs.github.com/spec/v1\n")
         self.assertIn("git lfs pull", error_of(FormatError, lambda: load(path)["a"]).what)
+        os.unlink(os.path.join(self.folder, two))
+        for most, count in (1000, 2), (1, 1):
+            with Changed(tensorfmt, "MAX_FAULTS", most):
+                self.assertEqual(len(tensorfmt.verify(path).errors), count)
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
@@ -6503,6 +6508,11 @@ class TrustTest(FolderCase):
             def read(self, nbytes=-1):
                 return super().read(nbytes) + b"more"
         self.assertIn("asked for", str(error_of(OSError, load, More(good))))
+
+        class Numbers(io.BytesIO):
+            def read(self, nbytes=-1):
+                return list(super().read(nbytes))
+        self.assertIn("does not give bytes", str(error_of(TypeError, load, Numbers(good))))
 
         class NoTell:
             read = seek = None
