@@ -48,12 +48,14 @@ def find_tests(module):
 
 
 def mutants(tests, seed, count=SIZE):
-    """Yield the mutants of a seed; small files come more often."""
-    draw, made = Random(seed), [Mutants(tests, data) for data in tests.fuzz_files()]
-    kinds = {kind: [one for one in made if one.kind == kind] for kind in set(
-        [one.kind for one in made])}
-    for one in draw.choices(made, [1 / (500 + one.nbytes) for one in made], k=count):
-        yield one.make(draw, kinds[one.kind])
+    """Yield the mutants of a seed: all formats as often, of each its small files more often."""
+    draw, kinds = Random(seed), {}
+    for data in tests.fuzz_files():
+        one = Mutants(tests, data)
+        kinds.setdefault(one.kind, []).append(one)
+    weights = {kind: [1 / (500 + one.nbytes) for one in kinds[kind]] for kind in kinds}
+    for kind in draw.choices(sorted(kinds), k=count):
+        yield draw.choices(kinds[kind], weights[kind])[0].make(draw, kinds[kind])
 
 
 # -- what must hold ----------------------------------------------------------------------------
