@@ -10463,6 +10463,7 @@ API = {  # what a program may use of a copy, by the section that it goes with
     "quantized": "scheme scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
+BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 ALONE = """
 
 if __name__ == "__main__":
@@ -10532,13 +10533,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
     known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
-    text = decide(text, known)
-    if "full" in drop:
-        text = drop_docs(text)
     roots = {word for part in API if part not in drop for word in API[part].split()}
-    if "tools" in drop:
-        text = drop_docstrings(text, roots)
-    text = re.sub("\n{4,}", "\n\n\n", drop_unnamed(text, roots))
+    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
     text = drop_rooms(text, "|".join(re.findall(empty, text)))
@@ -10576,48 +10572,70 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     return text[:start] + head + contents + rest
 
 
-def decide(text: str, known: "Dict[str, bool]") -> str:
-    """Return the text with these constants, and what each `if` comes to that they decide."""
+def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]") -> str:
+    """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
-
-    def truth(test: Any) -> "Optional[bool]":
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return {True: False, False: True, None: None}[truth(test.operand)]
-        if isinstance(test, ast.BoolOp):
-            any_of = isinstance(test.op, ast.Or)
-            return any_of if any_of in [truth(value) for value in test.values] else None
-        return known.get(test.id) if isinstance(test, ast.Name) else None
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
-    lines = text.split("\n")
-    gone: Any = set()  # numbers of lines
-    shifts = [0] * len(lines)  # blanks that each line loses
-    for one in ast.walk(ast.parse(text)):
-        if not isinstance(one, ast.If) or truth(one.test) is None:
-            continue
-        start, stop, kept = one.lineno - 1, one.end_lineno or one.lineno, range(0)
-        chosen = one.body if truth(one.test) else one.orelse
-        if chosen:
-            if lines[start].lstrip().startswith("elif"):
-                raise ValueError(f"line {one.lineno}: `elif` and a constant")
-            kept = range(chosen[0].lineno - 1, chosen[-1].end_lineno or stop)
-            if lines[kept[0]].lstrip().startswith("elif"):
-                lines[kept[0]] = lines[kept[0]].replace("elif", "if", 1)
-            if isinstance(chosen[-1], (ast.Return, ast.Raise)):
-                while lines[stop][:one.col_offset].isspace():  # what is behind is never reached
-                    stop += 1
-        for i in kept:
-            shifts[i] += chosen[0].col_offset - one.col_offset
-        gone.update([i for i in range(start, stop) if i not in kept])
-    return "\n".join([line[shifts[i]:] for i, line in enumerate(lines) if i not in gone])
+    tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
+    if "full" in drop:
+        drop_docs(tree, lines)
+    tree.body = decide(tree.body, lines, known)
+    if "tools" in drop:
+        drop_docstrings(tree.body, lines, roots)
+    drop_unnamed(tree.body, lines, roots)
+    return "\n".join(lines.values())
 
 
-def drop_docs(text: str) -> str:
-    """Return the text without what each field and option means."""
+def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
+    """Return what statements come to where constants decide an `if`; cut the other lines."""
     import ast
-    lines, docs = text.split("\n"), []
-    for one in ast.walk(ast.parse(text)):
+    kept = []
+    for one in body:
+        answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
+        if answer is None:
+            for name in BLOCKS:
+                if hasattr(one, name):
+                    setattr(one, name, decide(getattr(one, name), lines, known))
+            kept.append(one)
+            continue
+        chosen, stop, inside = one.body if answer else one.orelse, one.end_lineno, range(0)
+        if chosen:
+            if lines[one.lineno].lstrip().startswith("elif"):
+                raise ValueError(f"line {one.lineno}: `elif` and a constant")
+            inside = range(chosen[0].lineno, chosen[-1].end_lineno + 1)
+            if lines[inside[0]].lstrip().startswith("elif"):
+                lines[inside[0]] = lines[inside[0]].replace("elif", "if", 1)
+            if isinstance(chosen[-1], (ast.Return, ast.Raise)):
+                stop = body[-1].end_lineno  # what is behind is never reached
+        kept += decide(chosen, lines, known)
+        for number in range(one.lineno, stop + 1):
+            if number not in inside:
+                lines.pop(number, None)
+            elif number in lines:
+                lines[number] = lines[number][chosen[0].col_offset - one.col_offset:]
+        if stop > one.end_lineno:
+            break
+    return kept
+
+
+def truth_of(test: Any, known: "Dict[str, bool]") -> "Optional[bool]":
+    """Return what constants make of a condition, None if it needs more."""
+    import ast
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return {True: False, False: True, None: None}[truth_of(test.operand, known)]
+    if isinstance(test, ast.BoolOp):
+        any_of = isinstance(test.op, ast.Or)
+        return any_of if any_of in [truth_of(value, known) for value in test.values] else None
+    return known.get(test.id) if isinstance(test, ast.Name) else None
+
+
+def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
+    """Empty what says in rows of tables what each field and option means."""
+    import ast
+    docs = []
+    for one in ast.walk(tree):
         rows: Any = []
         if isinstance(one, ast.Call):
             rows = [(getattr(one.func, "id", ""), row) for row in one.args]
@@ -10630,27 +10648,30 @@ def drop_docs(text: str) -> str:
                  if name in DOCS and isinstance(row, ast.Tuple)]
     docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
-        line = lines[doc.lineno - 1]
-        lines[doc.lineno - 1] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
-    return "\n".join(lines)
+        line = lines[doc.lineno]
+        lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
 
 
-def drop_docstrings(text: str, public: Any) -> str:
-    """Return the text without the docstrings of functions that are not public."""
+def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
+    """Cut the docstrings of functions that are not public."""
     import ast
-    lines = text.split("\n")
-    for one in sorted(ast.walk(ast.parse(text)), key=lambda one: -int(getattr(one, "lineno", 0))):
+    for one in body:
         if isinstance(one, ast.FunctionDef) and one.name not in public and len(one.body) > 1:
             if ast.get_docstring(one):
-                del lines[one.body[0].lineno - 1:one.body[0].end_lineno]
-    return "\n".join(lines)
+                cut(lines, one.body[0])
+        for name in BLOCKS:
+            drop_docstrings(getattr(one, name, []), lines, public)
 
 
-def drop_unnamed(text: str, needed: Any) -> str:
-    """Return the text without the definitions that nothing names."""
+def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> None:
+    """Cut the lines of a statement, from `start` on."""
+    for number in range(start or node.lineno, node.end_lineno + 1):
+        lines.pop(number, None)
+
+
+def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> None:
+    """Cut the definitions that nothing names."""
     import ast
-    body, lines = ast.parse(text).body, text.split("\n")
-    named: Any = {ast.Name: "id", ast.alias: "name"}
     reached = set(needed)  # what attributes name: methods, constants of classes
 
     def defined(node: Any) -> "List[str]":
@@ -10670,20 +10691,25 @@ def drop_unnamed(text: str, needed: Any) -> str:
                 waiting += [(one, [reached] if isinstance(one, ast.FunctionDef) else
                              [reached, needed]) for one in inner]
                 node.body = [one for one in node.body if one not in inner]
-            needed.update([getattr(one, named[type(one)])
-                           for one in ast.walk(node) if type(one) in named])
-            reached.update([one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)])
+            for one in ast.walk(node):
+                if isinstance(one, ast.Attribute):
+                    reached.add(one.attr)
+                elif isinstance(one, (ast.Name, ast.alias)):
+                    needed.add(one.id if isinstance(one, ast.Name) else one.name)
         found = [node for node, names in waiting
                  if [1 for known in names if known.intersection(defined(node))]]
         waiting = [pair for pair in waiting if pair[0] not in found]
-    for node in sorted([pair[0] for pair in waiting], key=lambda node: -int(node.lineno)):
-        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())]) - 1
-        while lines[start - 1].lstrip().startswith("#") and not lines[start - 1].startswith("# --"):
+    for node in sorted([pair[0] for pair in waiting], key=lambda node: int(node.lineno)):
+        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
+        while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
             start -= 1
-        del lines[start:node.end_lineno]
-        while start < len(lines) and not lines[start] and not lines[start - 1]:
-            del lines[start]
-    return "\n".join(lines)
+        cut(lines, node, start)
+        before, behind = start - 1, node.end_lineno + 1
+        while before not in lines:
+            before -= 1
+        while lines[before] == lines.get(behind) == "":
+            behind = behind + 1
+            del lines[behind - 1]
 
 
 if __name__ == "__main__":

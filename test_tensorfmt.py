@@ -5815,8 +5815,9 @@ class CopyTest(TestCase):
                     ([], ["full", "fast"], ""))]
         self.assertAccepted(texts, "copies")
         text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
-        error = error_of(ValueError, tensorfmt.decide, text, {"c": False})
-        self.assertEqual(tensorfmt.drop_unnamed("a()\n\n\ndef f():\n    pass\n", set()), "a()\n\n")
+        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), [])
+        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), []),
+                         "a()\n\n")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
         for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
                             (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
