@@ -52,6 +52,7 @@ if CPYTHON:
     from tempfile import mkdtemp
     HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, HERE)  # it is not there under -I
+    PYTHON3 = [sys.executable] + ["-S"] * sys.flags.no_site  # what processes run
 
 import tensorfmt
 from tensorfmt import FormatError, Map, Unsupported, dumps, load, tensor
@@ -238,9 +239,15 @@ def read_file(path):
         return stream.read()
 
 
-def python_path():
-    """Return PYTHONPATH for a process that finds tensorfmt, compiled, and what we found there."""
-    return os.pathsep.join([HERE] + [text for text in [os.environ.get("PYTHONPATH")] if text])
+def environment(**more):
+    """Return that of a process that finds tensorfmt, compiled once, and what we found there."""
+    if PYTHON > (3, 7) and "PYTHONPYCACHEPREFIX" not in os.environ:
+        import atexit
+        os.environ.update(PYTHONPYCACHEPREFIX=mkdtemp(prefix="tensorfmt-test-"),
+                          PYTHONDONTWRITEBYTECODE="")
+        atexit.register(rmtree, os.environ["PYTHONPYCACHEPREFIX"], True)
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([HERE] + [
+        text for text in [os.environ.get("PYTHONPATH")] if text]), **more)
 
 
 def run(*args):
@@ -260,10 +267,10 @@ def run(*args):
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
-        [sys.executable] + list(args[1:]) if len(args) > 1 else
-        args[0].replace("python3", '"%s"' % sys.executable), shell=len(args) == 1, stdout=PIPE,
-        stderr=PIPE, env=dict(os.environ, PYTHONIOENCODING="utf-8", COLUMNS="80",
-                              PYTHON_COLORS="0", PYTHONPATH=python_path()))
+        PYTHON3 + list(args[1:]) if len(args) > 1 else args[0].replace("python3", (
+            '"%s"' + " %s" * (len(PYTHON3) - 1)) % tuple(PYTHON3)), shell=len(args) == 1,
+        stdout=PIPE, stderr=PIPE, env=environment(
+            PYTHONIOENCODING="utf-8", COLUMNS="80", PYTHON_COLORS="0"))
     out, err = process.communicate()
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
@@ -5939,7 +5946,7 @@ class ReadmeTest(TestCase):
                 for part in ("\n" + text).split("\n$ ")[1:] if language == "console" else ():
                     line, _, wanted = part.partition("\n")
                     if re.match("python3 tensorfmt.py" + " (?!vendor)" * (PYTHON < (3, 8)), line):
-                        _, out, err = run(line)
+                        _, out, err = run(line.replace("tensorfmt.py", "-m tensorfmt", 1))
                         self.assertEqual((out + err).rstrip("\n"), wanted.rstrip("\n"), "$ " + line)
                         ran[language] += 1
         self.assertTrue(min(ran.values()) > 0, ran)

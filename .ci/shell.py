@@ -13,9 +13,9 @@ import unittest
 
 import tensorfmt
 from test_tensorfmt import (
-    accepts, bad_files, Changed, check_page, documented, dumps, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, python_path,
-    read_file, run, script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
+    accepts, bad_files, Changed, check_page, documented, dumps, environment, F32, FILES, folder_for,
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, PYTHON3, read_file,
+    run, script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ class CommandTest(TestCase):
         for args in ("help", "frobnicate"):
             self.assertEqual(run("python3", script, args), run(args))
         self.assertEqual(run("python3", script), run("help"))
-        code, out, err = run("python3", script, "ls", "seed_basic.mag", "absent.zt")
+        code, out, err = run("python3", "-m", "tensorfmt", "ls", "seed_basic.mag", "absent.zt")
         self.assertEqual((code, err.count("\n")), (1, 1))
         self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
         self.assertTrue(err.startswith("error: absent.zt: "))
@@ -59,8 +59,8 @@ class CommandTest(TestCase):
             self.assertTrue(wanted or os.path.exists(line.split()[2]))
         rows = dict([("tensor number %d" % i, F32) for i in range(3000)])
         tensorfmt.save("many.bpk", rows)
-        process = Popen([sys.executable, os.path.join(HERE, "tensorfmt.py"), "ls", "many.bpk"],
-                        stdout=PIPE, stderr=PIPE)
+        process = Popen(PYTHON3 + ["-m", "tensorfmt", "ls", "many.bpk"], stdout=PIPE, stderr=PIPE,
+                        env=environment())
         with process:
             self.assertIn(b"many.bpk: Burnpack", process.stdout.readline())
             process.stdout.close()
@@ -375,10 +375,9 @@ def in_terminal(columns, *args, **env):
     from subprocess import Popen
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    usual = dict([(key, text) for key, text in os.environ.items()
-                  if key not in ("COLUMNS", "NO_COLOR")])
-    usual.update(env, PYTHONPATH=python_path())  # a module is compiled once, a script at each start
-    process = Popen([sys.executable, "-m", "tensorfmt"] + list(args),
+    usual = dict([(key, text) for key, text in environment().items()
+                  if key not in ("COLUMNS", "NO_COLOR")], **env)
+    process = Popen(PYTHON3 + ["-m", "tensorfmt"] + list(args),
                     stdin=slave, stdout=slave, stderr=slave, env=usual)
     os.close(slave)
     parts = []
@@ -549,8 +548,8 @@ class PageTest(TestCase):
         tensorfmt.save("a.zt", {"w": F32})
         self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
                          ([tensorfmt.NO_DOCSTRING], []))
-        script = os.path.join(HERE, "tensorfmt.py")
-        self.assertEqual(run("python3", "-OO", script, "explain", "--html", "b.html", "a.zt")[0], 0)
+        script = ("-OO", "-m", "tensorfmt", "explain")
+        self.assertEqual(run("python3", *script + ("--html", "b.html", "a.zt"))[0], 0)
         self.assertIn("python -OO leaves", read_file("b.html").decode())
-        self.assertEqual(run("python3", "-OO", script, "explain", "a.zt")[1],
-                         run("python3", script, "explain", "a.zt")[1])
+        self.assertEqual(run("python3", *script + ("a.zt",))[1],
+                         run("python3", *script[1:] + ("a.zt",))[1])
