@@ -10583,7 +10583,8 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]")
         drop_docs(tree, lines)
     tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
-        drop_docstrings(tree.body, lines, roots)
+        kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
+        drop_docstrings(tree.body, lines, roots | kept)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
@@ -10653,20 +10654,23 @@ def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
 
 
 def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions that are not public."""
+    """Cut the docstrings of functions and classes that are not public."""
     import ast
     for one in body:
-        if isinstance(one, ast.FunctionDef) and one.name not in public and len(one.body) > 1:
-            if ast.get_docstring(one):
-                cut(lines, one.body[0])
+        if isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name not in public:
+            if ast.get_docstring(one) and len(one.body) > 1:
+                behind = cut(lines, one.body[0])
+                if lines.get(behind) == "":  # in a class
+                    del lines[behind]
         for name in BLOCKS:
             drop_docstrings(getattr(one, name, []), lines, public)
 
 
-def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> None:
-    """Cut the lines of a statement, from `start` on."""
+def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
+    """Cut the lines of a statement, from `start` on; return the number of the next one."""
     for number in range(start or node.lineno, node.end_lineno + 1):
         lines.pop(number, None)
+    return int(node.end_lineno) + 1
 
 
 def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> None:
@@ -10682,29 +10686,32 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
             return []
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [target.id for target in targets if isinstance(target, ast.Name)]
-    found: Any = [node for node in body if not defined(node)]
-    waiting: Any = [(node, [needed]) for node in body if defined(node)]  # and the names
+    found: Any = [(node, needed) for node in body if not defined(node)]
+    waiting: Any = [(node, needed) for node in body if defined(node)]  # and the names around it
     while found:
-        for node in found:
+        for node, around in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
+                around = set()
                 inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-                waiting += [(one, [reached] if isinstance(one, ast.FunctionDef) else
-                             [reached, needed]) for one in inner]
+                waiting += [(one, reached if isinstance(one, ast.FunctionDef) else around)
+                            for one in inner]
                 node.body = [one for one in node.body if one not in inner]
             for one in ast.walk(node):
                 if isinstance(one, ast.Attribute):
                     reached.add(one.attr)
                 elif isinstance(one, (ast.Name, ast.alias)):
-                    needed.add(one.id if isinstance(one, ast.Name) else one.name)
-        found = [node for node, names in waiting
-                 if [1 for known in names if known.intersection(defined(node))]]
-        waiting = [pair for pair in waiting if pair[0] not in found]
+                    name = one.id if isinstance(one, ast.Name) else one.name
+                    needed.add(name)
+                    if around is not reached:
+                        around.add(name)
+        found = [pair for pair in waiting if not pair[1].isdisjoint(defined(pair[0])) or (
+            pair[1] is not needed and not reached.isdisjoint(defined(pair[0])))]
+        waiting = [pair for pair in waiting if pair not in found]
     for node in sorted([pair[0] for pair in waiting], key=lambda node: int(node.lineno)):
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
         while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
             start -= 1
-        cut(lines, node, start)
-        before, behind = start - 1, node.end_lineno + 1
+        before, behind = start - 1, cut(lines, node, start)
         while before not in lines:
             before -= 1
         while lines[before] == lines.get(behind) == "":
