@@ -838,11 +838,11 @@ def map_privately(number: int, nbytes: int, path: Any) -> Any:
     return False
 
 
-def shared_path(*facts: Any) -> Any:
+def shared_path(*args: Any) -> Any:
     """Return the source of a pickled tensor: one for all of a file, while one of them lives."""
     from weakref import WeakValueDictionary
     Path.shared = Path.shared or WeakValueDictionary()
-    return Path.shared.get(facts) or Path.shared.setdefault(facts, Path(*facts))
+    return Path.shared.get(args) or Path.shared.setdefault(args, Path(*args))
 
 
 def path_of(target: Any) -> str:
@@ -996,13 +996,13 @@ class Reader:
         made.around = names
         return made
 
-    def fault(self, what: str, *path: Any, **facts: Any) -> None:
+    def fault(self, what: str, *path: Any, **more: Any) -> None:
         """Raise an error, or note it for verify, which goes on behind it."""
-        self._note(self.error(what, *path, **facts))
+        self._note(self.error(what, *path, **more))
 
-    def defer(self, what: str, *path: Any, **facts: Any) -> None:
+    def defer(self, what: str, *path: Any, **more: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
-        error = self.error(what, *path, **facts)
+        error = self.error(what, *path, **more)
         if self.faults is not None:
             self._note(error)
         self.deferred = self.deferred or error
@@ -1105,14 +1105,14 @@ class Cursor(Reader):
             raise self.error("entries in another place")
 
     def read_tree(self, read: Any, data: bytes, offset: int, name: str, root: str,
-                  *facts: Any) -> Any:
+                  *about: Any) -> Any:
         """Return (value, offset behind it) of a tree; its fields lie in `name` or `root`.
 
         read(data, runs=, token=) returns (value, position behind it).
         """
         token, found, self.outermost = None, None, name or root
         if self.trace is not None:
-            token = self.trace.follow_tree(offset, name, root, *facts)
+            token = self.trace.follow_tree(offset, name, root, *about)
         elif FAST and self.usual is not None:
             found = self.usual.read(data, read)
         value, end, self.runs = found or read(data, token=token) + (0,)
@@ -1207,13 +1207,13 @@ def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[byte
 
 
 class Digest:
-    """A running checksum: kind "crc32c" or "sha256"."""
+    """A running checksum, "crc32c" or "sha256"."""
 
     _sha: Any = None
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, algorithm: str) -> None:
         self._crc = 0
-        if kind == "sha256":
+        if algorithm == "sha256":
             try:
                 self._sha = __import__("hashlib").sha256()
             except (ImportError, AttributeError):
@@ -1230,11 +1230,11 @@ class Digest:
         return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
 
     @staticmethod
-    def is_text(kind: str, text: str) -> bool:
-        """Return whether a digest of this kind is written as zTensor writes it."""
-        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(kind)
-        digits = "0x" + text[9:].upper() if kind == "crc32c" else text[len(kind) + 1:].lower()
-        return len(text) == size and text == f"{kind}:{digits}"
+    def is_text(algorithm: str, text: str) -> bool:
+        """Return whether such a digest is written as zTensor writes it."""
+        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
+        digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[len(algorithm) + 1:].lower()
+        return len(text) == size and text == f"{algorithm}:{digits}"
 
 
 XXH3_SECRET = bytes.fromhex(
@@ -2419,7 +2419,7 @@ class FlatBuilder:
     def __init__(self) -> None:
         self._parts: "List[bytes]" = []  # last part first
         self._used, self._align_max = 0, 4
-        self._vtables, self._plans, self._vectors = {}, {}, {}
+        self._vtables, self._layouts, self._vectors = {}, {}, {}
 
     def _put(self, data: bytes, size: int = 1) -> int:
         """Add data, zeros behind them so that `size` divides the place 4 bytes into them."""
@@ -2455,9 +2455,9 @@ class FlatBuilder:
         stored = tuple([value is not None and value != row[2]
                         for row, value in zip(rows, values)])
         key = id(rows), self._used & 7, stored
-        if key not in self._plans:
-            self._plans[key] = self._plan(rows, self._used & 7, stored)
-        text, nbytes, slots, offsets, vtable, _ = self._plans[key]
+        if key not in self._layouts:
+            self._layouts[key] = self._lay_out(rows, self._used & 7, stored)
+        text, nbytes, slots, offsets, vtable, _ = self._layouts[key]
         place: int = self._used + nbytes
         found = [values[slot] for slot in slots]
         for i, distance in offsets:
@@ -2469,7 +2469,7 @@ class FlatBuilder:
             self._vtables[vtable] = self._put(vtable)
         return place
 
-    def _plan(self, rows: Any, at: int, stored: Any) -> Any:
+    def _lay_out(self, rows: Any, at: int, stored: Any) -> Any:
         """Return (struct format, bytes, slots, (index, distance) of offsets, vtable, rows)."""
         slots = sorted([slot for slot, given in enumerate(stored) if given],
                        key=lambda slot: (flat_size(rows[slot][1]), slot))
@@ -2555,7 +2555,7 @@ class Zstd:
     """What ENCODINGS holds of an encoding."""
 
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-    check = staticmethod(zstd_module)
+    require = staticmethod(zstd_module)  # raises where it is missing
 
     def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
@@ -3033,11 +3033,11 @@ class Tensor:
             raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
         return bool(self.item())
 
-    def error(self, what: str, kind: "Type[FormatError]" = FormatError,
+    def error(self, what: str, error: "Type[FormatError]" = FormatError,
               field: str = "data") -> FormatError:
-        return kind(what, self.offset, field, self.name, self.stored.source.path, "sizes")
+        return error(what, self.offset, field, self.name, self.stored.source.path, "sizes")
 
-    def check(self) -> int:
+    def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
         itemsize = ITEMSIZE.get(self.dtype)
         if self.stored.why is not None or itemsize is None:
@@ -3093,7 +3093,7 @@ class Tensor:
         A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
         primitiv tensor is column-major, a copy of a part with gaps is row-major.
         """
-        itemsize = self.check()
+        itemsize = self.check_readable()
         base = self if self._is_whole() else self.contiguous()
         native = itemsize == 1 or base.stored.order == NATIVE
         code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
@@ -3110,7 +3110,7 @@ class Tensor:
         stored = self.stored
         if self.is_plain():
             return iter((stored.source.view(self.start, stored.nbytes),))
-        itemsize = self.check()
+        itemsize = self.check_readable()
         # <zstd burnrecord>
         if stored.encoding != "raw":
             return self._decode()
@@ -3179,7 +3179,8 @@ class Tensor:
         """Yield column-major little-endian bytes."""
         stored, shape = self.stored, self.shape
         if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():  # few steps
-            view = view_as(stored.source.view(self.start, stored.nbytes), BITS_CODE[self.check()])
+            view = view_as(stored.source.view(self.start, stored.nbytes),
+                           BITS_CODE[self.check_readable()])
             return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
         return self.transpose().blocks()
 
@@ -3199,7 +3200,7 @@ class Tensor:
     @property
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
-        self.check()
+        self.check_readable()
         return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
     def tolist(self) -> "List[Any]":
@@ -3231,7 +3232,7 @@ class Tensor:
     def cast(self, dtype: Any) -> "Tensor":
         """Return what astype() does, cast when its bytes are asked for."""
         dtype = as_dtype(dtype)
-        self.check()
+        self.check_readable()
         return Cast(self, dtype)
 
     def cast_blocks(self, dtype: str) -> Chunks:
@@ -3243,7 +3244,7 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Any:
         """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
-        self.check()
+        self.check_readable()
         old = self.stored
         # <zstd burnrecord sparse quantized tools>
         if old.encoding != "raw":
@@ -3318,7 +3319,7 @@ class Tensor:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         if self.dtype == "bfloat16":
             raise AttributeError("numpy knows bfloat16 by __array__ only")
-        itemsize = self.check()
+        itemsize = self.check_readable()
         self.check_dims(self.shape)
         base = self if self.stored.encoding == "raw" else self.contiguous()
         order = "|" if itemsize == 1 else base.stored.order
@@ -3762,7 +3763,7 @@ class Sparse(Tensor):
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
-        parts, size = self.components, self.check()
+        parts, size = self.components, self.check_readable()
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
         values = parts["values"].tobytes()
@@ -3808,8 +3809,9 @@ class Sparse(Tensor):
         parts = self.components
         places = find_places(self.shape, parts) if "indices" in parts else []
         for key in ("values", "indices") if places != sorted(places) else ():
-            elements = sorted(zip(places, pieces(parts[key].tobytes(), parts[key].check())))
-            parts[key] = parts[key].in_memory(b"".join([element for _, element in elements]))
+            part = parts[key]
+            elements = sorted(zip(places, pieces(part.tobytes(), part.check_readable())))
+            parts[key] = part.in_memory(b"".join([element for _, element in elements]))
         return parts
 
     @staticmethod
@@ -3874,7 +3876,7 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
         raise item.error(part.why, Unsupported)
     name = entry.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
-    wrong = part.misfit(shape, made.size * made.check())
+    wrong = part.misfit(shape, made.size * made.check_readable())
     if wrong is not None:
         raise item.error(wrong[1], field=role if part.source else "data")
     return made
@@ -3952,9 +3954,9 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
 class Plan:
     """How a quantized tensor is laid out: values, zeros to 4 bytes, scales."""
 
-    def __init__(self, shape: Shape, kind: "Optional[str]", bits: int, scale: str,
+    def __init__(self, shape: Shape, floats: "Optional[str]", bits: int, scale: str,
                  block: Any) -> None:
-        self.kind = kind  # of minifloat; None: two's complement
+        self.floats = floats  # of minifloat(), E4M3 or another; None: two's complement
         self.bits = bits  # value i takes bits [i*b, i*b + b) of the little-endian words
         self.scale, self.count = scale, 1  # a dtype or a minifloat, how many
         self.block = block  # shape of what shares a scale; None: all
@@ -3976,7 +3978,7 @@ class Quantized(Tensor):
     __slots__ = ()
     SCHEMES: Any  # of the one format that has such tensors
 
-    def check(self) -> int:
+    def check_readable(self) -> int:
         raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
     blocks = Tensor.stored_blocks
@@ -3998,7 +4000,7 @@ class Quantized(Tensor):
     def runs(self, plan: Plan) -> Chunks:
         """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
         bits, half = plan.bits, 1 << plan.bits - 1
-        table = [minifloat(plan.kind, code) if plan.kind else (code ^ half) - half
+        table = [minifloat(plan.floats, code) if plan.floats else (code ^ half) - half
                  for code in range(2 * half)]
         rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
                 for byte in range(256)]  # what each byte holds
@@ -4020,7 +4022,7 @@ class Quantized(Tensor):
     def values(self) -> Tensor:
         """The stored numbers, not scaled: int8, or float32 where they are floats."""
         plan = self.plan()
-        dtype = "float32" if plan.kind else "int8"
+        dtype = "float32" if plan.floats else "int8"
         blocks = (pack_values(dtype, numbers) for _, numbers in self.runs(plan))
         return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
 
@@ -5436,8 +5438,8 @@ class ZFamily(Format):
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
-        kind, colon, digits = given.partition(":")
-        size, digits = self.DIGESTS.get(kind), digits.lower()
+        algorithm, colon, digits = given.partition(":")
+        size, digits = self.DIGESTS.get(algorithm), digits.lower()
         if size is None or not colon:
             return "-", f"{self.DIGEST} {show(given)} is of an unknown algorithm"
         plain = digits[2:] if digits[:2] == "0x" else digits
@@ -5453,26 +5455,26 @@ class ZFamily(Format):
             if decoded is not None:
                 blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
             # </later>
-            found = self.hash_blocks(kind, blocks)
+            found = self.hash_blocks(algorithm, blocks)
         except FormatError as error:
             return "-" if isinstance(error, Unsupported) else "FAIL", error.what
         if found.lower().endswith(plain):
-            return "ok", kind + " agrees"
-        return "FAIL", f"{kind}: the bytes give {found}, the file says {given}"
+            return "ok", algorithm + " agrees"
+        return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
-    def known_digest(self, item: Tensor, kind: str) -> str:
+    def known_digest(self, item: Tensor, algorithm: str) -> str:
         """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
         ours = item.format == self.NAME and item.offset is not None
         text = str(item.attrs.get(self.DIGEST)) if ours else ""
-        return text if Digest.is_text(kind, text) else ""  # check_stored() hashes the bytes
+        return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
 
     @staticmethod
-    def hash_blocks(kind: str, blocks: Any) -> str:
+    def hash_blocks(algorithm: str, blocks: Any) -> str:
         # <later>
-        if kind == "xxh3":
+        if algorithm == "xxh3":
             return "xxh3:%016x" % xxh3_64(blocks)
         # </later>
-        digest = Digest(kind)
+        digest = Digest(algorithm)
         for block in blocks:
             digest.update(block)
         return digest.text()
@@ -5740,71 +5742,71 @@ class ZTensor(ZFamily):
         problems = self.check_items(items, metadata, options)
         for _, why in self.CHOICES.wrongs(Map(options.items())):
             raise ValueError(why)
-        plans, known = [], {}  # known: plans by what decides them
+        chosen, known = [], {}  # known: choices by what decides them
         for name, item in items:
             flat: Any = item._attrs or () if item.format in (None, self.NAME) else None
             usual = type(flat) is tuple
             key = flat, item.format, item.stored.encoding, item.stored.why, type(item)
-            plan, wrong = (known.get(key) if usual else None) or self._plan(item, options)
-            if usual and plan["layout"] == "dense" and not plan["custom"]:
-                known[key] = plan, wrong  # custom fields: 1, 1.0 and True would be one
-            plans.append(plan)
+            choices, wrong = (known.get(key) if usual else None) or self._choose_all(item, options)
+            if usual and choices["layout"] == "dense" and not choices["custom"]:
+                known[key] = choices, wrong  # custom fields: 1, 1.0 and True would be one
+            chosen.append(choices)
             problems += [(name, why) for why in wrong]
         self.refuse(problems)
-        return self._chunks(items, plans)
+        return self._chunks(items, chosen)
 
-    def _plan(self, item: Tensor, options: Facts) -> "Tuple[Facts, List[str]]":
+    def _choose_all(self, item: Tensor, options: Facts) -> "Tuple[Facts, List[str]]":
         """Return how a tensor will be stored, "copy": as it is, and what is wrong with that."""
         attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
         checksum = str(self.choose("checksum", "none", {}, attrs)).partition(":")[0]
-        plan = Map([(key, self.choose(key, default, options, given)) for key, default, given in (
+        choices = Map([(key, self.choose(key, default, options, given)) for key, default, given in (
             ("encoding", "raw", attrs), ("data_endianness", "little", attrs),
             ("checksum", checksum, {}), ("level", 3, {}))])
-        for path, why in self.CHOICES.wrongs(plan):
+        for path, why in self.CHOICES.wrongs(choices):
             if path[0] == "checksum" or not unknown:
                 wrong.append(f"attribute {why}; the option {path[0]}= replaces it")
         for key in ("encoding", "data_endianness") if unknown else ():
             if options.get(key) not in (None, attrs.get(key)):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
-        plan["copy"] = unknown or (item.stored.encoding == plan["encoding"] != "raw"
-                                   and options.get("encoding") is options.get("level") is None)
-        if plan["encoding"] in ENCODINGS and not plan["copy"]:
-            ENCODINGS[plan["encoding"]].check()
-        Digest(plan["checksum"])  # raises where its module is missing
-        plan["layout"] = attrs.get("layout", "dense") if unknown else "dense"
+        choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
+                                      and options.get("encoding") is options.get("level") is None)
+        if choices["encoding"] in ENCODINGS and not choices["copy"]:
+            ENCODINGS[choices["encoding"]].require()
+        Digest(choices["checksum"])  # raises where its module is missing
+        choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
         # <sparse>
         if isinstance(item, Sparse):
-            plan["layout"] = "sparse"
+            choices["layout"] = "sparse"
             skip += "nnz", "sparse_format"
             try:
                 skip += tuple([key for key in item.components if key != "values"])
             except FormatError as error:
                 wrong.append(error.what)
         # </sparse>
-        plan["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
+        choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
-        return plan, wrong
+        return choices, wrong
 
     def _why_not(self, key: Any, value: Any) -> str:
         """Return why a custom field cannot be written or read by the real library, or ""."""
-        def check(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
+        def look(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
             if kind == "tag" or (type(value) is int and value < -(1 << 63)):
                 raise ValueError("an integer below -2**63 or over 64 bits")
         if not isinstance(key, str) or key in self.KEYS:
             return "a custom field cannot be called so"
         try:  # one level deeper than it is: the real library reads 127
-            cbor_read(cbor_dumps({key: value}, depth=2), token=check, **self.CBOR)
+            cbor_read(cbor_dumps({key: value}, depth=2), token=look, **self.CBOR)
         except (ValueError, TypeError) as error:
             return str(error)
         return ""
 
-    def _chunks(self, items: Items, plans: "List[Facts]") -> Chunks:
+    def _chunks(self, items: Items, chosen: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
         at, index, known = 8, [cbor_head(4, len(items))], {}
-        for (name, item), plan in zip(items, plans):
-            custom, entry = plan["custom"], {}
+        for (name, item), choices in zip(items, chosen):
+            custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
             # <sparse>
             if isinstance(item, Sparse):
@@ -5815,12 +5817,12 @@ class ZTensor(ZFamily):
                 blobs += [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
             # </sparse>
             for part, facts in blobs:
-                yield from self._blob(part, plan, at, facts)
+                yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
-            look = (entry["size"], entry["dtype"], item.shape, plan["layout"], plan["encoding"],
-                    entry.get("data_endianness"))
+            look = (entry["size"], entry["dtype"], item.shape, choices["layout"],
+                    choices["encoding"], entry.get("data_endianness"))
             if look not in known:  # what follows the offset comes again
-                entry.update(layout=plan["layout"], shape=item.shape)
+                entry.update(layout=choices["layout"], shape=item.shape)
                 keep(known, look, self._pack_fields(entry, list(self.ENTRY.rows)[2:8]))
             raw = encode_text(name)
             index += [b"\xbf\x64name", cbor_head(3, len(raw)), raw, b"\x66offset",
@@ -5835,25 +5837,25 @@ class ZTensor(ZFamily):
         return b"".join([cbor_dumps(key) + cbor_dumps(entry[key], sort=True, depth=2)
                          for key in keys if key in entry])
 
-    def _blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Chunks:
+    def _blob(self, part: Tensor, choices: Facts, at: int, facts: Facts) -> Chunks:
         """Yield the stored bytes of a tensor or a part, padding first; note where and what."""
-        stored, kind, encoding = part.stored, plan["checksum"], plan["encoding"]
+        stored, algorithm, encoding = part.stored, choices["checksum"], choices["encoding"]
         facts["dtype"], facts["encoding"] = part.dtype or part.attrs["dtype"], encoding
         if (part.attrs.get("data_endianness") is not None if stored.why is not None
                 else encoding == "raw" and part.itemsize != 1):
-            facts["data_endianness"] = plan["data_endianness"]
+            facts["data_endianness"] = choices["data_endianness"]
         order = ">" if facts.get("data_endianness") == "big" else "<"
         facts["offset"] = start = round_up(at, 64)
         yield bytes(start - at)
-        copied = plan["copy"] or (stored.encoding == encoding == "raw"
-                                  and stored.strides is None and stored.order == order)
+        copied = choices["copy"] or (stored.encoding == encoding == "raw"
+                                     and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
         if not copied and encoding != "raw":
-            blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, plan["level"])
+            blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
         elif not copied and order == ">":
-            blocks = (swap(piece, part.check()) for piece in part.parts())
-        text = self.known_digest(part, kind) if copied and kind != "none" else ""
-        digest = None if kind == "none" or text else Digest(kind)
+            blocks = (swap(piece, part.check_readable()) for piece in part.parts())
+        text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
+        digest = None if algorithm == "none" or text else Digest(algorithm)
         at = start
         for block in blocks:
             at += len(block)
@@ -5861,7 +5863,7 @@ class ZTensor(ZFamily):
                 digest.update(block)
             yield block
         facts["size"] = at - start
-        if kind != "none":
+        if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
 
@@ -6877,9 +6879,9 @@ class Burnpack(Format):
              format: str) -> Tensor:
         """Return the tensor of a dtype and a shape in the words of Burn."""
         dtype, more, why = cls.dtype_of(code)
-        kind = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
         stored = Storage(source, span[1] - span[0], why=why)
-        made: Tensor = kind(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
+        made: Tensor = make(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
         return made
 
     @classmethod
@@ -7083,8 +7085,8 @@ class BurnSchemes:
         fits = fits and not list(Burnpack.SCHEME.wrongs(found))
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
-        kind = None if found["value"][0] == "Q" else found["value"]
-        return Plan(item.shape, kind, Burnpack.VALUES[found["value"]],
+        floats = None if found["value"][0] == "Q" else found["value"]
+        return Plan(item.shape, floats, Burnpack.VALUES[found["value"]],
                     Burnpack.SCALES[found["param"]], block)
 
 
@@ -9517,7 +9519,7 @@ def natural(text: str) -> int:
 def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     low, high = INFINITY, -INFINITY
-    item.check()
+    item.check_readable()
     for part in Progress(item.nbytes).watch(item.parts()):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
@@ -9724,24 +9726,24 @@ def show_diff(args: Any) -> bool:
         for file in (a, b):
             check_work(Format(), list(file.items()))
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-        for kind, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
+        for noun, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
             for name in list(x) + [name for name in y if name not in x]:
                 both: Any = [data[name] for data in (x, y) if name in data]
-                changes = diff_tensor(both, progress) if kind == "tensor" else (
+                changes = diff_tensor(both, progress) if noun == "tensor" else (
                     [] if len(both) == 2 and repr(both[0]) == repr(both[1]) else both)
-                idle = kind == "metadata" and a.kind is not b.kind and len(both) == 1 and (
+                idle = noun == "metadata" and a.kind is not b.kind and len(both) == 1 and (
                     name in a.kind.IDLE_KEYS + b.kind.IDLE_KEYS)  # as convert leaves it behind
                 if changes and not idle:
                     sign = "~" if len(both) == 2 else "-" if name in x else "+"
-                    found.append((sign, kind, name, changes))
+                    found.append((sign, noun, name, changes))
         progress.end()
         count, metadata = len(set(a).union(b)), a.metadata or b.metadata
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
         return bool(found)
-    for sign, kind, name, changes in found:
-        print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if kind == "tensor" else
+    for sign, noun, name, changes in found:
+        print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if noun == "tensor" else
               f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
         print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
@@ -9792,7 +9794,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
 
 def groups_of(item: Tensor) -> Chunks:
     """Yield the row-major bytes of PART elements, then of those that are left."""
-    nbytes, rest = PART * item.check(), b""
+    nbytes, rest = PART * item.check_readable(), b""
     for part in item.parts():
         rest += part
         if len(rest) >= nbytes:
@@ -10050,8 +10052,8 @@ def make_parser(name: str) -> Any:
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
         word = takes.replace(" ...", "").strip("[]")
-        kind: Any = os.path.expanduser if word in PATHS else TYPES.get(word, str)
-        settings: Facts = {"metavar": word, "type": kind}
+        made_by: Any = os.path.expanduser if word in PATHS else TYPES.get(word, str)
+        settings: Facts = {"metavar": word, "type": made_by}
         if not takes:
             settings = {"action": "store_true"}
         elif "|" in takes:
@@ -10371,7 +10373,7 @@ def page_tensors(found: Explained) -> str:
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
     """Return bars, 96 wide and 20 high, and the range, of the first values."""
-    part = next(item.parts(), b"")[:PAGE_VALUES * item.check()]
+    part = next(item.parts(), b"")[:PAGE_VALUES * item.check_readable()]
     values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
     low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
     ends = f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
