@@ -1233,7 +1233,8 @@ class Digest:
     def is_text(algorithm: str, text: str) -> bool:
         """Return whether such a digest is written as zTensor writes it."""
         size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
-        digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[len(algorithm) + 1:].lower()
+        start = len(algorithm) + 1
+        digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
         return len(text) == size and text == f"{algorithm}:{digits}"
 
 
@@ -4517,8 +4518,7 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             cut = cut or path
             if reader.run:
                 break
-            continue
-        if FAST and reader.trace is None:
+        elif FAST and reader.trace is None:
             fitting.add(item.stored)
     reader.where, reader.tensor = (), None
     if cut is not None:
