@@ -10603,7 +10603,9 @@ def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]")
                     setattr(one, name, decide(getattr(one, name), lines, known))
             kept.append(one)
             continue
-        chosen, stop, inside = one.body if answer else one.orelse, one.end_lineno, range(0)
+        chosen: Any = one.body if answer else one.orelse
+        stop: Any = one.end_lineno
+        inside = range(0)
         if chosen:
             if lines[one.lineno].lstrip().startswith("elif"):
                 raise ValueError(f"line {one.lineno}: `elif` and a constant")
@@ -10618,7 +10620,7 @@ def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]")
                 lines.pop(number, None)
             elif number in lines:
                 lines[number] = lines[number][chosen[0].col_offset - one.col_offset:]
-        if stop > one.end_lineno:
+        if stop != one.end_lineno:
             break
     return kept
 
