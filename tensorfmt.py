@@ -10604,25 +10604,30 @@ def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]")
             kept.append(one)
             continue
         chosen: Any = one.body if answer else one.orelse
-        stop: Any = one.end_lineno
-        inside = range(0)
-        if chosen:
-            if lines[one.lineno].lstrip().startswith("elif"):
-                raise ValueError(f"line {one.lineno}: `elif` and a constant")
-            inside = range(chosen[0].lineno, chosen[-1].end_lineno + 1)
-            if lines[inside[0]].lstrip().startswith("elif"):
-                lines[inside[0]] = lines[inside[0]].replace("elif", "if", 1)
-            if isinstance(chosen[-1], (ast.Return, ast.Raise)):
-                stop = body[-1].end_lineno  # what is behind is never reached
+        ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
+        last = body[-1] if ends else one  # what is behind it is never reached
+        unwrap(one, chosen, last.end_lineno or 0, lines)
         kept += decide(chosen, lines, known)
-        for number in range(one.lineno, stop + 1):
-            if number not in inside:
-                lines.pop(number, None)
-            elif number in lines:
-                lines[number] = lines[number][chosen[0].col_offset - one.col_offset:]
-        if stop != one.end_lineno:
+        if ends:
             break
     return kept
+
+
+def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
+    """Cut the lines from an `if` to `stop`, but those of its chosen branch."""
+    inside, deeper = range(0), 0
+    if chosen:
+        if lines[one.lineno].lstrip().startswith("elif"):
+            raise ValueError(f"line {one.lineno}: `elif` and a constant")
+        inside = range(chosen[0].lineno, chosen[-1].end_lineno + 1)
+        deeper = chosen[0].col_offset - one.col_offset
+        if lines[inside[0]].lstrip().startswith("elif"):
+            lines[inside[0]] = lines[inside[0]].replace("elif", "if", 1)
+    for number in range(one.lineno, stop + 1):
+        if number not in inside:
+            lines.pop(number, None)
+        elif number in lines:
+            lines[number] = lines[number][deeper:]
 
 
 def truth_of(test: Any, known: "Dict[str, bool]") -> "Optional[bool]":
