@@ -1807,9 +1807,14 @@ def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
         return pack(">B", major << 5 | count)
-    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
-        if not count >> (8 << i):
-            return pack(code, major << 5 | 24 + i, count)
+    if count < 1 << 8:
+        return pack(">BB", major << 5 | 24, count)
+    if count < 1 << 16:
+        return pack(">BH", major << 5 | 25, count)
+    if count < 1 << 32:
+        return pack(">BI", major << 5 | 26, count)
+    if count < 1 << 64:
+        return pack(">BQ", major << 5 | 27, count)
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
@@ -4646,8 +4651,7 @@ class Usual:
                 continue
             alike = known.get(kind)
             if alike is None:
-                entry = self.alone(name, self.text_of(columns, i))
-                alike = known[kind] = self.learn(kind, name, start, attr, entry)
+                alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
             dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
@@ -4695,8 +4699,8 @@ class Usual:
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
         return starts, attrs, kinds
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes) -> Any:
-        """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
+    def learn(self, kind: Any, name: str, start: int, attr: Any, columns: Any, i: int) -> Any:
+        """Return what the entries of a kind share; number i is the first."""
         import re
         nbytes, *rest = kind
         if type(nbytes) is bytes:
@@ -4707,7 +4711,7 @@ class Usual:
         shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
         alike = text[:first] + text[last:]
         if alike not in self.likes:
-            like = self.read_entry(entry, name)
+            like = self.read_entry(self.alone(name, self.text_of(columns, i)), name)
             if (like.name, like.shape, like.stored.nbytes, like.start) != (
                     name, shape, nbytes, self.base + start):
                 raise ValueError
@@ -4750,12 +4754,10 @@ class Usual:
         """Return the name that is all of each head, and empty that; None where it is not."""
         names, lead, at = [], self.lead, len(self.lead)
         for i, head in enumerate(heads[:-1]):
-            name, size = None, len(head) - at - 1
-            if size < 0 or not head.startswith(lead):
-                pass
-            elif size > 24 and head[at] == 0x78 and head[at + 1] == size - 1:
+            name, size = None, len(head) - at - 2
+            if size > 23 and head[at + 1] == size and head[at] == 0x78 and head.startswith(lead):
                 name, heads[i] = head[at + 2:].decode(), b""
-            elif size < 24 and head[at] == 0x60 + size:
+            elif -2 < size < 23 and head[at] == 0x61 + size and head.startswith(lead):
                 name, heads[i] = head[at + 1:].decode(), b""
             names.append(name)
         return names
@@ -5462,8 +5464,9 @@ class ZFamily(Format):
 
     def known_digest(self, item: Tensor, kind: str) -> str:
         """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        ours = item.format == self.NAME and item.offset is not None
-        text = str(item.attrs.get(self.DIGEST)) if ours else ""
+        if item.format != self.NAME or item.offset is None:
+            return ""
+        text = str(item.attrs.get(self.DIGEST))
         return text if Digest.is_text(kind, text) else ""  # check_stored() hashes the bytes
 
     @staticmethod
@@ -6265,23 +6268,28 @@ class ZTensor2(ZObjects):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            wrong = []
             if not is_name(name) and is_text(name):
-                wrong.append("the name is not " + self.KEY[1])
-            if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
-                wrong.append(f"shape {show(item.shape)}: over 2**64-1 elements")
-            found = self.attributes_of(item) or Map()
-            if not hasattr(found, "items"):
-                wrong.append("attributes is not a map")
-            else:
-                wrong += [f"attribute {show(key)}: {why}"
-                          for key, why in self.misfit_metadata(found, {}, 4)]
-            odd = self.odd_bytes(item, {}) if item.stored.why is None else None
-            if odd is not None:
-                wrong.append(f"{odd[1]} (byte {odd[0]})")
-            problems += [(name, why) for why in wrong]
+                problems.append((name, "the name is not " + self.KEY[1]))
+            if item._attrs or item.dtype == "bool":
+                problems += [(name, why) for why in self._wrong_content(item)]
         self.refuse(problems)
         return self._pieces(items, metadata)
+
+    def misfits(self, item: Tensor) -> Chunks:
+        yield from super().misfits(item)
+        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
+            yield f"shape {show(item.shape)}: over 2**64-1 elements"
+
+    def _wrong_content(self, item: Tensor) -> Chunks:
+        found = self.attributes_of(item) or Map()
+        if not hasattr(found, "items"):
+            yield "attributes is not a map"
+        else:
+            for key, why in self.misfit_metadata(found, {}, 4):
+                yield f"attribute {show(key)}: {why}"
+        odd = self.odd_bytes(item, {}) if item.stored.why is None else None
+        if odd is not None:
+            yield f"{odd[1]} (byte {odd[0]})"
 
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
@@ -6290,17 +6298,16 @@ class ZTensor2(ZObjects):
         names = [encode_text(name) for name, _ in items]
         for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
             text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
-            text = text or self.hash_blocks("xxh3", item.blocks())
-            alike = known.setdefault((item.nbytes, text), [])
-            places = [place for other, place in alike[:8] if same_bytes(item, other)]
-            start = places[0] if places else round_up(at, self.PLACE)
-            if not places:
-                alike.append((item, start))
-                if item.nbytes:
-                    yield zeros[:start - at]
-                    yield from item.blocks()
-                    at = start + item.nbytes
-            found = self.attributes_of(item)
+            text, nbytes = text or self.hash_blocks("xxh3", item.blocks()), item.nbytes
+            start = round_up(at, self.PLACE)
+            other, place = known.setdefault((nbytes, text), (item, start))
+            if place != start and same_bytes(item, other):
+                start = place
+            elif nbytes:
+                yield zeros[:start - at]
+                yield from item.blocks()
+                at = start + nbytes
+            found = item._attrs and self.attributes_of(item)
             key = item.dtype, item.shape, name if found else b""  # they are of one tensor
             if key not in kinds:
                 keep(kinds, key, self._entry_around(item, found))
@@ -6460,7 +6467,7 @@ class Primitiv(Format):
                 name = self._key(cursor)
             yield self._tensor(cursor, name, known)
             if FAST and cursor.trace is None:
-                for item in self._usual(cursor, count - i - 1, known):
+                for item in self._usual(cursor, i + 1, count, known):
                     i, name = i + 1, item.name
                     yield item
             cursor.where = place = ("params", i) if kind == "model" else ()
@@ -6481,25 +6488,31 @@ class Primitiv(Format):
         return self._join([cursor.value("str", "key", "part of the name", i)
                            for i in range(count)])
 
-    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
-        """Yield the next parameters, of known shapes, each behind one without statistics."""
+    def _usual(self, cursor: MsgpackReader, i: int, count: int, known: Any) -> Chunks:
+        """Yield the parameters from number i on, each behind one without statistics."""
         start, data = cursor.pos - cursor.base, cursor.data
         try:
-            for _ in range(most):
+            for i in range(i, count):
                 if start + WINDOW // 8 > len(data):
                     start, data = cursor.peek(WINDOW // 8), cursor.data
-                count, at = data[start + 5] - 0x90, start + 6
-                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < count < 16:
+                parts, at = data[start + 5] - 0x90, start + 6
+                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < parts < 16:
                     break
-                for _ in range(count):
+                for _ in range(parts):
                     if not 0xA0 <= data[at] < 0xC0:  # a long name
                         return
                     at += data[at] - 0x9F
                 name = data[start + 7:at].translate(self.HEADS).decode()
-                if name.count(".") != count - 1 or ":" in name or "\\" in name:
+                if name.count(".") != parts - 1 or ":" in name or "\\" in name:
                     break
                 stop = self._head_end(data, at)
-                shape, stored, attrs = known[data[at:stop]]
+                alike = known.get(data[at:stop])
+                if alike is None:
+                    cursor.where, cursor.pos = ("params", i), cursor.base + at
+                    yield self._tensor(cursor, name, known)
+                    start, data = cursor.pos - cursor.base, cursor.data
+                    continue
+                shape, stored, attrs = alike
                 place = cursor.base + stop
                 if stored.nbytes > cursor.end - place:
                     break
@@ -6682,7 +6695,7 @@ class Primitiv(Format):
 
     def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
-        rows, problems = [], []
+        rows, problems, fine = [], [], {}  # fine: dtypes and shapes
         for name, item in items:
             if kind != "model" and self.OWNERS.get(kind) != (
                     name.split(":")[0] if kind == "parameter" else name):
@@ -6696,9 +6709,13 @@ class Primitiv(Format):
                 continue
             stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
             key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
-            batch = self.choose("batch", 1, self.own_attrs(item), {})
-            problems += [(name, why) for why in self._misfits(
-                item, batch, stat is None and kind != "tensor")]
+            batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
+            usual = None if item._attrs else (item.dtype, item.shape)
+            if usual not in fine:
+                problems += [(name, why) for why in self._misfits(
+                    item, batch, stat is None and kind != "tensor")]
+                if usual and not problems:
+                    keep(fine, usual, True)
             rows.append((key, stat, name, item, batch))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         return rows, problems + list(self._clashes(rows))
@@ -7171,7 +7188,7 @@ class TensorBuffers(Format):
         known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
         usual: Any = [None] * len(places)
         if FAST and flat.trace is None:
-            usual = self._usual(flat, places, known)
+            usual = self._usual(cursor, flat, places, known)
         left = flat.end
         for i, item in enumerate(usual):
             flat.where = "tensors", i
@@ -7198,20 +7215,24 @@ class TensorBuffers(Format):
         if code == 0:
             flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
             return None
-        key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
-        if key not in known:
-            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-            why = None if dtype else f"data_type {code} is not known"
-            known[key] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
-        dtype, shape, stored = known[key]
+        raw = pack(f"<{len(shape) + 1}I", len(shape), *shape)
+        dtype, shape, stored = self._alike(cursor, known, code, nbytes, raw)
         start = start if nbytes else min(start, flat.base)
         return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
-    def _usual(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield the tensor of each table, in few calls.
+    def _alike(self, cursor: Cursor, known: Any, code: int, nbytes: int, raw: bytes) -> Any:
+        """Return what all tensors of this type, size and shape share; `raw`: the shape's vector."""
+        if (code, nbytes, raw) not in known:
+            count, *shape = unpack_from(f"<{len(raw) // 4}I", raw, 0)
+            if not code or not count == len(shape) <= self.MAX_RANK:
+                raise ValueError
+            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+            why = None if dtype else f"data_type {code} is not known"
+            known[code, nbytes, raw] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
+        return known[code, nbytes, raw]
 
-        None if a field is absent, or if no tensor before has its type, size and shape.
-        """
+    def _usual(self, cursor: Cursor, flat: FlatReader, places: Any, known: Any) -> Chunks:
+        """Yield the tensor of each table, in few calls; None if a field is absent or wrong."""
         data = flat.data
         layouts: Any = {}  # by vtable
         for place in places:
@@ -7229,7 +7250,9 @@ class TensorBuffers(Format):
                     name = data[name_at + 4:stop].decode()
                     raw = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
                     if data[stop] == 0:
-                        dtype, shape, stored = known[code, nbytes, raw]
+                        alike = known.get((code, nbytes, raw))
+                        dtype, shape, stored = alike or self._alike(
+                            cursor, known, code, nbytes, raw)
                         item = Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
             except (struct.error, LookupError, ValueError):
                 pass  # _entry() says what is wrong
@@ -7964,7 +7987,7 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 # <fast>
 def without_gc(function: Any) -> Any:
-    """Return a parser that makes no cycles: to look for them would take a fifth of the time."""
+    """Return a function that makes no cycles: to look for them would take a third of its time."""
     def quick(*args: Any) -> Any:
         import gc
         if not gc.isenabled():
@@ -8244,7 +8267,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         if name in found:
             raise ValueError(f"two tensors are called {show(name)}")
         try:
-            found[name] = value if isinstance(value, Tensor) else tensor(value)
+            found[name] = value if isinstance(value, Tensor) else _from_value(value, None, {})
         except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"tensor {quote(name)}: {error}")
@@ -8320,7 +8343,14 @@ def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = No
     """
     if given or not format:
         raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
-    chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
+    return join_file(find_format(format), tensors, metadata, attrs, options)
+
+
+# <fast>
+@without_gc
+# </fast>
+def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
+    chunks = encode_file(kind, tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
@@ -8350,15 +8380,17 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     """Write every chunk whole, also where write() takes a part; return the bytes."""
     total = 0
     for chunk in chunks:
-        total += len(chunk)
-        view = chunk if BOARD else memoryview(chunk)
-        while len(view):
-            count = stream.write(view)
+        left = len(chunk)
+        total += left
+        while left:
+            count = stream.write(chunk)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if not count:
                 raise OSError("the target is full")
-            view = view[count:]
+            left -= count
+            if left:
+                chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
     return total
 
 
