@@ -8382,14 +8382,14 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     for chunk in chunks:
         left = len(chunk)
         total += left
-        while left:
+        while left > 0:
             count = stream.write(chunk)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
-            if not count:
+            if not count or count < 0:
                 raise OSError("the target is full")
             left -= count
-            if left:
+            if left > 0:
                 chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
     return total
 
