@@ -219,6 +219,19 @@ class CommandTest(TestCase):
         self.assertEqual(read_file("2.safetensors"), before)
         run("convert", "1.safetensors", "one.zt")
         self.assertEqual(run("diff", "1.safetensors", "one.zt")[0], 0)  # "pt" is not content
+        out = self.prints("convert", "1.safetensors", "one.bpk", "--format", "zt")
+        self.assertIn("version 0.1; --set version: 0.1, or 2 for ztensor 2\n", out)
+        self.assertEqual(tensorfmt.detect("one.bpk"), "ztensor")
+        code, _, err = run("convert", "1.safetensors", "one.bpk", "--format", "bqk")
+        self.assertEqual((code, "no format 'bqk'; there are mag, " in err), (2, True))
+        tensorfmt.save("2.safetensors", {"b": F32}, metadata={"format": "pt", "step": "2"})
+        tensorfmt.save("1.safetensors", {"a": F32}, metadata={"format": "pt", "step": "1"})
+        write_file("m.safetensors.index.json",
+                   b'{"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}')
+        self.assertIn("\nthe files do not agree on metadata 'step'\n",
+                      self.prints("ls", "m.safetensors.index.json"))
+        self.assertIn("bytes of structure, 2 tensors,",
+                      self.prints("verify", "m.safetensors.index.json"))
         code, out, err = run("explain", "one.zt", "--html", "-")
         self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
         self.assertTrue(err.startswith("wrote -, "))
@@ -228,7 +241,7 @@ class CommandTest(TestCase):
         self.assertEqual(row["metadata"], {"n": "nan", "i": "-inf"})
         write_file("cut.bpk", dumps({"a": F32, "b": F32}, format="burnpack")[:-4])
         for args in ("ls", "cut.bpk"), ("convert", "cut.bpk", "x.zt"):
-            self.assertIn("1 of 2 tensors are whole (get and convert take them with --partial)",
+            self.assertIn("1 of 2 tensors are whole: partial=True (--partial) takes them",
                           run(*args)[2])
         self.assertEqual(run("convert", "cut.bpk", "x.zt", "--partial", "--only", "a")[0], 0)
 
