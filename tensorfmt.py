@@ -9405,10 +9405,10 @@ def rounded(number: int, unit: str) -> str:
 
 def in_letters(text: str) -> str:
     """Return a name in its own letters if standard output is a terminal that has them."""
-    short, code = clip(text, MAX_TEXT), sys.stdout.encoding or "ascii"
-    fine = (sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+    short, code = clip(text, MAX_TEXT), getattr(sys.stdout, "encoding", None) or "ascii"
+    fine = (sys.stdout and sys.stdout.isatty() and short.isprintable() and short == short.strip()
             and short.encode(code, "replace").decode(code) == short)
-    return short if fine else plain(text)
+    return short if fine and short else plain(text)
 
 
 def show_ls(args: Any) -> None:
@@ -9661,7 +9661,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             name = name[len(before):]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
-        name = plain(clip_path(name))
+        name = in_letters(clip_path(name))
         if field.depth:  # .key, ['key']: what is around it is above
             name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
         value = "" if field.value is None else show(field.value, 40)
@@ -9673,7 +9673,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
         if opens and field.tensor is not None and field.tensor not in field.name:
-            meaning += ", of " + plain(clip_path(field.tensor))
+            meaning += ", of " + in_letters(clip_path(field.tensor))
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
         yield field, name, value, meaning, opens

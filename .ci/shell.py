@@ -441,7 +441,8 @@ class TerminalTest(FolderCase):
         names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
         tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
         tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
-        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
+        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt"),
+                        ("explain", "names.zt")):
             out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
             for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
                 self.assertIn(name, out)
