@@ -4907,9 +4907,9 @@ class Mag(Format):
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
         total, count, left = header[3], header[4], cursor.end - 24
-        cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit")
+        cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit (cut short?)")
         most = (left - 16 * count) // (73 if spec else 24)
-        cursor.limit("num_tensors", total, 0, most, "as many as fit")
+        cursor.limit("num_tensors", total, 0, most, "as many as fit (cut short?)")
         cursor.seek(24)
         meta, records, kinds, code = [], [], {}, self.FOUR
         for i in range(count):
@@ -5248,7 +5248,7 @@ class Mag300(Format):
         end = cursor.end
         cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
-        cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
+        cursor.limit("meta_span", span, 0, end - meta, "the file ends (cut short?)")
         cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
         if start % 4096:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
@@ -5258,7 +5258,7 @@ class Mag300(Format):
             keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
             if not (cursor.missing or cursor.faults):
                 cursor.limit("blob_offset", start, 0, end, "in the file")
-                cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
+                cursor.limit("blob_span", size, 0, end - start, "the file ends (cut short?)")
         self._check_places(cursor, tensors, start, size)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -6863,7 +6863,7 @@ class Burnpack(Format):
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
-        cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the end of the file")
+        cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the file ends (cut short?)")
         cursor.limit("metadata_size", nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
                      Unsupported)
         data, behind = cursor.source.read(10, nbytes), 10 + nbytes
@@ -7379,7 +7379,7 @@ class Safetensors(Format):
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
         base = 8 + nbytes
-        cursor.limit("header_size", nbytes, 0, cursor.end - 8, "up to the end of the file")
+        cursor.limit("header_size", nbytes, 0, cursor.end - 8, "the file ends (cut short?)")
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
         data = cursor.source.read(8, nbytes)
