@@ -9418,10 +9418,12 @@ def show_ls(args: Any) -> None:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
                          "offset": lambda pair: pair[1].start}
             items.sort(key=keys[args.sort])
+        metadata, differ = file.merged()
         if args.json:
+            attrs = dict(file.attrs, differ=differ) if differ else file.attrs
             head = to_json({
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": file.nbytes, "attrs": file.attrs, "metadata": file.merged()[0]})
+                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
             write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
                         "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
@@ -9430,7 +9432,6 @@ def show_ls(args: Any) -> None:
             return
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
-        metadata, differ = file.merged()
         scalars: Any = file.attrs.get("scalars") or {}
         for title, pairs in ("metadata", metadata), ("scalar", scalars):
             for key, value in list(pairs.items())[:20]:
@@ -10072,7 +10073,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                "model.zt; --quiet *.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
-                "model.bpk model.zt; model.zt model.tbs --cast float32 --drop; "
+                "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {NAMES[0]} < model.zt > out", show_convert),
     "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",

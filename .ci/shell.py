@@ -230,6 +230,8 @@ class CommandTest(TestCase):
                    b'{"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}')
         self.assertIn("\nthe files do not agree on metadata 'step'\n",
                       self.prints("ls", "m.safetensors.index.json"))
+        self.assertIn('"differ": ["metadata \'step\'"]',
+                      self.prints("ls", "m.safetensors.index.json", "--json"))
         self.assertIn("bytes of structure, 2 tensors,",
                       self.prints("verify", "m.safetensors.index.json"))
         code, out, err = run("explain", "one.zt", "--html", "-")
