@@ -1922,8 +1922,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     if not width:
         return kind, _MSGPACK_FIXED.get(first), pos + 1
     if pos + width >= end:
-        what = f"{kind} needs {width} bytes, {end - pos - 1} left"
-        raise FormatError(what, pos, check="bounds")
+        raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos, check="bounds")
     value, = unpack_from(code, data, pos + 1)
     if not BOARD and value != value:
         value = unpack_float(code[1], data, pos + 1)
@@ -1958,8 +1957,7 @@ class MsgpackReader(Cursor):
         """Raise FormatError if the file has too few bytes for what such a head begins."""
         rest = self.end - self.pos
         if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
-            what = f"{kind} of {count}, {count_of(rest, 'byte')} left"
-            raise FormatError(what, check="bounds")
+            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left", check="bounds")
 
     def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return a value of this kind: a number, the bytes of a str, or else the length."""
@@ -9144,7 +9142,7 @@ def load_several(sources: Any, **options: Any) -> File:
         if file.kind is not first.kind:
             raise ValueError(f"{path} is {file.kind.TITLE}, the first file {first.kind.TITLE}: "
                              "convert it to that first")
-        for key in list(first.attrs) + list(file.attrs):
+        for key in sorted(set(first.attrs).union(file.attrs)):
             if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
                 differ[key] = f"file attribute {show(key)}"
         for name in file:
