@@ -4574,15 +4574,15 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
         del tensors[name]
     if cut:
         wants = "the tensors up to here want" if reader.run else "the index wants"
-        tell_cut(reader, reader.error("", *path, check="bounds"), f"{wants} {max(ends.values())}",
-                 cut, len(tensors), len(ends))
+        tell_cut(reader, reader.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
+                 len(ends))
 
 
-def tell_cut(reader: Any, error: FormatError, why: str, missing: Any, whole: int,
-             count: int) -> None:
-    """Note the error of a file that was cut short; or which tensors are missing."""
-    error.what = (f"cut short: {count_of(reader.end, 'byte')}, {why}; "
+def tell_cut(reader: Any, error: FormatError, missing: Any, whole: int, count: int) -> None:
+    """Note the error of a file that was cut short, or which tensors are missing."""
+    error.what = (f"cut short: {count_of(reader.end, 'byte')}, {error.what}; "
                   f"{whole} of {count} tensors are whole")
+    error.tensor, error.check = None, "bounds"
     # <tools>
     if reader.missing is not None:
         reader.missing += missing
@@ -6463,7 +6463,7 @@ class Primitiv(Format):
             for error in ends:
                 begun = error.tensor not in tensors  # or what may follow it is missing
                 missing = [error.tensor if begun and error.tensor is not None else error.field]
-                tell_cut(cursor, error, error.what, missing, len(tensors), len(tensors) + begun)
+                tell_cut(cursor, error, missing, len(tensors), len(tensors) + begun)
         return attrs, metadata, tensors
 
     def _until_end(self, cursor: MsgpackReader, kind: str, ends: "List[FormatError]") -> Chunks:
@@ -8061,7 +8061,8 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
     for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
     verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
-    its index is in front: tensors that are not whole are left out, and named in attrs["missing"].
+    its index is in front: tensors that are not whole are left out, and named in attrs["missing"]
+    (of primitiv, which has no index, the next one, or the field that the file ends in).
     Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
     bytes, OSError for the file.
 

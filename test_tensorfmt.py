@@ -4831,7 +4831,8 @@ class BadFileTest(TestCase):
         elif run:  # in a small field
             wants = error.what.partition(", ")[2].split("; ")[0]
             count = len(found) + (error.field[-2:] != ".N")
-            left = [error.tensor if error.tensor in left else error.field]
+            named = left and error.field.split(".")[-1][:3] not in ("N", "key")
+            left = left[:1] if named else [error.field]
         self.assertEqual(file.attrs["missing"], left)
         self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
