@@ -153,6 +153,19 @@ class CommandTest(TestCase):
         self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
                                            "seed_basic.mag")), [])
 
+    def test_keys_of_json_are_in_readme(self):
+        from json import loads
+        text = text_of("README.md").split("keys of the objects of `--json` |")[1].split("\n\n")[0]
+        for command, inner in (("ls m012_mixed.mag", "tensors"), ("verify seed_basic.mag", "rows"),
+                               ("explain seed_basic.mag", ""), ("formats", ""),
+                               ("diff seed_basic.mag seed_dtypes.mag", "differences")):
+            found = loads(run(*command.split(), "--json")[1])
+            found = found if type(found) is dict else found[0]
+            keys = list(found) + (list(found[inner][0]) if inner else [])
+            row, = [row for row in text.split("\n") if row.startswith("| `" + command.split()[0])]
+            words = "".join(row.split(" | ")[2].split("`")[1::2])
+            self.assertEqual(words.replace(" ", ""), "".join(keys))
+
     def test_numbers_are_rounded(self):
         for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
                                (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
