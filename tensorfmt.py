@@ -9877,7 +9877,7 @@ def show_convert(args: Any) -> None:
     sources: Any = [open_input(path) for path in args.sources]
     if len(sources) > 1 and not piped and os.path.isfile(args.target):
         raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
-    from_names = ", ".join([plain(path) for path in args.sources])
+    names = ["standard input" if path == "-" else plain(path) for path in args.sources]
     with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
                       **args.options) as file:
         try:
@@ -9885,7 +9885,7 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        report.write(f"{from_names} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
+        report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)

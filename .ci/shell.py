@@ -268,7 +268,7 @@ class CommandTest(TestCase):
             code, out, err = run(script + line)
             self.assertEqual((code, out), (0, ""))
             self.assertEqual(err.replace("standard output", "new.bpk"),
-                             wanted.replace("seed_basic.mag", "-"))
+                             wanted.replace("seed_basic.mag", "standard input"))
             self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
         self.assertEqual(run("convert", "seed_basic.mag", "-")[0], 2)  # of which format?
         code, out, err = run(script + "convert seed_basic.mag - --format burnpack | " + script +
