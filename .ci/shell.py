@@ -193,8 +193,8 @@ class CommandTest(TestCase):
                 "seed_basic.mag-", "--").split())
             with Changed(sys, "stdin", source):
                 source.seek(0)
-                self.assertEqual(self.prints(*line.split()), wanted.replace("seed_basic.mag", (
-                    "-" if "convert" in line else "standard input"), 1), line)
+                self.assertEqual(self.prints(*line.split()),
+                                 wanted.replace("seed_basic.mag", "standard input", 1), line)
         size = len(golden("seed_basic.mag"))
         for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
             with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
