@@ -1808,9 +1808,14 @@ def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
         return pack(">B", major << 5 | count)
-    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
-        if not count >> (8 << i):
-            return pack(code, major << 5 | 24 + i, count)
+    if count < 1 << 8:
+        return pack(">BB", major << 5 | 24, count)
+    if count < 1 << 16:
+        return pack(">BH", major << 5 | 25, count)
+    if count < 1 << 32:
+        return pack(">BI", major << 5 | 26, count)
+    if count < 1 << 64:
+        return pack(">BQ", major << 5 | 27, count)
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
@@ -1909,7 +1914,7 @@ MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     """Return (kind, value or length, position behind the head) of what begins at data[pos]."""
     if pos >= end:
-        raise FormatError("the data end where a value should begin", pos)
+        raise FormatError("the data end where a value should begin", pos, check="bounds")
     first = data[pos]
     if first < 0x80 or first >= 0xE0:
         return "int", first if first < 0x80 else first - 256, pos + 1
@@ -1923,7 +1928,7 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     if not width:
         return kind, _MSGPACK_FIXED.get(first), pos + 1
     if pos + width >= end:
-        raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos)
+        raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos, check="bounds")
     value, = unpack_from(code, data, pos + 1)
     if not BOARD and value != value:
         value = unpack_float(code[1], data, pos + 1)
@@ -1943,6 +1948,7 @@ class MsgpackReader(Cursor):
 
     run = True
     memory: Any = None  # a Budget
+    beyond = False  # the file ends in the value that raised an error
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -1957,7 +1963,7 @@ class MsgpackReader(Cursor):
         """Raise FormatError if the file has too few bytes for what such a head begins."""
         rest = self.end - self.pos
         if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
-            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left")
+            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left", check="bounds")
 
     def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return a value of this kind: a number, the bytes of a str, or else the length."""
@@ -1971,6 +1977,7 @@ class MsgpackReader(Cursor):
             if kind in ("str", "array", "map"):
                 self.check_room(kind, value)
         except FormatError as error:
+            self.beyond = error.check == "bounds"
             raise self.error(f"{name}: {error.what}", field, *index, offset=start)
         wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
         if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
@@ -1982,14 +1989,12 @@ class MsgpackReader(Cursor):
                 self.add(start, self.pos - start, name, msgpack_text(value), doc)
         return value
 
-    def number(self, field: str, doc: str, *index: int, least: int = 0) -> int:
-        """Return a uint32, in any stored form; or a count of what takes `least` bytes each."""
+    def number(self, field: str, doc: str, *index: int) -> int:
+        """Return a uint32, in any stored form."""
         start = self.pos
         value: int = self.value("int", field, doc, *index)
-        most = (self.end - self.pos) // least if least else (1 << 32) - 1
-        if not 0 <= value <= most:
-            what = f"{join_index(field, *index)} is {value}, expected 0 to {most}"
-            what += " in the bytes left" if least else ""
+        if value < 0 or value >> 32:
+            what = f"{join_index(field, *index)} is {value}, expected 0 to {(1 << 32) - 1}"
             raise self.error(what, field, *index, offset=start)
         return value
 
@@ -3460,6 +3465,12 @@ class File(TensorMap):
         names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
         return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
 
+    # <tools>
+    def merged(self) -> "Tuple[Facts, List[str]]":
+        """Return the metadata; and what several files do not agree on, which is left out."""
+        return self.metadata, []
+    # </tools>
+
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
         self._source.close()
@@ -4566,19 +4577,26 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
     """Keep the tensors that lie whole in the file; the others are a fault, or `missing`."""
     ends = dict([(item.name, item.start + item.stored.nbytes) for item in tensors.values()])
     cut = [name for name, end in ends.items() if end > reader.end]
-    if not cut:
-        return
-    wants = "the tensors up to here want" if reader.run else "the index wants"
-    what = (f"cut short: {count_of(reader.end, 'byte')}, {wants} {max(ends.values())}; "
-            f"{len(ends) - len(cut)} of {len(ends)} tensors are whole")
     for name in cut:
         del tensors[name]
+    if cut:
+        wants = "the tensors up to here want" if reader.run else "the index wants"
+        tell_cut(reader, reader.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
+                 len(ends))
+
+
+def tell_cut(reader: Any, error: FormatError, missing: Any, whole: int, count: int) -> None:
+    """Note the error of a file that was cut short, or which tensors are missing."""
+    error.what = (f"cut short: {count_of(reader.end, 'byte')}, {error.what}; "
+                  f"{whole} of {count} tensors are whole")
+    error.tensor, error.check = None, "bounds"
     # <tools>
     if reader.missing is not None:
-        reader.missing += cut
+        reader.missing += missing
         return
+    error.what += ": partial=True (--partial) takes them" if whole else ""
     # </tools>
-    reader.fault(what, *path, check="bounds")
+    reader._note(error)
 
 
 class Run:
@@ -4648,8 +4666,7 @@ class Usual:
                 continue
             alike = known.get(kind)
             if alike is None:
-                entry = self.alone(name, self.text_of(columns, i))
-                alike = known[kind] = self.learn(kind, name, start, attr, entry)
+                alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
             dtype, shape, stored, last, flat, more, format = alike
             if start % step or not low <= start <= last or (attr is None) != (more is None):
                 raise ValueError
@@ -4697,8 +4714,8 @@ class Usual:
         kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
         return starts, attrs, kinds
 
-    def learn(self, kind: Any, name: str, start: int, attr: Any, entry: bytes) -> Any:
-        """Return what the entries of a kind share; `entry`: one of them, alone in a container."""
+    def learn(self, kind: Any, name: str, start: int, attr: Any, columns: Any, i: int) -> Any:
+        """Return what the entries of a kind share; number i is the first."""
         import re
         nbytes, *rest = kind
         if type(nbytes) is bytes:
@@ -4709,7 +4726,7 @@ class Usual:
         shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
         alike = text[:first] + text[last:]
         if alike not in self.likes:
-            like = self.read_entry(entry, name)
+            like = self.read_entry(self.alone(name, self.text_of(columns, i)), name)
             if (like.name, like.shape, like.stored.nbytes, like.start) != (
                     name, shape, nbytes, self.base + start):
                 raise ValueError
@@ -4752,12 +4769,10 @@ class Usual:
         """Return the name that is all of each head, and empty that; None where it is not."""
         names, lead, at = [], self.lead, len(self.lead)
         for i, head in enumerate(heads[:-1]):
-            name, size = None, len(head) - at - 1
-            if size < 0 or not head.startswith(lead):
-                pass
-            elif size > 24 and head[at] == 0x78 and head[at + 1] == size - 1:
+            name, size = None, len(head) - at - 2
+            if size > 23 and head[at + 1] == size and head[at] == 0x78 and head.startswith(lead):
                 name, heads[i] = head[at + 2:].decode(), b""
-            elif size < 24 and head[at] == 0x60 + size:
+            elif -2 < size < 23 and head[at] == 0x61 + size and head.startswith(lead):
                 name, heads[i] = head[at + 1:].decode(), b""
             names.append(name)
         return names
@@ -4894,9 +4909,9 @@ class Mag(Format):
     def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
         """Return (end, metadata, tensor records); only lengths are checked."""
         total, count, left = header[3], header[4], cursor.end - 24
-        cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit")
+        cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit (cut short?)")
         most = (left - 16 * count) // (73 if spec else 24)
-        cursor.limit("num_tensors", total, 0, most, "as many as fit")
+        cursor.limit("num_tensors", total, 0, most, "as many as fit (cut short?)")
         cursor.seek(24)
         meta, records, kinds, code = [], [], {}, self.FOUR
         for i in range(count):
@@ -5206,7 +5221,8 @@ class Mag300(Format):
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
-    OPTIONS = {"version": "1 or 300", "timestamp": "text, else that of the file, or of 1970"}
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
+               "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
@@ -5234,7 +5250,7 @@ class Mag300(Format):
         end = cursor.end
         cursor.limit("aux", aux, 0, 1, "whether data are big-endian", Unsupported)
         cursor.limit("meta_offset", meta, 44, end, "behind the header, in the file")
-        cursor.limit("meta_span", span, 0, end - meta, "up to the end of the file")
+        cursor.limit("meta_span", span, 0, end - meta, "the file ends (cut short?)")
         cursor.limit("blob_offset", start, meta + span, max(start, end), "behind the JSON")
         if start % 4096:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
@@ -5244,7 +5260,7 @@ class Mag300(Format):
             keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
             if not (cursor.missing or cursor.faults):
                 cursor.limit("blob_offset", start, 0, end, "in the file")
-                cursor.limit("blob_span", size, 0, end - start, "up to the end of the file")
+                cursor.limit("blob_span", size, 0, end - start, "the file ends (cut short?)")
         self._check_places(cursor, tensors, start, size)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -5351,7 +5367,7 @@ class Mag300(Format):
 
 if not BOARD:  # the regular expressions there are too small for [5f]
     LATER.append(Mag300())
-    Mag.OPTIONS = {"version": "1 or 300"}
+    Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
 
 
 # -- [7b] ztensor --------------------------------------------------------------------------------
@@ -5464,8 +5480,9 @@ class ZFamily(Format):
 
     def known_digest(self, item: Tensor, algorithm: str) -> str:
         """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        ours = item.format == self.NAME and item.offset is not None
-        text = str(item.attrs.get(self.DIGEST)) if ours else ""
+        if item.format != self.NAME or item.offset is None:
+            return ""
+        text = str(item.attrs.get(self.DIGEST))
         return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
 
     @staticmethod
@@ -6014,7 +6031,7 @@ class ZTensor2(ZObjects):
     TITLE = "zTensor 2"
     VERSION = "2"
     MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
-    OPTIONS = {"version": "0.1 or 2"}
+    OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
@@ -6267,23 +6284,28 @@ class ZTensor2(ZObjects):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            wrong = []
             if not is_name(name) and is_text(name):
-                wrong.append("the name is not " + self.KEY[1])
-            if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
-                wrong.append(f"shape {show(item.shape)}: over 2**64-1 elements")
-            found = self.attributes_of(item) or Map()
-            if not hasattr(found, "items"):
-                wrong.append("attributes is not a map")
-            else:
-                wrong += [f"attribute {show(key)}: {why}"
-                          for key, why in self.misfit_metadata(found, {}, 4)]
-            odd = self.odd_bytes(item, {}) if item.stored.why is None else None
-            if odd is not None:
-                wrong.append(f"{odd[1]} (byte {odd[0]})")
-            problems += [(name, why) for why in wrong]
+                problems.append((name, "the name is not " + self.KEY[1]))
+            if item._attrs or item.dtype == "bool":
+                problems += [(name, why) for why in self._wrong_content(item)]
         self.refuse(problems)
         return self._pieces(items, metadata)
+
+    def misfits(self, item: Tensor) -> Chunks:
+        yield from super().misfits(item)
+        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
+            yield f"shape {show(item.shape)}: over 2**64-1 elements"
+
+    def _wrong_content(self, item: Tensor) -> Chunks:
+        found = self.attributes_of(item) or Map()
+        if not hasattr(found, "items"):
+            yield "attributes is not a map"
+        else:
+            for key, why in self.misfit_metadata(found, {}, 4):
+                yield f"attribute {show(key)}: {why}"
+        odd = self.odd_bytes(item, {}) if item.stored.why is None else None
+        if odd is not None:
+            yield f"{odd[1]} (byte {odd[0]})"
 
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
@@ -6292,17 +6314,16 @@ class ZTensor2(ZObjects):
         names = [encode_text(name) for name, _ in items]
         for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
             text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
-            text = text or self.hash_blocks("xxh3", item.blocks())
-            alike = known.setdefault((item.nbytes, text), [])
-            places = [place for other, place in alike[:8] if same_bytes(item, other)]
-            start = places[0] if places else round_up(at, self.PLACE)
-            if not places:
-                alike.append((item, start))
-                if item.nbytes:
-                    yield zeros[:start - at]
-                    yield from item.blocks()
-                    at = start + item.nbytes
-            found = self.attributes_of(item)
+            text, nbytes = text or self.hash_blocks("xxh3", item.blocks()), item.nbytes
+            start = round_up(at, self.PLACE)
+            other, place = known.setdefault((nbytes, text), (item, start))
+            if place != start and same_bytes(item, other):
+                start = place
+            elif nbytes:
+                yield zeros[:start - at]
+                yield from item.blocks()
+                at = start + nbytes
+            found = item._attrs and self.attributes_of(item)
             key = item.dtype, item.shape, name if found else b""  # they are of one tensor
             if key not in kinds:
                 keep(kinds, key, self._entry_around(item, found))
@@ -6369,7 +6390,7 @@ class SeekableZstd:
 
 
 LATER.append(ZTensor2())
-ZTensor.OPTIONS["version"] = "0.1 or 2"
+ZTensor.OPTIONS["version"] = ZTensor2.OPTIONS["version"]
 if "zstd" in ENCODINGS:
     ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
 
@@ -6445,16 +6466,30 @@ class Primitiv(Format):
         elif kind == "optimizer":
             self._configs(cursor, metadata)
         else:
-            tensors = admit(cursor, self._tensors(cursor, kind), 0, cursor.end,
+            ends: Any = []
+            tensors = admit(cursor, self._until_end(cursor, kind, ends), 0, cursor.end,
                             ("key", "data", "data"))
+            for error in ends:
+                begun = error.tensor not in tensors  # or what may follow it is missing
+                missing = [error.tensor if begun and error.tensor is not None else error.field]
+                tell_cut(cursor, error, missing, len(tensors), len(tensors) + begun)
         return attrs, metadata, tensors
+
+    def _until_end(self, cursor: MsgpackReader, kind: str, ends: "List[FormatError]") -> Chunks:
+        """Yield the tensors; add the error of a small field that the file ends in to `ends`."""
+        try:
+            yield from self._tensors(cursor, kind)
+        except FormatError as error:
+            if not cursor.beyond:
+                raise
+            ends.append(error)
 
     def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
         known: Any = {}  # by the bytes from dims to data: they come again
         cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
         i, count, name = 0, 1, self.OWNERS.get(kind, "")
         if kind == "model":
-            count = cursor.number("N", "parameters", least=8)
+            count = cursor.number("N", "parameters")
         while i < count:
             cursor.tensor = None
             if kind == "model":
@@ -6462,11 +6497,11 @@ class Primitiv(Format):
                 name = self._key(cursor)
             yield self._tensor(cursor, name, known)
             if FAST and cursor.trace is None:
-                for item in self._usual(cursor, count - i - 1, known):
+                for item in self._usual(cursor, i + 1, count, known):
                     i, name = i + 1, item.name
                     yield item
             cursor.where = place = ("params", i) if kind == "model" else ()
-            for j in range(0 if kind == "tensor" else cursor.number("N", "statistics", least=6)):
+            for j in range(0 if kind == "tensor" else cursor.number("N", "statistics")):
                 cursor.tensor, cursor.where = None, place + ("stats", j)
                 stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
                 stat, cursor.tensor = name + ":" + stat, name
@@ -6483,25 +6518,31 @@ class Primitiv(Format):
         return self._join([cursor.value("str", "key", "part of the name", i)
                            for i in range(count)])
 
-    def _usual(self, cursor: MsgpackReader, most: int, known: Any) -> Chunks:
-        """Yield the next parameters, of known shapes, each behind one without statistics."""
+    def _usual(self, cursor: MsgpackReader, i: int, count: int, known: Any) -> Chunks:
+        """Yield the parameters from number i on, each behind one without statistics."""
         start, data = cursor.pos - cursor.base, cursor.data
         try:
-            for _ in range(most):
+            for i in range(i, count):
                 if start + WINDOW // 8 > len(data):
                     start, data = cursor.peek(WINDOW // 8), cursor.data
-                count, at = data[start + 5] - 0x90, start + 6
-                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < count < 16:
+                parts, at = data[start + 5] - 0x90, start + 6
+                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < parts < 16:
                     break
-                for _ in range(count):
+                for _ in range(parts):
                     if not 0xA0 <= data[at] < 0xC0:  # a long name
                         return
                     at += data[at] - 0x9F
                 name = data[start + 7:at].translate(self.HEADS).decode()
-                if name.count(".") != count - 1 or ":" in name or "\\" in name:
+                if name.count(".") != parts - 1 or ":" in name or "\\" in name:
                     break
                 stop = self._head_end(data, at)
-                shape, stored, attrs = known[data[at:stop]]
+                alike = known.get(data[at:stop])
+                if alike is None:
+                    cursor.where, cursor.pos = ("params", i), cursor.base + at
+                    yield self._tensor(cursor, name, known)
+                    start, data = cursor.pos - cursor.base, cursor.data
+                    continue
+                shape, stored, attrs = alike
                 place = cursor.base + stop
                 if stored.nbytes > cursor.end - place:
                     break
@@ -6684,7 +6725,7 @@ class Primitiv(Format):
 
     def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
-        rows, problems = [], []
+        rows, problems, fine = [], [], {}  # fine: dtypes and shapes
         for name, item in items:
             if kind != "model" and self.OWNERS.get(kind) != (
                     name.split(":")[0] if kind == "parameter" else name):
@@ -6698,9 +6739,13 @@ class Primitiv(Format):
                 continue
             stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
             key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
-            batch = self.choose("batch", 1, self.own_attrs(item), {})
-            problems += [(name, why) for why in self._misfits(
-                item, batch, stat is None and kind != "tensor")]
+            batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
+            usual = None if item._attrs else (item.dtype, item.shape)
+            if usual not in fine:
+                problems += [(name, why) for why in self._misfits(
+                    item, batch, stat is None and kind != "tensor")]
+                if usual and not problems:
+                    keep(fine, usual, True)
             rows.append((key, stat, name, item, batch))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         return rows, problems + list(self._clashes(rows))
@@ -6835,7 +6880,7 @@ class Burnpack(Format):
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
-        cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the end of the file")
+        cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the file ends (cut short?)")
         cursor.limit("metadata_size", nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
                      Unsupported)
         data, behind = cursor.source.read(10, nbytes), 10 + nbytes
@@ -7173,7 +7218,7 @@ class TensorBuffers(Format):
         known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
         usual: Any = [None] * len(places)
         if FAST and flat.trace is None:
-            usual = self._usual(flat, places, known)
+            usual = self._usual(cursor, flat, places, known)
         left = flat.end
         for i, item in enumerate(usual):
             flat.where = "tensors", i
@@ -7200,20 +7245,24 @@ class TensorBuffers(Format):
         if code == 0:
             flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
             return None
-        key = code, nbytes, pack(f"<{len(shape) + 1}I", len(shape), *shape)
-        if key not in known:
-            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-            why = None if dtype else f"data_type {code} is not known"
-            known[key] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
-        dtype, shape, stored = known[key]
+        raw = pack(f"<{len(shape) + 1}I", len(shape), *shape)
+        dtype, shape, stored = self._alike(cursor, known, code, nbytes, raw)
         start = start if nbytes else min(start, flat.base)
         return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
-    def _usual(self, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield the tensor of each table, in few calls.
+    def _alike(self, cursor: Cursor, known: Any, code: int, nbytes: int, raw: bytes) -> Any:
+        """Return what all tensors of this type, size and shape share; `raw`: the shape's vector."""
+        if (code, nbytes, raw) not in known:
+            count, *shape = unpack_from(f"<{len(raw) // 4}I", raw, 0)
+            if not code or not count == len(shape) <= self.MAX_RANK:
+                raise ValueError
+            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+            why = None if dtype else f"data_type {code} is not known"
+            known[code, nbytes, raw] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
+        return known[code, nbytes, raw]
 
-        None if a field is absent, or if no tensor before has its type, size and shape.
-        """
+    def _usual(self, cursor: Cursor, flat: FlatReader, places: Any, known: Any) -> Chunks:
+        """Yield the tensor of each table, in few calls; None if a field is absent or wrong."""
         data = flat.data
         layouts: Any = {}  # by vtable
         for place in places:
@@ -7231,7 +7280,9 @@ class TensorBuffers(Format):
                     name = data[name_at + 4:stop].decode()
                     raw = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
                     if data[stop] == 0:
-                        dtype, shape, stored = known[code, nbytes, raw]
+                        alike = known.get((code, nbytes, raw))
+                        dtype, shape, stored = alike or self._alike(
+                            cursor, known, code, nbytes, raw)
                         item = Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
             except (struct.error, LookupError, ValueError):
                 pass  # _entry() says what is wrong
@@ -7351,7 +7402,7 @@ class Safetensors(Format):
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
         base = 8 + nbytes
-        cursor.limit("header_size", nbytes, 0, cursor.end - 8, "up to the end of the file")
+        cursor.limit("header_size", nbytes, 0, cursor.end - 8, "the file ends (cut short?)")
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
         data = cursor.source.read(8, nbytes)
@@ -7510,8 +7561,9 @@ class Shards(Format):
         return attrs, Map(), Map()
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
-        attrs = parsed[0]
-        file = Joined(find_format(self.FAMILY), source, attrs, attrs.pop("weight_map"), options)
+        attrs = Map(parsed[0].items())
+        places = attrs.pop("weight_map", Map())
+        file = Joined(find_format(self.FAMILY), source, attrs, places, options)
         if options.get("partial"):
             file.keep_whole()
         return file
@@ -7966,7 +8018,7 @@ def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
 
 # <fast>
 def without_gc(function: Any) -> Any:
-    """Return a parser that makes no cycles: to look for them would take a fifth of the time."""
+    """Return a function that makes no cycles: to look for them would take a third of its time."""
     def quick(*args: Any) -> Any:
         import gc
         if not gc.isenabled():
@@ -8034,7 +8086,8 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
     for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
     verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
-    its index is in front: tensors that are not whole are left out, and named in attrs["missing"].
+    its index is in front: tensors that are not whole are left out, and named in attrs["missing"]
+    (of primitiv, which has no index, the next one, or the field that the file ends in).
     Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
     bytes, OSError for the file.
 
@@ -8064,6 +8117,7 @@ class Joined(File):
                  files: Any = ()) -> None:
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
+        self.differ: "List[str]" = []  # attributes that the files do not agree on
 
     def part(self, path: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
@@ -8120,17 +8174,25 @@ class Joined(File):
 
     @property
     def metadata(self) -> Facts:
-        """That of all files, which it opens."""
-        found: Facts = Map()
-        for path in sorted(set(map(str, self._tensors.values()))):
-            for key, value in self.part(path).metadata.items():
-                if found.setdefault(key, value) != value:
-                    raise ValueError(f"metadata {show(key)} of {path} is not that of another file")
+        """That of all files, which it opens; ValueError where they do not agree."""
+        found, differ = self.merged()
+        if differ:
+            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+                             "convert(drop=True) leaves it out")
         return found
 
     @metadata.setter
     def metadata(self, value: Any) -> None:
         pass
+
+    def merged(self) -> "Tuple[Facts, List[str]]":
+        found, differ = Map(), Map()
+        for path in sorted(set(map(str, self._tensors.values())).union(self.parts)):
+            for key, value in self.part(path).metadata.items():
+                if found.setdefault(key, value) != value:
+                    differ[key] = f"metadata {show(key)}"
+        return (Map([(key, value) for key, value in found.items() if key not in differ]),
+                self.differ + list(differ.values()))
 
 
 def load_again(format: str, facts: Any, options: Facts) -> File:
@@ -8246,7 +8308,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         if name in found:
             raise ValueError(f"two tensors are called {show(name)}")
         try:
-            found[name] = value if isinstance(value, Tensor) else tensor(value)
+            found[name] = value if isinstance(value, Tensor) else _from_value(value, None, {})
         except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"tensor {quote(name)}: {error}")
@@ -8322,7 +8384,14 @@ def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = No
     """
     if given or not format:
         raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
-    chunks = encode_file(find_format(format), tensors, metadata, attrs, options)
+    return join_file(find_format(format), tensors, metadata, attrs, options)
+
+
+# <fast>
+@without_gc
+# </fast>
+def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
+    chunks = encode_file(kind, tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
@@ -8352,15 +8421,17 @@ def write_all(stream: Any, chunks: Chunks) -> int:
     """Write every chunk whole, also where write() takes a part; return the bytes."""
     total = 0
     for chunk in chunks:
-        total += len(chunk)
-        view = chunk if BOARD else memoryview(chunk)
-        while len(view):
-            count = stream.write(view)
+        left = len(chunk)
+        total += left
+        while left > 0:
+            count = stream.write(chunk)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
-            if not count:
+            if not count or count < 0:
                 raise OSError("the target is full")
-            view = view[count:]
+            left -= count
+            if left > 0:
+                chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
     return total
 
 
@@ -8829,20 +8900,21 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     report, faults = Report(source.path, kind), []
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
-    attrs, _, items = parsed or (Map(), Map(), Map())
+    attrs, _, items = parsed = parsed or (Map(), Map(), Map())
     tensors = [item for item in items.values() if item.stored.source is source]
     report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
+    named = count_of(len(kind.make_file(source, parsed, {})), "tensor")
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
     structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
     texts = {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
-        "index": f"{structure} bytes of structure, {count}, names unique, required fields present",
+        "index": f"{structure} bytes of structure, {named}, names unique, required fields present",
         "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
     _verify_structure(report, kind, faults, error, texts)
     if error is not None:
-        for text in [text for text in trace.odd if " takes " in text]:  # and we do not
-            report.add("note", "upstream", text, None, trace.odd[text])
+        for text, offset in trace.odd.items():
+            report.add("note", "upstream", text, None, offset)
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
@@ -9099,21 +9171,25 @@ def load_several(sources: Any, **options: Any) -> File:
     if not sources:
         raise ValueError("convert needs a source")
     files = [load(source, **options) for source in sources]
-    first, parts, places = files[0], Map(), Map()
+    first, parts, places, differ = files[0], Map(), Map(), Map()
     for i, file in enumerate(files):
         path = plain(file.path or f"source {i + 1}")
-        facts = [[pair for pair in one.attrs.items() if one.kind.is_content(pair[0])]
-                 for one in (first, file)]
-        if file.kind is not first.kind or facts[0] != facts[1]:
-            raise ValueError(f"{path} has not the format, or not the attributes, of the first file")
+        if file.kind is not first.kind:
+            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {first.kind.TITLE}: "
+                             "convert it to that first")
+        for key in sorted(set(first.attrs).union(file.attrs)):
+            if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
+                differ[key] = f"file attribute {show(key)}"
         for name in file:
             if name in places:
                 raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
             places[name] = path
         parts[path] = file
-    attrs = Map(first.attrs.items())
+    attrs = Map([pair for pair in first.attrs.items() if pair[0] not in differ])
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
-    return Joined(first.kind, first._source, attrs, places, {}, parts)
+    joined = Joined(first.kind, first._source, attrs, places, {}, parts)
+    joined.differ = list(differ.values())
+    return joined
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
@@ -9182,7 +9258,9 @@ def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dens
 
 def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
-    metadata = Map(file.metadata.items())
+    found, differ = file.merged()
+    metadata = Map(found.items())
+    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
@@ -9324,8 +9402,7 @@ def each_file(args: Any) -> int:
 def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
-        way = " tensors are whole (get and convert take them with --partial)"
-        return str(error).replace(" tensors are whole", way)
+        return str(error)
     path = plain(str(error.filename or path))
     return (path + ": " if path else "") + (error.strerror or str(error))
 
@@ -9361,10 +9438,10 @@ def rounded(number: int, unit: str) -> str:
 
 def in_letters(text: str) -> str:
     """Return a name in its own letters if standard output is a terminal that has them."""
-    short, code = clip(text, MAX_TEXT), sys.stdout.encoding or "ascii"
-    fine = (sys.stdout.isatty() and short.isprintable() and short == short.strip() != ""
+    short, code = clip(text, MAX_TEXT), getattr(sys.stdout, "encoding", None) or "ascii"
+    fine = (sys.stdout and sys.stdout.isatty() and short.isprintable() and short == short.strip()
             and short.encode(code, "replace").decode(code) == short)
-    return short if fine else plain(text)
+    return short if fine and short else plain(text)
 
 
 def show_ls(args: Any) -> None:
@@ -9374,10 +9451,12 @@ def show_ls(args: Any) -> None:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
                          "offset": lambda pair: pair[1].start}
             items.sort(key=keys[args.sort])
+        metadata, differ = file.merged()
         if args.json:
+            attrs = dict(file.attrs, differ=differ) if differ else file.attrs
             head = to_json({
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": file.nbytes, "attrs": file.attrs, "metadata": file.metadata})
+                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
             write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
                         "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
@@ -9387,11 +9466,13 @@ def show_ls(args: Any) -> None:
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
         scalars: Any = file.attrs.get("scalars") or {}
-        for title, pairs in ("metadata", file.metadata), ("scalar", scalars):
+        for title, pairs in ("metadata", metadata), ("scalar", scalars):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
                 print(f"{len(pairs) - 20} more {title} entries")
+        if differ:
+            print("the files do not agree on " + ", ".join(differ[:20]))
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items:
@@ -9614,7 +9695,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             name = name[len(before):]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
-        name = plain(clip_path(name))
+        name = in_letters(clip_path(name))
         if field.depth:  # .key, ['key']: what is around it is above
             name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
         value = "" if field.value is None else show(field.value, 40)
@@ -9626,7 +9707,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
         if opens and field.tensor is not None and field.tensor not in field.name:
-            meaning += ", of " + plain(clip_path(field.tensor))
+            meaning += ", of " + in_letters(clip_path(field.tensor))
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
         yield field, name, value, meaning, opens
@@ -9726,18 +9807,21 @@ def show_diff(args: Any) -> bool:
         for file in (a, b):
             check_work(Format(), list(file.items()))
         progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-        for noun, x, y in ("tensor", a, b), ("metadata", a.metadata, b.metadata):
+        facts, others = a.merged()[0], b.merged()[0]
+        idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
+        for noun, x, y in ("tensor", a, b), ("metadata", facts, others):
             for name in list(x) + [name for name in y if name not in x]:
                 both: Any = [data[name] for data in (x, y) if name in data]
-                changes = diff_tensor(both, progress) if noun == "tensor" else (
-                    [] if len(both) == 2 and repr(both[0]) == repr(both[1]) else both)
-                idle = noun == "metadata" and a.kind is not b.kind and len(both) == 1 and (
-                    name in a.kind.IDLE_KEYS + b.kind.IDLE_KEYS)  # as convert leaves it behind
-                if changes and not idle:
+                if noun == "tensor":
+                    changes = diff_tensor(both, progress)
+                else:  # convert leaves idle ones behind
+                    same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
+                    changes = [] if same else both
+                if changes:
                     sign = "~" if len(both) == 2 else "-" if name in x else "+"
                     found.append((sign, noun, name, changes))
         progress.end()
-        count, metadata = len(set(a).union(b)), a.metadata or b.metadata
+        count, metadata = len(set(a).union(b)), facts or others
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
@@ -9827,7 +9911,7 @@ def show_convert(args: Any) -> None:
     sources: Any = [open_input(path) for path in args.sources]
     if len(sources) > 1 and not piped and os.path.isfile(args.target):
         raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
-    from_names = ", ".join([plain(path) for path in args.sources])
+    names = ["standard input" if path == "-" else plain(path) for path in args.sources]
     with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
                       **args.options) as file:
         try:
@@ -9835,7 +9919,7 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
-        report.write(f"{from_names} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
+        report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
@@ -9845,6 +9929,8 @@ def show_convert(args: Any) -> None:
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         report.write(f"  {line}\n")
+    if kind.VERSION and kind is not file.kind and "version" not in options:
+        report.write(f"  version {kind.VERSION}; --set version: {kind.OPTIONS['version']}\n")
     report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 
@@ -9990,7 +10076,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "b": ("B", "`-` is standard input"),
     "sources": ("FROM ...", "`-` is standard input; several become one"),
     "target": ("TO", "`-` is standard output"),
-    "--format": ("|".join([kind.NAME for kind in FORMATS if kind.WRITES]), "else that of TO"),
+    "--format": ("NAME", ", ".join([kind.NAME for kind in FORMATS if kind.WRITES])
+                 + " or a suffix, else that of TO"),
     "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
     "--partial": ("", "the tensors that are whole in a file that was cut short"),
     "--dense": ("", "write sparse tensors with their zeros"),
@@ -10019,7 +10106,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                "model.zt; --quiet *.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
-                "model.bpk model.zt; model.zt model.tbs --cast float32 --drop; "
+                "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {NAMES[0]} < model.zt > out", show_convert),
     "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",

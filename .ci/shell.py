@@ -153,6 +153,19 @@ class CommandTest(TestCase):
         self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
                                            "seed_basic.mag")), [])
 
+    def test_keys_of_json_are_in_readme(self):
+        from json import loads
+        text = text_of("README.md").split("keys of the objects of `--json` |")[1].split("\n\n")[0]
+        for command, inner in (("ls m012_mixed.mag", "tensors"), ("verify seed_basic.mag", "rows"),
+                               ("explain seed_basic.mag", ""), ("formats", ""),
+                               ("diff seed_basic.mag seed_dtypes.mag", "differences")):
+            found = loads(run(*command.split(), "--json")[1])
+            found = found if type(found) is dict else found[0]
+            keys = list(found) + (list(found[inner][0]) if inner else [])
+            row, = [row for row in text.split("\n") if row.startswith("| `" + command.split()[0])]
+            words = "".join(row.split(" | ")[2].split("`")[1::2])
+            self.assertEqual(words.replace(" ", ""), "".join(keys))
+
     def test_numbers_are_rounded(self):
         for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
                                (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
@@ -180,8 +193,8 @@ class CommandTest(TestCase):
                 "seed_basic.mag-", "--").split())
             with Changed(sys, "stdin", source):
                 source.seek(0)
-                self.assertEqual(self.prints(*line.split()), wanted.replace("seed_basic.mag", (
-                    "-" if "convert" in line else "standard input"), 1), line)
+                self.assertEqual(self.prints(*line.split()),
+                                 wanted.replace("seed_basic.mag", "standard input", 1), line)
         size = len(golden("seed_basic.mag"))
         for most, words in (100, "over MAX_STDIN = 100"), (size - 1, "over MAX"), (size, ""):
             with Changed(sys, "stdin", source), Changed(tensorfmt, "MAX_STDIN", most):
@@ -219,6 +232,21 @@ class CommandTest(TestCase):
         self.assertEqual(read_file("2.safetensors"), before)
         run("convert", "1.safetensors", "one.zt")
         self.assertEqual(run("diff", "1.safetensors", "one.zt")[0], 0)  # "pt" is not content
+        out = self.prints("convert", "1.safetensors", "one.bpk", "--format", "zt")
+        self.assertIn("version 0.1; --set version: 0.1, or 2 for ztensor 2\n", out)
+        self.assertEqual(tensorfmt.detect("one.bpk"), "ztensor")
+        code, _, err = run("convert", "1.safetensors", "one.bpk", "--format", "bqk")
+        self.assertEqual((code, "no format 'bqk'; there are mag, " in err), (2, True))
+        tensorfmt.save("2.safetensors", {"b": F32}, metadata={"format": "pt", "step": "2"})
+        tensorfmt.save("1.safetensors", {"a": F32}, metadata={"format": "pt", "step": "1"})
+        write_file("m.safetensors.index.json",
+                   b'{"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}')
+        self.assertIn("\nthe files do not agree on metadata 'step'\n",
+                      self.prints("ls", "m.safetensors.index.json"))
+        self.assertIn('"differ": ["metadata \'step\'"]',
+                      self.prints("ls", "m.safetensors.index.json", "--json"))
+        self.assertIn("bytes of structure, 2 tensors,",
+                      self.prints("verify", "m.safetensors.index.json"))
         code, out, err = run("explain", "one.zt", "--html", "-")
         self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
         self.assertTrue(err.startswith("wrote -, "))
@@ -228,7 +256,7 @@ class CommandTest(TestCase):
         self.assertEqual(row["metadata"], {"n": "nan", "i": "-inf"})
         write_file("cut.bpk", dumps({"a": F32, "b": F32}, format="burnpack")[:-4])
         for args in ("ls", "cut.bpk"), ("convert", "cut.bpk", "x.zt"):
-            self.assertIn("1 of 2 tensors are whole (get and convert take them with --partial)",
+            self.assertIn("1 of 2 tensors are whole: partial=True (--partial) takes them",
                           run(*args)[2])
         self.assertEqual(run("convert", "cut.bpk", "x.zt", "--partial", "--only", "a")[0], 0)
 
@@ -240,7 +268,7 @@ class CommandTest(TestCase):
             code, out, err = run(script + line)
             self.assertEqual((code, out), (0, ""))
             self.assertEqual(err.replace("standard output", "new.bpk"),
-                             wanted.replace("seed_basic.mag", "-"))
+                             wanted.replace("seed_basic.mag", "standard input"))
             self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
         self.assertEqual(run("convert", "seed_basic.mag", "-")[0], 2)  # of which format?
         code, out, err = run(script + "convert seed_basic.mag - --format burnpack | " + script +
@@ -427,7 +455,8 @@ class TerminalTest(FolderCase):
         names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
         tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
         tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
-        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt")):
+        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt"),
+                        ("explain", "names.zt")):
             out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
             for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
                 self.assertIn(name, out)
