@@ -10787,7 +10787,7 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
     while found:
         for node, around in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
-                around = set()
+                around = set()  # only its own body names its constants without a dot
                 inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
                 waiting += [(one, reached if isinstance(one, ast.FunctionDef) else around)
                             for one in inner]
@@ -10811,8 +10811,8 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
         while before not in lines:
             before -= 1
         while lines[before] == lines.get(behind) == "":
-            behind = behind + 1
-            del lines[behind - 1]
+            del lines[behind]
+            behind += 1
 
 
 if __name__ == "__main__":
