@@ -6518,11 +6518,11 @@ class Primitiv(Format):
         return self._join([cursor.value("str", "key", "part of the name", i)
                            for i in range(count)])
 
-    def _usual(self, cursor: MsgpackReader, i: int, count: int, known: Any) -> Chunks:
-        """Yield the parameters from number i on, each behind one without statistics."""
+    def _usual(self, cursor: MsgpackReader, first: int, count: int, known: Any) -> Chunks:
+        """Yield the parameters from number `first` on, each behind one without statistics."""
         start, data = cursor.pos - cursor.base, cursor.data
         try:
-            for i in range(i, count):
+            for i in range(first, count):
                 if start + WINDOW // 8 > len(data):
                     start, data = cursor.peek(WINDOW // 8), cursor.data
                 parts, at = data[start + 5] - 0x90, start + 6
