@@ -716,10 +716,10 @@ class Path(Stream):
     shared: Any = None  # of shared_path()
     _map: Any = None  # None: not made yet; False: it cannot be
     _finish: Any = int  # what __del__ calls
-    shards: Any = ()  # closed with it
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
+        self.shards: Any = []  # closed with it
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
         self._stamp: Any = stamp  # (nbytes, mtime) of a pickle: opened when used
@@ -800,7 +800,7 @@ class Shard(Path):
         path = os.path.join(os.path.dirname(first.path), name)
         super().__init__(path, first.wanted, (nbytes, magic))
         self.nbytes = nbytes
-        first.shards += (self,)
+        first.shards.append(self)
 
     def open(self) -> Any:
         """Return the file; when it is opened, check the size and the magic that are declared."""
@@ -6102,6 +6102,7 @@ class ZTensor2(ZObjects):
                 else:
                     shard.open()
                     status, why = self.check_range(shard, 0, facts["size"], digest)
+                    shard.close()
             except FormatError as error:
                 status, why = "FAIL", error.what
             yield status, f"{name}: {why}", None
@@ -7524,6 +7525,7 @@ class Shards(Format):
             try:
                 found = file.part(shard)
                 errors = verify(found).errors
+                found.close()
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
@@ -8062,6 +8064,7 @@ class Joined(File):
                  files: Any = ()) -> None:
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
+        self._named: Any = {}  # shard -> names that the index places there
 
     def part(self, path: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
@@ -8076,12 +8079,16 @@ class Joined(File):
             what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
             raise FormatError(what, path=source.path)
         file = read_file(kind, source, self._options)
-        absent = file.attrs.get("missing", ())
-        for name, place in self._tensors.items():
-            if (str(place) == path) != (name in file or name in absent):
-                has = "has" if name in file else "lacks"
-                what = f"its place is {quote(place)}, but {quote(path)} {has} it"
-                raise FormatError(what, None, "weight_map", name, self.path)
+        named = self._named or {}
+        for name, place in () if named else self._tensors.items():
+            named.setdefault(place, []).append(name)
+        self._named = named
+        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
+        wrong = [(name, "lacks") for name in named.get(path, ()) if name not in names]
+        wrong += [(name, "has") for name in names if self._tensors.get(name, path) != path]
+        for name, has in wrong:
+            what = f"its place is {quote(self._tensors[name])}, but {quote(path)} {has} it"
+            raise FormatError(what, None, "weight_map", name, self.path)
         return self.parts.setdefault(path, file)
 
     def keep_whole(self) -> None:

@@ -3889,9 +3889,28 @@ class ShardTest(FolderCase):
         for most, count in (1000, 2), (1, 1):
             with Changed(tensorfmt, "MAX_FAULTS", most):
                 self.assertEqual(len(tensorfmt.verify(path).errors), count)
+        file = load(self.write_model(b=two))
+        self.write(one, read_file(os.path.join(self.folder, one))[:-1])
+        file._options = {"partial": True}  # b is named there, but is not whole
+        self.assertIn(f"but {one!r} has it", error_of(FormatError, file.part, one).what)
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
+
+    def test_work_for_many_shards(self):
+        path, walks = self.write_model(), []
+        file = load(path)
+
+        class Places(dict):
+            def items(self):
+                walks.append(1)
+                return dict.items(self)
+        file._tensors = Places(file._tensors)
+        self.assertEqual([len(file.part(name)) for name in file.attrs["shards"]], [2, 2])
+        self.assertEqual(len(walks), 1)
+        source = load(path)._source
+        tensorfmt.verify_source(source, tensorfmt.kind_of(source, None), {})
+        self.assertEqual([shard._file for shard in source.shards], [False, False])
 
     def test_shards_of_ztensor_2(self):
         import pickle
