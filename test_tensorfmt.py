@@ -5387,6 +5387,19 @@ class VerifyTest(TestCase):
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
 
     @full
+    def test_cbor_that_ztensor_refuses(self):
+        entry = ztensor(layout="dense", x=0)[80:-9]
+        for value, word in (
+                (b"\x81" * 125 + b"\0", ""), (b"\x81" * 126 + b"\0", "over 127 containers"),
+                (b"\xc1\x81" * 62 + b"\x80", ""), (b"\xc1\x81" * 62 + b"\xc1\0", ""),
+                (b"\x81\xc1" * 62 + b"\x81\x80", "over 127"), (b"\xc1" * 125 + b"\0", ""),
+                (b"\xc1" * 126 + b"\0", "over 127"), (b"\x3b\x80" + bytes(7), "below -2**63"),
+                (b"\x3b\x7f" + b"\xff" * 7, ""), (b"\xf6", ""), (b"\xf7", "")):
+            rows = str(tensorfmt.verify(ztensor_raw(entry + value)))
+            self.assertTrue(word in rows, (value, rows))
+            self.assertEqual("refuses the whole file: " in rows, word != "", (value, rows))
+
+    @full
     def test_work_that_a_small_file_asks_for(self):
         """A tensor is not decoded where that is more than what is left: rows (file, bytes)."""
         usual = {"name": "s", "offset": 64, "size": 16, "dtype": "float32", "encoding": "raw",
