@@ -667,10 +667,10 @@ class Stream:
                                           offset, path=self.path)
                     if not isinstance(part, (bytes, bytearray, memoryview)):
                         raise TypeError("the stream does not give bytes; open it in binary mode")
-                    if len(part) > nbytes:
-                        raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
-                    nbytes -= len(part)
+                    nbytes -= len(parts[-1])  # of a memoryview, len() may count elements
+                    if nbytes < 0:
+                        raise OSError("the stream gives more than asked for")
             finally:
                 file.seek(here)
         return b"".join(parts)

@@ -6541,6 +6541,11 @@ class TrustTest(FolderCase):
                 return super().read(nbytes) + b"more"
         self.assertIn("asked for", str(error_of(OSError, load, More(good))))
 
+        class Wide(io.BytesIO):
+            def read(self, nbytes=-1):
+                return memoryview(bytes(8 * nbytes)).cast("Q")
+        self.assertIn("asked for", str(error_of(OSError, load, Wide(good))))
+
         class Numbers(io.BytesIO):
             def read(self, nbytes=-1):
                 return list(super().read(nbytes))
