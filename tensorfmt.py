@@ -2347,7 +2347,7 @@ class FlatReader(Reader):
         nbytes, left = flat_size(type), self.end - pos - 4
         if size > left // nbytes:
             raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
+        self.check_aligned(pos + 4, max(4, nbytes))
         self.spend(56 + 8 * size, pos, field)
         if is_inline(type):
             if (pos, type) not in self.inlines:
@@ -6853,7 +6853,7 @@ class Burnpack(Format):
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
-        tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+        tensors = admit(cursor, found, fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
@@ -7994,8 +7994,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
             return kind.make_file(source, parsed, options)
         except FormatError as caught:
             error = caught
-            known = error.offset is not None and error.field is not None
-            if trace is not None and (known or trace.names == error.around):
+            if trace is not None and trace.names == error.around:
                 break
             if not BOARD:
                 error.__traceback__ = None  # it keeps all that was parsed
