@@ -4365,6 +4365,7 @@ def ztensor_rows():
         ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
         ("undefined", b"\x81\x02", b"\x81\xf7"),
         ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
+        ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
         ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
         ("shape", b"\x81\x02", b"\x82\x02\x1b" + b"\xff" * 8), ("dtype", b"cf32", b"dbool"),
         ("size", b"\x08ed", b"\x07ed"), ("place", b"\x19\x10\0", b"\x19\x10\x01"),
