@@ -667,10 +667,10 @@ class Stream:
                                           offset, path=self.path)
                     if not isinstance(part, (bytes, bytearray, memoryview)):
                         raise TypeError("the stream does not give bytes; open it in binary mode")
-                    if len(part) > nbytes:
-                        raise OSError("the stream gives more than asked for")
                     parts.append(bytes(part))
-                    nbytes -= len(part)
+                    nbytes -= len(parts[-1])  # of a memoryview, len() may count elements
+                    if nbytes < 0:
+                        raise OSError("the stream gives more than asked for")
             finally:
                 file.seek(here)
         return b"".join(parts)
@@ -716,10 +716,10 @@ class Path(Stream):
     shared: Any = None  # of shared_path()
     _map: Any = None  # None: not made yet; False: it cannot be
     _finish: Any = int  # what __del__ calls
-    shards: Any = ()  # closed with it
 
     def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
         self.path, self._lock = path, RLock()
+        self.shards: Any = []  # closed with it
         self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
         self.wanted = mapped
         self._stamp: Any = stamp  # (nbytes, mtime) of a pickle: opened when used
@@ -800,7 +800,7 @@ class Shard(Path):
         path = os.path.join(os.path.dirname(first.path), name)
         super().__init__(path, first.wanted, (nbytes, magic))
         self.nbytes = nbytes
-        first.shards += (self,)
+        first.shards.append(self)
 
     def open(self) -> Any:
         """Return the file; when it is opened, check the size and the magic that are declared."""
@@ -6121,6 +6121,7 @@ class ZTensor2(ZObjects):
                 else:
                     shard.open()
                     status, why = self.check_range(shard, 0, facts["size"], digest)
+                    shard.close()
             except FormatError as error:
                 status, why = "FAIL", error.what
             yield status, f"{name}: {why}", None
@@ -6899,7 +6900,7 @@ class Burnpack(Format):
         cursor.check_schema(self.TOP, top)
         metadata, entries = top.get("metadata", Map()), top["tensors"]
         found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
-        tensors = admit(cursor, found, 0, 1 << 64, ("", "data_offsets", "data_offsets"))
+        tensors = admit(cursor, found, fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self._layout(cursor, behind, tensors, metadata, layout)
         for item in tensors.values():
@@ -7578,6 +7579,7 @@ class Shards(Format):
             try:
                 found = file.part(shard)
                 errors = verify(found).errors
+                found.close()
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
@@ -8046,8 +8048,7 @@ def read_file(kind: "Format", source: Any, options: Facts) -> File:
             return kind.make_file(source, parsed, options)
         except FormatError as caught:
             error = caught
-            known = error.offset is not None and error.field is not None
-            if trace is not None and (known or trace.names == error.around):
+            if trace is not None and trace.names == error.around:
                 break
             if not BOARD:
                 error.__traceback__ = None  # it keeps all that was parsed
@@ -8118,6 +8119,7 @@ class Joined(File):
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
         self.differ: "List[str]" = []  # attributes that the files do not agree on
+        self._named: Any = {}  # shard -> names that the index places there
 
     def part(self, path: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
@@ -8132,12 +8134,16 @@ class Joined(File):
             what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
             raise FormatError(what, path=source.path)
         file = read_file(kind, source, self._options)
-        absent = file.attrs.get("missing", ())
-        for name, place in self._tensors.items():
-            if (str(place) == path) != (name in file or name in absent):
-                has = "has" if name in file else "lacks"
-                what = f"its place is {quote(place)}, but {quote(path)} {has} it"
-                raise FormatError(what, None, "weight_map", name, self.path)
+        named = self._named or {}
+        for name, place in () if named else self._tensors.items():
+            named.setdefault(place, []).append(name)
+        self._named = named
+        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
+        wrong = [(name, "lacks") for name in named.get(path, ()) if name not in names]
+        wrong += [(name, "has") for name in names if self._tensors.get(name, path) != path]
+        for name, has in wrong:
+            what = f"its place is {quote(self._tensors[name])}, but {quote(path)} {has} it"
+            raise FormatError(what, None, "weight_map", name, self.path)
         return self.parts.setdefault(path, file)
 
     def keep_whole(self) -> None:

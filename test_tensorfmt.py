@@ -2948,7 +2948,7 @@ def dequantize_alone(code, shape, raw):
 class QuantizedTest(TestCase):
     def test_worked_examples(self):
         data = make_burnpack(*QUANTIZED)
-        file = load(data)
+        file = load(Short(data))
         for name, shape, code, raw, values, scales, result in QUANTIZED:
             with self.subTest(name=name):
                 item = file[name]
@@ -3067,7 +3067,7 @@ REFUSED = [  # what each format refuses: format, tensors, options; why, accepted
     ("primitiv", {"a": F32, "a.b": F32}, {}), ("primitiv", {"a:m": F32}, {}),
     ("primitiv", {"a\\b": F32}, {}),
     ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=2)}, {}),
-    ("primitiv", {"w": tensor([1.0, 2.0], "float32", batch=3)}, {}),
+    ("primitiv", {"w": tensor([[1.0, 2.0, 3.0]], "float32", batch=2)}, {}),
     ("primitiv", {"w": F32}, {"kind": "shape", "dims": [1]}), ("primitiv", {}, {"kind": "tensor"}),
     ("primitiv", {}, {"kind": "shape"}), ("primitiv", {}, {"kind": "shape", "dims": [1 << 32]}),
     ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": -1, "b": "x", "c": 1e39, "d": 1}}),
@@ -3797,7 +3797,6 @@ class ZTensor2Test(TestCase):
 
 
 @full
-@full
 class ShardTest(FolderCase):
     """Files that name others beside them: an index of safetensors, zTensor 2."""
 
@@ -3896,9 +3895,27 @@ class ShardTest(FolderCase):
         for most, count in (1000, 2), (1, 1):
             with Changed(tensorfmt, "MAX_FAULTS", most):
                 self.assertEqual(len(tensorfmt.verify(path).errors), count)
+        file = load(self.write_model(b=two))
+        self.write(one, read_file(os.path.join(self.folder, one))[:-1])
+        file._options = {"partial": True}  # b is named there, but is not whole
+        self.assertIn(f"but {one!r} has it", error_of(FormatError, file.part, one).what)
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
+
+    def test_work_for_many_shards(self):
+        file, walks = load(self.write_model()), []
+
+        class Places(dict):
+            def items(self):
+                walks.append(1)
+                return dict.items(self)
+        file._tensors = Places(file._tensors)
+        self.assertEqual([len(file.part(name)) for name in file.attrs["shards"]], [2, 2])
+        self.assertEqual(len(walks), 1)
+        source = load(file.path)._source
+        tensorfmt.verify_source(source, tensorfmt.kind_of(source, None), {})
+        self.assertEqual([shard._file for shard in source.shards], [False, False])
 
     def test_shards_of_ztensor_2(self):
         import pickle
@@ -4362,6 +4379,7 @@ def ztensor_rows():
         ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
         ("undefined", b"\x81\x02", b"\x81\xf7"),
         ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
+        ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
         ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
         ("shape", b"\x81\x02", b"\x82\x02\x1b" + b"\xff" * 8), ("dtype", b"cf32", b"dbool"),
         ("size", b"\x08ed", b"\x07ed"), ("place", b"\x19\x10\0", b"\x19\x10\x01"),
@@ -5390,6 +5408,16 @@ class VerifyTest(TestCase):
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
 
     @full
+    def test_cbor_that_ztensor_refuses(self):
+        entry, deep = ztensor(layout="dense", x=0)[80:-9], "over 127 containers"
+        for text, word in (
+                ("81" * 125 + "00", ""), ("81" * 126 + "00", deep), ("c181" * 62 + "80", ""),
+                ("81c1" * 62 + "8180", deep), ("c1" * 125 + "00", ""), ("c1" * 126 + "00", deep),
+                ("3b8000000000000000", "below -2**63"), ("3b7fffffffffffffff", ""), ("f7", "")):
+            rows = str(tensorfmt.verify(ztensor_raw(entry + unhex(text))))
+            self.assertTrue(word in rows and ("the whole file: " in rows) == (word != ""), text)
+
+    @full
     def test_work_that_a_small_file_asks_for(self):
         """A tensor is not decoded where that is more than what is left: rows (file, bytes)."""
         usual = {"name": "s", "offset": 64, "size": 16, "dtype": "float32", "encoding": "raw",
@@ -5969,6 +5997,15 @@ class ReadmeTest(TestCase):
         if os.path.isdir(os.path.join(HERE, ".ci")):
             self.check_readers(names)
 
+    def test_limits(self):
+        import re
+        path = os.path.join(HERE, "README.md")
+        text = text_of(path) if os.path.exists(path) else ""
+        for name, number, unit in re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text):
+            wanted = int(number.replace(",", "")) << " KMG".index(unit or " ") * 10
+            for owner in [tensorfmt] + tensorfmt.LATER + list(tensorfmt.FORMATS):
+                self.assertEqual(getattr(owner, name, wanted), wanted, name)
+
     def check_readers(self, names):
         """Assert that the readers of "Read it yourself" are the tiny reader's, and read."""
         text = text_of(os.path.join(HERE, "README.md")).partition("## Read it yourself")[2]
@@ -6534,7 +6571,7 @@ class TrustTest(FolderCase):
 
         class More(io.BytesIO):
             def read(self, nbytes=-1):
-                return super().read(nbytes) + b"more"
+                return memoryview(bytes(8 * nbytes)).cast("Q")  # len() is what was asked for
         self.assertIn("asked for", str(error_of(OSError, load, More(good))))
 
         class Numbers(io.BytesIO):
