@@ -5940,12 +5940,13 @@ class ReadmeTest(TestCase):
         if not os.path.exists(os.path.join(HERE, "README.md")):
             self.skipTest("no README.md")
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
-            fenced = ("\n" + stream.read()).split("\n```")[1::2]
+            blocks = ("\n" + stream.read()).split("\n```")
         go_to(self, folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
-        for number, (language, _, text) in enumerate([block.partition("\n") for block in fenced]):
+        for number, (language, _, text) in enumerate(
+                [block.partition("\n") for block in blocks[1::2]]):
             with self.subTest(block=number, begins=text[:60]):
                 imports = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
                 if language == "text" and printed:  # of the block before it
@@ -5966,12 +5967,7 @@ class ReadmeTest(TestCase):
         self.assertTrue(min(ran.values()) > 0, ran)
         if os.path.isdir(os.path.join(HERE, ".ci")):
             self.check_readers(names)
-
-    def test_limits(self):
-        import re
-        path = os.path.join(HERE, "README.md")
-        text = text_of(path) if os.path.exists(path) else ""
-        for name, number, unit in re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text):
+        for name, number, unit in re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", "".join(blocks)):
             wanted = int(number.replace(",", "")) << " KMG".index(unit or " ") * 10
             for owner in [tensorfmt] + tensorfmt.LATER + list(tensorfmt.FORMATS):
                 self.assertEqual(getattr(owner, name, wanted), wanted, name)
@@ -6168,6 +6164,11 @@ class UsualCborTest(TestCase):
                     odd = items[:i] + [(name, tensor([], "int8", (3, 0)))] + items[i:]
                     count = self.count_reads(dumps(odd, format=format, **options))
                     self.assertTrue(count <= usual + 2, (i, count))
+
+    def test_attrs_are_not_shared(self):
+        file = load(dumps([(name, tensor([1.0], x=[1])) for name in "abc"], format="ztensor"))
+        file["b"].attrs["x"].append(2)
+        self.assertEqual((file["a"].attrs["x"], file["c"].attrs["x"]), ([1], [1]))
 
     def test_names_and_numbers_of_any_length(self):
         for format, options in self.FORMATS:
