@@ -2379,18 +2379,18 @@ class FlatReader(Reader):
         return found
 
     def usual_layout(self, table: int, rows: Any) -> Any:
-        """Return (struct format, distances) of the fields in all tables of this vtable.
+        """Return (unpack(data, position), distances) of the fields in all tables of this vtable.
 
-        The format is "" unless all are there in the order of builders: short ones first, by slot.
+        It unpacks none unless all are there in the order of builders: short ones first, by slot.
         """
         slots, text, end = self.slots(table, len(rows))[1], "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
             type, step = rows[slot][1], slots[slot] if slot < len(slots) else 0
             if step < end:
-                return "", slots
+                return struct.Struct("").unpack_from, slots
             code = type if is_inline(type) else "I"
             text, end = f"{text}{step - end}x{code}", step + nbytes
-        return text, slots
+        return struct.Struct(text).unpack_from, slots
 
 
 def flat_loads(data: Any, rows: Any = "table") -> Any:
@@ -4629,6 +4629,8 @@ class Usual:
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
     SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
 
+    patterns: Any = {}  # of rows, compiled
+
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
                  high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
         self.rows, self.schema, self.open_entry = rows, schema, open_entry
@@ -4668,9 +4670,11 @@ class Usual:
             if alike is None:
                 alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
             dtype, shape, stored, last, flat, more, format = alike
-            if start % step or not low <= start <= last or (attr is None) != (more is None):
+            if start % step or not low <= start <= last:
                 raise ValueError
-            if attr is not None:
+            if attr is not more:  # they are not both None
+                if attr is None or more is None:
+                    raise ValueError
                 flat += (attr,) + more
             if heads[i] or tensors is None:
                 hole = f"{self.HOLE}{len(runs)}"
@@ -4686,15 +4690,17 @@ class Usual:
 
     def split(self, data: bytes) -> Any:
         """Return what is in front of each entry, and behind all; for each row its texts in all."""
-        import re
-        known: Any = {}
-        pattern, width = b"", len(self.rows) + 1
-        for front, _, *given in self.rows:
-            pattern += re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
-        found = re.split(pattern, data)
-        columns = [found[i::width] for i in range(1, width)]
-        return found[::width], [column if row[1] else list(map(known.setdefault, column, column))
-                                for row, column in zip(self.rows, columns)]  # few, many times
+        width = len(self.rows) + 1
+        if self.rows not in self.patterns:
+            import re
+            self.patterns[self.rows] = re.compile(b"".join([
+                re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
+                for front, _, *given in self.rows]))
+        found = self.patterns[self.rows].split(data)
+        columns, known = [found[i::width] for i in range(1, width)], {}
+        i = [row[1] for row in self.rows].index("")  # few texts, many times: of each one is kept
+        columns[i] = list(map(known.setdefault, columns[i], columns[i]))
+        return found[::width], columns
 
     def text_of(self, columns: Any, i: int) -> bytes:
         """Return the bytes of an entry behind its name."""
@@ -7272,8 +7278,8 @@ class TensorBuffers(Format):
                 vtable = place - unpack_from("<i", data, place)[0]
                 if vtable not in layouts:
                     layouts[vtable] = flat.usual_layout(place, self.ENTRY)
-                text, steps = layouts[vtable]
-                _, code, name_at, shape_at, start, nbytes, number = unpack_from(text, data, place)
+                unpack, steps = layouts[vtable]
+                _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
                 if name_at and shape_at and nbytes:
                     name_at += place + steps[1]
                     shape_at += place + steps[2]
