@@ -3337,7 +3337,8 @@ class SavePathTest(FolderCase):
 
     def test_a_fault_at_every_call_and_ctrl_c_at_every_step(self):
         import warnings
-        new, ctrl_c = dumps({"w": F32}, format="ztensor"), KeyboardInterrupt("^C")
+        items, ctrl_c = {"v": F32, "w": F32}, KeyboardInterrupt("^C")
+        new = dumps(items, format="ztensor")
 
         def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
             if frame.f_code.co_name in ("_write_beside", "write_all"):
@@ -3360,7 +3361,7 @@ class SavePathTest(FolderCase):
                     warnings.simplefilter("ignore")  # open() is done, the stream has no name yet
                     hook(step)
                     try:
-                        tensorfmt.save(self.path, {"w": F32})
+                        tensorfmt.save(self.path, items)
                     except (OSError, KeyboardInterrupt) as caught:
                         raised = caught
                     finally:
@@ -3370,7 +3371,7 @@ class SavePathTest(FolderCase):
                     silent = error is not ctrl_c or left[0] > 0  # folders need not be synced
                     self.assertIn((read_file(self.path), raised), (
                         (b"old", error), (new, None if silent else error)))
-            self.assertTrue(n > 20)
+            self.assertTrue(n > 20, n)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_killed_at_any_moment(self):
