@@ -3083,7 +3083,9 @@ class Tensor:
 
     def _is_whole(self) -> bool:
         """Return whether its bytes lie decoded and without gaps."""
-        return self.stored.encoding == "raw" and self._span()[1] == self.nbytes
+        stored = self.stored
+        return bool(stored.encoding == "raw" and (
+            stored.strides is None or self._span()[1] == self.nbytes))
 
     @property
     def zero_copy(self) -> bool:
@@ -3317,8 +3319,10 @@ class Tensor:
         return format(self.item(), spec) if spec else str(self)
 
     def check_dims(self, shape: Shape) -> None:
-        if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
-            raise ValueError(f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape")
+        for n in shape:
+            if n > sys.maxsize:  # no sequence can be so long
+                what = f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape"
+                raise ValueError(what)
 
     @property
     def __array_interface__(self) -> Facts:
