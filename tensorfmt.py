@@ -6295,7 +6295,8 @@ class ZTensor2(ZObjects):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            if not is_name(name) and is_text(name):
+            usual = 0 < len(name) < 256 and "\0" not in name  # up to 4 bytes for a character
+            if not usual and is_text(name) and not is_name(name):
                 problems.append((name, "the name is not " + self.KEY[1]))
             if item._attrs or item.dtype == "bool":
                 problems += [(name, why) for why in self._wrong_content(item)]
