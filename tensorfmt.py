@@ -998,16 +998,17 @@ class Reader:
 
     def fault(self, what: str, *path: Any, **more: Any) -> None:
         """Raise an error, or note it for verify, which goes on behind it."""
-        self._note(self.error(what, *path, **more))
+        self.add_fault(self.error(what, *path, **more))
 
     def defer(self, what: str, *path: Any, **more: Any) -> None:
         """As fault(), where any other error comes first: the file may be right, but beyond us."""
         error = self.error(what, *path, **more)
         if self.faults is not None:
-            self._note(error)
+            self.add_fault(error)
         self.deferred = self.deferred or error
 
-    def _note(self, error: FormatError) -> None:
+    def add_fault(self, error: FormatError) -> None:
+        """Raise the error, or note it for verify."""
         if self.faults is None or len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
@@ -1100,7 +1101,7 @@ class Cursor(Reader):
                 self.check_schema(schema, entry)
                 yield open_entry(name, entry)
             except FormatError as error:
-                self._note(error)
+                self.add_fault(error)
         if FAST and self.runs:
             raise self.error("entries in another place")
 
@@ -4351,7 +4352,8 @@ class Format:
                              % (self.TITLE, ", ".join(texts)))
         names = [name for name, _ in items]
         text = "".join(names)
-        if is_text(text) and "\0" not in text and "" not in names:
+        if is_text(text) and "\0" not in text and "" not in names and (
+                max(map(len, names), default=0) < 256):  # characters of up to 4 bytes
             return problems  # names that no format refuses
         return problems + [(name, why) for name in names for why in self.check_name(name)]
 
@@ -4600,7 +4602,7 @@ def tell_cut(reader: Any, error: FormatError, missing: Any, whole: int, count: i
         return
     error.what += ": partial=True (--partial) takes them" if whole else ""
     # </tools>
-    reader._note(error)
+    reader.add_fault(error)
 
 
 class Run:
@@ -6295,13 +6297,14 @@ class ZTensor2(ZObjects):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
         for name, item in items:
-            usual = 0 < len(name) < 256 and "\0" not in name  # up to 4 bytes for a character
-            if not usual and is_text(name) and not is_name(name):
-                problems.append((name, "the name is not " + self.KEY[1]))
             if item._attrs or item.dtype == "bool":
                 problems += [(name, why) for why in self._wrong_content(item)]
         self.refuse(problems)
         return self._pieces(items, metadata)
+
+    def check_name(self, name: str) -> "List[str]":
+        wrong = [] if is_name(name) else ["the name is not " + self.KEY[1]]
+        return super().check_name(name) or wrong
 
     def misfits(self, item: Tensor) -> Chunks:
         yield from super().misfits(item)
@@ -6719,8 +6722,15 @@ class Primitiv(Format):
                              "dims and a batch, each 1 to 2**32-1")
         return [shape[:-1], shape[-1]]
 
-    def _misfits(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
-        """Yield why a tensor cannot be written."""
+    def misfits(self, item: Tensor) -> Chunks:
+        yield from super().misfits(item)
+        if 0 in item.shape:
+            yield f"no elements (shape {list(item.shape)})"
+        if item.nbytes >> 32:
+            yield "data over 2**32-1 bytes"
+
+    def _misfits_batch(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
+        """Yield why a tensor cannot be written as so many samples."""
         if type(batch) is not int or batch < 1 or (batch > 1 and item.shape[-1:] != (batch,)):
             yield f"batch is {show(batch)}, expected 1 or the last dimension of {list(item.shape)}"
             return
@@ -6730,14 +6740,10 @@ class Primitiv(Format):
                    "ordinary dimension")
         if rank > 8:
             yield f"{rank} dimensions, 8 is the limit"
-        if 0 in item.shape:
-            yield f"no elements (shape {list(item.shape)})"
-        if item.nbytes >> 32:
-            yield "data over 2**32-1 bytes"
 
     def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
-        rows, problems, fine = [], [], {}  # fine: dtypes and shapes
+        rows, problems = [], []
         for name, item in items:
             if kind != "model" and self.OWNERS.get(kind) != (
                     name.split(":")[0] if kind == "parameter" else name):
@@ -6752,12 +6758,9 @@ class Primitiv(Format):
             stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
             key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
             batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
-            usual = None if item._attrs else (item.dtype, item.shape)
-            if usual not in fine:
-                problems += [(name, why) for why in self._misfits(
+            if item._attrs or len(item.shape) > 8:
+                problems += [(name, why) for why in self._misfits_batch(
                     item, batch, stat is None and kind != "tensor")]
-                if usual and not problems:
-                    keep(fine, usual, True)
             rows.append((key, stat, name, item, batch))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         return rows, problems + list(self._clashes(rows))
@@ -7588,9 +7591,8 @@ class Shards(Format):
         for shard in attrs["shards"]:
             found: Any = ()
             try:
-                found = file.part(shard)
-                errors = verify(found).errors
-                found.close()
+                with file.part(shard) as found:
+                    errors = verify(found).errors
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
@@ -7793,7 +7795,7 @@ class RecordReader(MsgpackTree):
                 raise self.error("shape is not an array of integers " + U64, "shape")
             made = (self.listed if len(entry) == 2 else self.stored)(name, entry, attrs)
         except FormatError as error:
-            self._note(error)
+            self.add_fault(error)
             return None
         entry.clear()  # of many entries, only the dict is left
         return made
@@ -8130,7 +8132,7 @@ class Joined(File):
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
         self.differ: "List[str]" = []  # attributes that the files do not agree on
-        self._named: Any = {}  # shard -> names that the index places there
+        self._named: Any = None  # shard -> names that the index places there
 
     def part(self, path: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
@@ -8145,12 +8147,14 @@ class Joined(File):
             what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
             raise FormatError(what, path=source.path)
         file = read_file(kind, source, self._options)
-        named = self._named or {}
-        for name, place in () if named else self._tensors.items():
-            named.setdefault(place, []).append(name)
-        self._named = named
+        if self._named is None:
+            named: Any = {}
+            for name, place in self._tensors.items():
+                named.setdefault(place, []).append(name)
+            self._named = named  # when it is whole: Ctrl-C may come before
         names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        wrong = [(name, "lacks") for name in named.get(path, ()) if name not in names]
+        wrong = [(name, "lacks") for name in self._named.get(path, ())
+                 if name not in names]
         wrong += [(name, "has") for name in names if self._tensors.get(name, path) != path]
         for name, has in wrong:
             what = f"its place is {quote(self._tensors[name])}, but {quote(path)} {has} it"
@@ -10786,19 +10790,21 @@ def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
     return int(node.end_lineno) + 1
 
 
+def defined(node: Any) -> "List[str]":
+    """Return the names that a mere definition defines."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
 def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> None:
     """Cut the definitions that nothing names."""
     import ast
     reached = set(needed)  # what attributes name: methods, constants of classes
-
-    def defined(node: Any) -> "List[str]":
-        """Return the names that a mere definition defines."""
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            return [node.name]
-        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-            return []
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return [target.id for target in targets if isinstance(target, ast.Name)]
     found: Any = [(node, needed) for node in body if not defined(node)]
     waiting: Any = [(node, needed) for node in body if defined(node)]  # and the names around it
     while found:

@@ -267,9 +267,9 @@ def run(*args):
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
-        PYTHON3 + list(args[1:]) if len(args) > 1 else args[0].replace("python3", (
-            '"%s"' + " %s" * (len(PYTHON3) - 1)) % tuple(PYTHON3)), shell=len(args) == 1,
-        stdout=PIPE, stderr=PIPE, env=environment(
+        PYTHON3 + list(args[1:]) if len(args) > 1 else
+        args[0].replace("python3", " ".join(['"%s"' % word for word in PYTHON3])),
+        shell=len(args) == 1, stdout=PIPE, stderr=PIPE, env=environment(
             PYTHONIOENCODING="utf-8", COLUMNS="80", PYTHON_COLORS="0"))
     out, err = process.communicate()
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
