@@ -346,10 +346,14 @@ def keep_in_worker(item):
     kept = tensorfmt.__dict__.setdefault("kept_by_tests", {})
     sources = kept.setdefault(item.stored.source.path, [])
     sources.append((item, item[0]))
-    links = [os.path.realpath("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd")
-             ] if os.path.isdir("/proc/self/fd") else []
+    links = []
+    for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
+        try:
+            links.append(os.readlink("/proc/self/fd/" + name))
+        except OSError:  # closed by another thread since it was listed
+            pass
     return (os.getpid(), sources[-1][1], len(set([id(row[0].stored.source) for row in sources])),
-            links.count(item.stored.source.path))
+            links.count(os.path.realpath(item.stored.source.path)))
 
 
 def check_workers(test, count, found):

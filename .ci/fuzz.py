@@ -60,6 +60,7 @@ def mutants(tests, seed, count=SIZE):
 
 # -- what must hold ----------------------------------------------------------------------------
 
+TAGS = set("table tr td th b /table /tr /td /th /b".split())
 COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
             "indices", "coords", "aux", "id", "version", "dtype", "digest")  # of a copy: others
 
@@ -80,6 +81,8 @@ def held(tests, file):
 def check_mutant(tests, data):
     """Use bytes in every way, assert what must hold; return whether they are a file."""
     test, crc, facts = tests.TestCase(), tests.tensorfmt.crc32(data), None
+    if crc // 16 % 8 == 0:
+        check_command(tests, test, data, crc)
     source = tests.Short(data) if crc % 16 == 0 and len(data) < 1000 else data
     report = tests.tensorfmt.verify(source)
     test.assertIn("valid" if report else "INVALID", str(report))
@@ -107,8 +110,58 @@ def check_mutant(tests, data):
                 test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
         except ValueError:  # a FormatError, or too many empty lists
             pass
+    check_texts(tests, test, file)
     check_copies(tests, test, file, facts if report else None, crc)
     return True
+
+
+COMMANDS = [text.split() for text in (
+    "ls -- FILE", "ls --json -- FILE", "verify -- FILE", "verify --json -- FILE",
+    "explain -- FILE", "explain --json -- FILE", "explain --html - -- FILE",
+    "get --stats -- FILE NAME", "diff -- FILE FILE",
+    "convert --cast float32 --dense --drop --format safetensors -- FILE -")]
+
+
+def check_command(tests, test, data, crc):
+    """Give a mutant to a command: what a person reads is printable and bounded, without a trace."""
+    words, name = COMMANDS[crc // 128 % len(COMMANDS)], "no.such.name"
+    if "NAME" in words:
+        try:
+            name = min(tests.load(data), default=name)
+        except tests.FormatError:
+            pass
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "file")
+        tests.write_file(path, data)
+        code, out, err = tests.run(*[{"FILE": path, "NAME": name}.get(word, word)
+                                     for word in words])
+    test.assertIn(code, (0, 1, 2))
+    check_text(test, err, True)
+    if words[0] != "convert":
+        check_text(test, out)
+
+
+def check_text(test, text, bounded=False):
+    odd = re.search("[^ -~\n]", text)
+    test.assertIsNone(odd, odd and "U+%04X" % ord(odd.group()))
+    if bounded:
+        test.assertTrue(len(text) <= 32000 and max(map(len, text.split("\n"))) <= 2000, text[:99])
+
+
+def check_texts(tests, test, file):
+    """Show a file as Python does: texts are printable and bounded, no tag of the file is there."""
+    for text in [repr(file)] + [repr(item) for item in list(file.values())[:9]]:
+        check_text(test, text)
+        test.assertTrue(len(text) <= 2000, text[:99])
+    page = file._repr_html_()
+    check_text(test, page)
+    test.assertLessEqual(set(re.findall("<([^ >]*)", page)), TAGS)
+    check_text(test, str(tests.error_of(KeyError, file.__getitem__, "no.such.name")), True)
+    try:
+        tests.tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
+        tests.tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
+    except ValueError:
+        pass
 
 
 def check_copies(tests, test, file, facts, crc):
