@@ -4521,7 +4521,10 @@ def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFI
             continue
         if FAST and type(item) is Run:  # Usual has checked all but names that are elsewhere, too
             count = len(tensors) + len(item.tensors)
-            tensors.update(item.tensors)
+            if tensors:
+                tensors.update(item.tensors)
+            else:  # the first one, mostly the only one
+                tensors = item.tensors
             if len(tensors) < count:
                 raise reader.error("two tensors have one name")
             continue
@@ -4635,6 +4638,7 @@ class Usual:
     DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
     SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
 
+    PIECE = 1 << 15  # bytes of the index that are looked at together
     patterns: Any = {}  # of rows, compiled
 
     def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
@@ -4661,52 +4665,64 @@ class Usual:
 
     def take_out(self, data: bytes) -> "Tuple[bytes, Facts]":
         """Return the index with HOLEs, and the Run of each."""
-        heads, columns = self.split(data)
-        names = self.names(heads, columns[0])
         known: Any = {}
-        runs, texts, tensors = Map(), [], None
+        runs, texts, tensors, count = Map(), [], None, 0
         low, step, base = self.low, self.step, self.base
-        rows = zip(range(len(names)), names, *self.values(columns))
-        for i, name, start, attr, kind in rows:
-            if name is None:
-                texts += [heads[i], self.text_of(columns, i)]
-                tensors = None
-                continue
-            alike = known.get(kind)
-            if alike is None:
-                alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
-            dtype, shape, stored, last, flat, more, format = alike
-            if start % step or not low <= start <= last:
-                raise ValueError
-            if attr is not more:  # they are not both None
-                if attr is None or more is None:
+        for heads, columns in self.split(data):
+            names = self.names(heads, columns[0])
+            rows = zip(range(len(names)), names, *self.values(columns))
+            for i, name, start, attr, kind in rows:
+                if name is None:
+                    texts += [heads[i], self.text_of(columns, i)]
+                    tensors = None
+                    continue
+                alike = known.get(kind)
+                if alike is None:
+                    alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
+                dtype, shape, stored, last, flat, more, format = alike
+                if start % step or not low <= start <= last:
                     raise ValueError
-                flat += (attr,) + more
-            if heads[i] or tensors is None:
-                hole = f"{self.HOLE}{len(runs)}"
-                tensors = runs.setdefault(hole, Run()).tensors
-                texts += [heads[i], self.pack_hole(name, hole)]
-            tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-        text = b"".join(texts + heads[-1:])
+                if attr is not more:  # they are not both None
+                    if attr is None or more is None:
+                        raise ValueError
+                    flat += (attr,) + more
+                if heads[i] or tensors is None:
+                    hole = f"{self.HOLE}{len(runs)}"
+                    tensors = runs.setdefault(hole, Run()).tensors
+                    texts += [heads[i], self.pack_hole(name, hole)]
+                tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
+            texts.append(heads[-1])
+            count += len(names) - names.count(None)
+        text = b"".join(texts)
         found = sum([len(run.tensors) for run in runs.values()])
-        if (not runs or found < len(names) - names.count(None)  # a name twice
+        if (not runs or found < count  # a name twice
                 or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
             raise ValueError
         return text, runs
 
     def split(self, data: bytes) -> Any:
-        """Return what is in front of each entry, and behind all; for each row its texts in all."""
-        width = len(self.rows) + 1
+        """Yield (what is in front of each entry, and behind all; for each row its texts in all).
+
+        Some hundred entries at a time: what is not kept of them is gone before the next ones.
+        """
         if self.rows not in self.patterns:
             import re
             self.patterns[self.rows] = re.compile(b"".join([
                 re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
                 for front, _, *given in self.rows]))
-        found = self.patterns[self.rows].split(data)
-        columns, known = [found[i::width] for i in range(1, width)], {}
-        i = [row[1] for row in self.rows].index("")  # few texts, many times: of each one is kept
-        columns[i] = list(map(known.setdefault, columns[i], columns[i]))
-        return found[::width], columns
+        width, start, size = len(self.rows) + 1, 0, self.PIECE
+        fronts = sum([len(row[0]) for row in self.rows])
+        while start < len(data):
+            found = self.patterns[self.rows].split(data[start:start + size])
+            start += size
+            if start < len(data):  # the last entry may go on
+                if len(found) <= 2 * width:
+                    start, size = start - size, 2 * size
+                    continue
+                start -= fronts + sum(map(len, found[-width - 1:]))
+                found[-width - 1:] = [b""]
+            columns = [found[i::width] for i in range(1, width)]
+            yield found[::width], columns
 
     def text_of(self, columns: Any, i: int) -> bytes:
         """Return the bytes of an entry behind its name."""
@@ -4892,7 +4908,8 @@ class Mag(Format):
         metadata = self._metadata(cursor, meta)
         fields = "key", "data_length" if spec else "numel", "data_offset"
         tensors = admit(cursor, self._tensors(cursor, spec, records), end, cursor.end, fields)
-        tensors = Map([pair for pair in tensors.items() if pair[1].dtype is not None])
+        for name in [name for name, item in tensors.items() if item.dtype is None]:
+            del tensors[name]
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
 

@@ -4937,15 +4937,16 @@ def described(attrs, metadata, tensors):
 def read_both(data):
     """Return what load makes of a file, or its error; assert that it is the same by no shortcut."""
     both = []
-    for fast in (True, False):
-        with Changed(tensorfmt, "FAST", fast):
+    for fast, piece in ((True, tensorfmt.Usual.PIECE), (False, 1), (True, 100)):
+        with Changed(tensorfmt, "FAST", fast), Changed(tensorfmt.Usual, "PIECE", piece):
             try:
                 file = load(data)
                 both.append(described(file.attrs, file.metadata, file))
             except FormatError as error:
                 both.append((type(error).__name__, error.what, error.field, error.offset,
                              error.tensor))
-    TestCase().assertSame(*both)
+    TestCase().assertSame(both[0], both[1])
+    TestCase().assertSame(both[2], both[1], "an index in small pieces")
     return both[0]
 
 
