@@ -1059,6 +1059,7 @@ class Cursor(Reader):
         """Return nbytes bytes, if the file has them, and move behind them."""
         if self.pos + nbytes > self.end:
             what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
+            what += " (cut short?)" if self.end == self.source.nbytes else ""
             raise self.error(what, field, *index, offset=self.pos)
         at = self.peek(nbytes)
         self.pos += nbytes
@@ -2045,7 +2046,8 @@ class MsgpackTree(MsgpackReader):
                     box, left, keyed = value, count, kind == "map"
         except FormatError as error:
             path = self.token and self.token.path(len(stack), key if keyed else len(box))
-            raise type(error)("MessagePack: " + error.what, start, path, None, self.path)
+            what = error.what + (" (cut short?)" if error.check == "bounds" else "")
+            raise type(error)("MessagePack: " + what, start, path, None, self.path)
         return root[0]
 
     def new_key(self, box: Any, kind: str, key: Any) -> Any:
@@ -5153,7 +5155,8 @@ class Mag100(Format):
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names = self._names(cursor)
         self._marks(cursor, "MDT!", "DSC!")
-        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24, "as many as fit")
+        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24,
+                     "as many as fit (cut short?)")
         records = []
         for i in range(count):
             cursor.where = "tensors", i
@@ -5189,7 +5192,8 @@ class Mag100(Format):
         self._marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         at, names = cursor.pos, Map()
-        cursor.limit("pool_count", count, 0, (cursor.end - at) // 4 - 1, "as many as fit")
+        most = (cursor.end - at) // 4 - 1
+        cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
