@@ -8338,13 +8338,10 @@ def check_stored(items: Items) -> None:
                 raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
-def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-    """Check everything, then return an iterator over the bytes of the file."""
-    if ARRAYS:
-        tensors = adopt(tensors)
-        tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
+def by_name(pairs: Any) -> "Dict[str, Tensor]":
+    """Return the values as Tensors, by their names."""
     found: "Dict[str, Tensor]" = Map()
-    for name, value in in_order(tensors) if hasattr(tensors, "items") else tensors:
+    for name, value in pairs:
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
@@ -8354,6 +8351,19 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"tensor {quote(name)}: {error}")
+    return found
+
+
+def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
+    """Check everything, then return an iterator over the bytes of the file."""
+    if ARRAYS:
+        tensors = adopt(tensors)
+        tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
+    mapped, collect = hasattr(tensors, "items"), by_name
+    # <fast>
+    collect = without_gc(by_name) if mapped else by_name  # a generator of pairs may take long
+    # </fast>
+    found = collect(in_order(tensors) if mapped else tensors)
     # <later>
     kind = written_kind(kind, origins_of(tensors, found.values(), attrs), options)
     # </later>

@@ -3108,6 +3108,23 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
 
 
 class SaveTest(TestCase):
+    @full
+    def test_no_cycles_are_looked_for_where_that_is_short(self):
+        import gc
+        seen = []
+
+        class Noting(list):
+            def __iter__(self):
+                seen.append(gc.isenabled())
+                return super().__iter__()
+
+        values = {"w": Noting([1.0, 2.0])}
+        for given in (values, values.items()):
+            tensorfmt.save(io.BytesIO(), given, format="ztensor")
+        self.assertEqual((set(seen[:len(seen) // 2]), set(seen[len(seen) // 2:])),
+                         ({False}, {True}))
+        self.assertTrue(gc.isenabled())
+
     @accepts
     def test_refusals(self):
         texts = []
