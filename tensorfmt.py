@@ -1949,8 +1949,9 @@ class MsgpackReader(Cursor):
     """Reads MessagePack values of known kinds from a source, each as a named field."""
 
     run = True
+    last = 0  # number of the last parameter
     memory: Any = None  # a Budget
-    beyond = False  # the file ends in the value that raised an error
+    beyond: Any = None  # path of the value that raised an error, if the file ends in it
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -1979,7 +1980,7 @@ class MsgpackReader(Cursor):
             if kind in ("str", "array", "map"):
                 self.check_room(kind, value)
         except FormatError as error:
-            self.beyond = error.check == "bounds"
+            self.beyond = self.where + (field,) if error.check == "bounds" else None
             raise self.error(f"{name}: {error.what}", field, *index, offset=start)
         wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
         if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
@@ -4592,20 +4593,26 @@ def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
         del tensors[name]
     if cut:
         wants = "the tensors up to here want" if reader.run else "the index wants"
-        tell_cut(reader, reader.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
-                 len(ends))
+        tell_cut(reader, reader.error(f"{wants} {max(ends.values())}", *path), path, cut,
+                 len(tensors), len(ends))
 
 
-def tell_cut(reader: Any, error: FormatError, missing: Any, whole: int, count: int) -> None:
+def tell_cut(reader: Any, error: FormatError, path: Any, missing: "List[str]", whole: int,
+             count: int) -> None:
     """Note the error of a file that was cut short, or which tensors are missing."""
     error.what = (f"cut short: {count_of(reader.end, 'byte')}, {error.what}; "
                   f"{whole} of {count} tensors are whole")
+    if reader.run and path[1:] and reader.last > path[1]:  # of a run the names are not known
+        more = [f"{path[0]}[{i}]" for i in (path[1] + 1, reader.last)]
+        missing = missing + [" to ".join(Map.fromkeys(more))]
+        error.what += f"; behind them: {missing[-1]}"
     error.tensor, error.check = None, "bounds"
     # <tools>
     if reader.missing is not None:
         reader.missing += missing
         return
-    error.what += ": partial=True (--partial) takes them" if whole else ""
+    if whole:
+        error.what += "; load(partial=True), get or convert --partial take the whole ones"
     # </tools>
     reader.add_fault(error)
 
@@ -6508,7 +6515,7 @@ class Primitiv(Format):
             for error in ends:
                 begun = error.tensor not in tensors  # or what may follow it is missing
                 missing = [error.tensor if begun and error.tensor is not None else error.field]
-                tell_cut(cursor, error, missing, len(tensors), len(tensors) + begun)
+                tell_cut(cursor, error, cursor.beyond, missing, len(tensors), len(tensors) + begun)
         return attrs, metadata, tensors
 
     def _until_end(self, cursor: MsgpackReader, kind: str, ends: "List[FormatError]") -> Chunks:
@@ -6526,6 +6533,7 @@ class Primitiv(Format):
         i, count, name = 0, 1, self.OWNERS.get(kind, "")
         if kind == "model":
             count = cursor.number("N", "parameters")
+            cursor.last = count - 1
         while i < count:
             cursor.tensor = None
             if kind == "model":

@@ -4874,11 +4874,18 @@ class BadFileTest(TestCase):
             count = len(found) + (error.field[-2:] != ".N")
             named = left and error.field.split(".")[-1][:3] not in ("N", "key")
             left = left[:1] if named else [error.field]
+        behind, params = "", [name for name in whole if ":" not in name]
+        if run and error.field[:7] == "params[":  # of those behind them the names are not known
+            rest = ["params[%d]" % i for i in range(len(params))]
+            rest = rest[rest.index(error.field.split(".")[0]) + 1:]
+            left += [" to ".join(rest[::len(rest) - 1] if rest[1:] else rest)] if rest else []
+            behind = "; behind them: " + left[-1] if rest else ""
         self.assertEqual(file.attrs["missing"], left)
         self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
-                         f"{len(found)} of {count} tensors are whole"
-                         + ": partial=True (--partial) takes them" * bool(found))
+                         f"{len(found)} of {count} tensors are whole" + behind + (
+                             "; load(partial=True), get or convert --partial take the whole ones"
+                             if found else ""))
         report = tensorfmt.verify(cut)
         self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
                          [(error.what, error.field, error.offset)])

@@ -256,7 +256,7 @@ class CommandTest(TestCase):
         self.assertEqual(row["metadata"], {"n": "nan", "i": "-inf"})
         write_file("cut.bpk", dumps({"a": F32, "b": F32}, format="burnpack")[:-4])
         for args in ("ls", "cut.bpk"), ("convert", "cut.bpk", "x.zt"):
-            self.assertIn("1 of 2 tensors are whole: partial=True (--partial) takes them",
+            self.assertIn("1 of 2 tensors are whole; load(partial=True), get or convert --partial",
                           run(*args)[2])
         self.assertEqual(run("convert", "cut.bpk", "x.zt", "--partial", "--only", "a")[0], 0)
 
