@@ -176,7 +176,7 @@ class FormatError(ValueError):
     `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
 
     >>> print(verify(b"MAG!").errors[0])
-    version needs 4 bytes, 0 left (at 0x4, version)
+    version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
     around: Any = ()  # names of the fields around `field`, the outermost first, then its own
@@ -3230,7 +3230,7 @@ class Tensor:
     def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            raise ValueError(f"item() needs a tensor of one element, this one has {self.size}")
+            raise ValueError(f"a tensor of one element is a number, this one has {self.size}")
         return next(self.flat)
 
     def astype(self, dtype: Any) -> "Tensor":
@@ -3629,7 +3629,7 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
-    values = [item.item() if hasattr(item, "item") else item for item in level]
+    values = [one_number(item) if hasattr(item, "item") else item for item in level]
     types = set([type(value) for value in values])
     for one in types - {int, float, bool}:
         remedy = ""
@@ -3641,6 +3641,12 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         if int in types and float not in types:
             dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
+
+
+def one_number(item: Any) -> Any:
+    if getattr(item, "shape", ()):
+        raise ValueError("arrays in a list; one array is a tensor, as numpy.stack(...) makes it")
+    return item.item()
 
 
 def _from_bytes(data: Any, dtype: str) -> Tensor:
@@ -8108,8 +8114,8 @@ def parse(kind: "Format", reader: Any, options: Facts) -> Any:
     # <tools>
     if options.pop("partial", False):
         if not kind.IN_FRONT:
-            raise reader.error(f"partial=True: {kind.TITLE} has no index in front of its data",
-                               error=Unsupported)
+            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
+            raise reader.error("partial=True: " + what, error=Unsupported)
         reader.missing = []
     # </tools>
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
@@ -8272,6 +8278,7 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
     """Iterate over (name, value) pairs; TypeError for values without names."""
     bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
+    bare = bare or not hasattr(tensors, "__iter__")
     for pair in [tensors] if bare else tensors:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -9464,6 +9471,11 @@ def describe(error: BaseException, path: str = "") -> str:
     if not isinstance(error, OSError):
         return str(error)
     path = plain(str(error.filename or path))
+    if isinstance(error, IsADirectoryError) and os.access(path, os.R_OK):
+        ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
+        inside = [name for end in ends for name in sorted(os.listdir(path)) if name.endswith(end)]
+        return f"{path} is a directory; " + (
+            f"it has {plain(inside[0])}" if inside else "it has no tensor files")
     return (path + ": " if path else "") + (error.strerror or str(error))
 
 
@@ -9485,6 +9497,17 @@ def raw_output() -> Any:
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
     sys.stdout.flush()
     return sys.stdout.buffer
+
+
+def write_text(path: str, text: str, summary: str) -> None:
+    """Write a page or a copy, but not over a tensor file; "-" is standard output."""
+    piped = path == "-"
+    if os.path.isfile(path) and detect(path):
+        raise ValueError(f"{plain(path)}: it is a tensor file, which this would replace")
+    nbytes = write_out(raw_output() if piped else path, iter([text.encode()]))
+    name = "standard output" if piped else plain(path)
+    print(f"wrote {name}, {count_of(nbytes, 'byte')}, {summary}",
+          file=sys.stderr if piped else sys.stdout)
 
 
 def rounded(number: int, unit: str) -> str:
@@ -9699,15 +9722,9 @@ def show_explain(args: Any) -> None:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            if os.path.exists(args.html) and args.file != "-" and os.path.samefile(
-                    args.html, args.file):
-                raise ValueError(f"{plain(args.html)}: the page would replace the file")
             title = "standard input" if args.file == "-" else os.path.basename(args.file)
             page, summary = make_page(found, title)
-            piped = args.html == "-"
-            nbytes = write_out(raw_output() if piped else args.html, iter([page.encode()]))
-            print(f"wrote {plain(args.html)}, {count_of(nbytes, 'byte')}, {summary}",
-                  file=sys.stderr if piped else sys.stdout)
+            write_text(args.html, page, summary)
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -9762,7 +9779,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
         if field.kind in ("padding", "unused", "unreached"):
             value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            value = clip_path(str(field.value))
+            value = in_letters(clip_path(str(field.value)))  # a role of a file is any text
         meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
@@ -9851,13 +9868,14 @@ def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunk
 
 
 def wrap(text: str, width: int, marks: str) -> "List[str]":
-    """Return the lines of a text, all as deep, broken behind one of the marks, or anywhere."""
+    """Return the lines of a text, all as deep, broken behind one of the marks, a name's, or any."""
     import re
     if len(text) <= width:
         return [text]
     indent = text[:min(len(text) - len(text.lstrip()), width // 2)]
     width -= len(indent)
-    pattern = r".{1,%d}$|.{1,%d}[%s]|.{1,%d}" % (width, width - 1, marks, width)
+    pattern = r".{1,%d}$|.{1,%d}[%s]|.{%d,%d}[._/:]|.{1,%d}" % (
+        width, width - 1, marks, width // 2, width - 1, width)
     return [indent + line for line in re.findall(pattern, text.lstrip())]
 
 
@@ -9984,11 +10002,13 @@ def show_convert(args: Any) -> None:
             summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
                                args.metadata, options, Progress)
         except (ValueError, TypeError) as error:
-            helps = " cannot hold " in str(error) and not isinstance(error, FormatError)
+            helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     for line in str(summary).split("\n")[:-1]:
         report.write(f"  {line}\n")
+    if isinstance(cast, str) and not summary.cast:
+        report.write(f"  {kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype\n")
     if kind.VERSION and kind is not file.kind and "version" not in options:
         report.write(f"  version {kind.VERSION}; --set version: {kind.OPTIONS['version']}\n")
     report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
@@ -10638,8 +10658,7 @@ def show_vendor(args: Any) -> None:
     text = make_copy(source.decode(), without, drop, label)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
-    nbytes, lines = write_out(args.out, iter([text.encode()])), text.count("\n")
-    print(f"wrote {plain(args.out)}, {count_of(lines, 'line')}, {count_of(nbytes, 'byte')}")
+    write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
 def choose_parts(names: "List[str]", wanted: "List[str]",

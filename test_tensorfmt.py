@@ -3108,6 +3108,14 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
 
 
 class SaveTest(TestCase):
+    def test_what_is_no_tensor(self):
+        for wrong in (None, 3):
+            text = str(error_of(TypeError, tensorfmt.save, io.BytesIO(), wrong, format="mag"))
+            self.assertIn("not " + type(wrong).__name__, text)
+        self.refuses(["tensor 'w': arrays in a list"], tensorfmt.save, io.BytesIO(),
+                     {"w": [tensor([1.0]), tensor([2.0])]}, format="ztensor")
+        self.assertEqual(tensor([tensor(1.5, "float32"), 2]).tolist(), [1.5, 2.0])
+
     @full
     def test_no_cycles_are_looked_for_where_that_is_short(self):
         import gc
@@ -5727,7 +5735,7 @@ def answer_of(module, source):
     try:
         file = module.load(source)
     except module.FormatError as error:
-        what = error.what.split(": partial=")[0]  # which only tools have
+        what = error.what.split("; load(partial=")[0]  # which only tools have
         return type(error).__name__, error.field, error.offset, error.tensor, what
     rows = [file.format, list(file.attrs.items()), list(file.metadata.items())]
     for name, item in file.items():

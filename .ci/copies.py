@@ -96,7 +96,7 @@ def main(folder, *launcher):
             heap = least_heap(list(launcher), folder, label, name) if (
                 launcher and "--board" in options) else None
             if label == "copy_burnpack_lo":
-                example = "%d lines, %d bytes" % (lines, nbytes)
+                example = "%d bytes, %d lines" % (nbytes, lines)
             sizes.append((lines, round(nbytes / 1024), compiled / 1024, heap))
             print("%-44s %5d lines %7d bytes %6d compiled %s" % (
                 label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))

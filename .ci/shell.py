@@ -15,7 +15,7 @@ import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, environment, F32, FILES, folder_for,
     FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, PYTHON3, read_file,
-    run, script, tensor, TestCase, text_of, tohex, write_file, zstd_missing, ztensor)
+    run, script, tensor, TestCase, text_of, tohex, V111_SPARSE, write_file, zstd_missing, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -249,7 +249,21 @@ class CommandTest(TestCase):
                       self.prints("verify", "m.safetensors.index.json"))
         code, out, err = run("explain", "one.zt", "--html", "-")
         self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
-        self.assertTrue(err.startswith("wrote -, "))
+        self.assertTrue(err.startswith("wrote standard output, "))
+        odd = V111_SPARSE
+        write_file("role.zt", odd.replace(b"findptr", b"fi\x1bdptr"))
+        self.assertIn("i\\x1bdptr", self.prints("explain", "role.zt"))
+        self.assertNotIn("\x1b", self.prints("explain", "role.zt"))
+        kept = read_file("one.zt")
+        for args in ("explain", "1.safetensors", "--html", "one.zt"), ("vendor", "one.zt"):
+            self.assertIn("one.zt: it is a tensor file", run(*args)[2])
+        self.assertEqual(read_file("one.zt"), kept)
+        self.assertIn("is a directory; it has m.safetensors.index.json",
+                      run("ls", os.path.abspath("."))[2])
+        os.mkdir("empty")
+        self.assertIn("empty is a directory; it has no tensor files", run("ls", "empty")[2])
+        self.assertIn("zTensor 0.1 holds all of them; --cast OLD=NEW",
+                      self.prints("convert", "one.zt", "out.zt", "--cast", "float16"))
         tensorfmt.save("n.mag", {"w": F32}, metadata={"n": NAN, "i": -INF})
         import json
         row, = json.loads(run("ls", "--json", "n.mag")[1], parse_constant=self.fail)
