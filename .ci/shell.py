@@ -116,6 +116,8 @@ class CommandTest(TestCase):
             for name in kind.SUFFIXES:
                 self.assertEqual(self.prints("formats", name), out)
             kinds = [kind] + [one for one in tensorfmt.LATER if one.FAMILY == kind.NAME]
+            limits = [line.split()[1][:4] for line in out.split("\n") if line[:8] == "  limit "]
+            self.assertEqual(set(limits) - {"MAX_"}, set())
             for one in kinds:
                 for key in dir(one):
                     if key[:4] == "MAX_" and getattr(one, key) < 1 << 31:
@@ -315,6 +317,18 @@ class CommandTest(TestCase):
                 list(tensorfmt.Progress(1, note=note).watch([b"a"]))
             self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
                              + tensorfmt.WIPE)
+        tensorfmt.save("a.zt", {"w": F32, "a": [1.0] * 9})
+        tensorfmt.save("b.bpk", {"w": F32, "b": [1.0] * 7})
+        made = []
+
+        class Noted(tensorfmt.Progress):
+            def __init__(self, *args):
+                super().__init__(*args)
+                made.append(self)
+
+        with Changed(tensorfmt, "Progress", Noted):
+            run("diff", "a.zt", "b.bpk")  # of what is compared
+        self.assertEqual([(one.done, one.total) for one in made], [(F32.nbytes, F32.nbytes)])
         err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
             progress = tensorfmt.Progress(160 << 20)
