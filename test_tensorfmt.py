@@ -3006,6 +3006,24 @@ class QuantizedTest(TestCase):
                     self.assertEqual(list(item.dequantize().flat),
                                      dequantize_alone(code, shape, raw))
 
+    def test_schemes_that_burn_refuses_are_noted(self):
+        def level(storage, **more):
+            return {"level": {"Block": dict(more, storage=storage)}}
+        four, packed = [4, 1, 1, 1, 1], [{"PackedNative": 0}, {"PackedU32": 0}]
+        fine = [{}, {"level": "Tensor"}, level(four, len=1), level([255, 1, 1, 1, 1], len=255)]
+        wrong = [level([4], len=1), level(four), level([256, 1, 1, 1, 1], len=1),
+                 level(four, len=256), level(4, len=1), {"level": {"Block": [1]}}]
+        wrong += [{"store": store} for store in (
+            "Nativa", "PackedU32", {"Native": None}, {"PackedU32": -1}, {"PackedU32": 1.5}, [1],
+            "U32")]
+        for change in fine + [{"store": store} for store in packed] + wrong:
+            code = dict(scheme("Q8S", "F32", "Native", (4,))["QFloat"], **change)
+            data = make_burnpack(("q", [2, 4], {"QFloat": code}, QUANTIZED[1][3]))
+            rows = [row for row in tensorfmt.verify(data).rows if row[:2] == ("note", "upstream")]
+            with self.subTest(change=change):
+                self.assertEqual(["the scheme: " in row[3] for row in rows],
+                                 [True] * (change in wrong))
+
     def test_schemes_unknown_here_stay_as_they_are(self):
         known, raw = scheme("Q8S", "F32", "Native", ())["QFloat"], "010203040000803f"
         for change in ({"value": "Q3S"}, {"value": ["Q8S"]}, {"level": {"BlockTensor": {}}},

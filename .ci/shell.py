@@ -601,6 +601,13 @@ class PageTest(TestCase):
         for values in ([], [NAN]):
             self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
 
+    def test_bytes_of_a_field(self):
+        """Of data two lines of 16 are shown; what is not shown is counted."""
+        for count, more in ((8, 0), (9, 4), (100, 368)):
+            page = self.page(dumps({"w": tensor([1.0] * count, "float32")}, format="mag"))
+            self.assertEqual(page.count("more bytes"), 3 if more else 2)  # besides of padding
+            self.assertEqual("&#8230; %d more bytes" % more in page, more > 0)
+
     def test_without_docstrings(self):
         tensorfmt.save("a.zt", {"w": F32})
         self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
