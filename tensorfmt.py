@@ -6918,7 +6918,8 @@ class Burnpack(Format):
          "entries by name"),
         ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
-                           keys=Schema.TEXT), False, "numbers by name"), doc="three maps")
+                           keys=Schema.TEXT), False, "numbers by name"),
+        doc="tensors, metadata, scalars")
     USUAL = ((b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" +
               Usual.SHAPE),
              (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
@@ -9987,6 +9988,8 @@ def show_convert(args: Any) -> None:
     name = "standard output" if piped else plain(args.target)
     report = sys.stderr if piped else sys.stdout
     sources: Any = [open_input(path) for path in args.sources]
+    if os.path.isdir(args.target):
+        raise ValueError(f"{name} is a directory; TO is a file")
     if len(sources) > 1 and not piped and os.path.isfile(args.target):
         raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
     names = ["standard input" if path == "-" else plain(path) for path in args.sources]

@@ -264,6 +264,7 @@ class CommandTest(TestCase):
                       run("ls", os.path.abspath("."))[2])
         os.mkdir("empty")
         self.assertIn("empty is a directory; it has no tensor files", run("ls", "empty")[2])
+        self.assertIn("empty is a directory; TO is a file", run("convert", "one.zt", "empty")[2])
         self.assertIn("zTensor 0.1 holds all of them; --cast OLD=NEW",
                       self.prints("convert", "one.zt", "out.zt", "--cast", "float16"))
         tensorfmt.save("n.mag", {"w": F32}, metadata={"n": NAN, "i": -INF})
