@@ -3128,15 +3128,16 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
 
 
 class SaveTest(TestCase):
-    def test_where_the_data_of_burnpack_begin(self):
-        """At a multiple of 256 behind the metadata, whatever their size is."""
-        sizes = set()
-        for n in range(256):
-            data = dumps({"a": F32}, format="burnpack", metadata={"k": "x" * (300 + n)})
-            end = 10 + struct.unpack_from("<I", data, 6)[0]
-            sizes.add(end % 256)
-            self.assertEqual(load(data)["a"].offset, end + -end % 256)
-        self.assertEqual(len(sizes), 256)
+    def test_where_data_begin_behind_an_index(self):
+        """At a multiple of `step`; also where the index ends at one, or a byte before or behind."""
+        for kind, options, step, code, at, front in (
+                ("burnpack", {}, 256, "<I", 6, 10), ("mag", {"version": 300}, 4096, "<Q", 20, 44)):
+            ends = []
+            for n in range(300, 300 + step):
+                data = dumps({"a": F32}, format=kind, metadata={"k": "x" * n}, **options)
+                ends.append(front + struct.unpack_from(code, data, at)[0])
+                self.assertEqual(load(data)["a"].offset, ends[-1] + -ends[-1] % step)
+            self.assertEqual(len(set([end % step for end in ends])), step)
 
     def test_what_is_no_tensor(self):
         for wrong in (None, 3):
