@@ -1187,6 +1187,16 @@ class CodecTest(TestCase):
             with Changed(tensorfmt, "LIST_ITEMS", 2):
                 self.assertAccepted([look_at(*row) for row in rows], "changed-bytes")
 
+    def test_limits_of_heads_and_fields(self):
+        for number in list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65536, -65537]:
+            for value in number, [number], {number: number}:
+                self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
+        data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
+        self.assertEqual(tensorfmt.flat_loads(data, (("x", "I", 0, ""),)), {"x": 2})
+        for end in (19, 18):
+            error_of(FormatError, tensorfmt.flat_loads, data[:end], (("x", "I", 0, ""),))
+        error_of(FormatError, tensorfmt.flat_loads, data, (("x", "Q", 0, ""),))
+
     def test_cbor_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH
         for head, tail in ((b"\x81", b""), (b"\xc6", b""), (b"\x9f", b"\xff" * deep),
@@ -5443,6 +5453,11 @@ class VerifyTest(TestCase):
             rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
         self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
                                  "zstd data need a module", 64)])
+
+    def test_long_texts_of_rows(self):
+        report = tensorfmt.verify(dumps({"w": F32}, format="mag"))
+        report.add("note", "upstream", "x" * 5000, "n" * 5000, 1 << 62)
+        self.assertTrue(1000 < max(map(len, str(report).split("\n"))) <= 2000)
 
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
