@@ -258,7 +258,8 @@ class CommandTest(TestCase):
         self.assertNotIn("\x1b", self.prints("explain", "role.zt"))
         kept = read_file("one.zt")
         for args in ("explain", "1.safetensors", "--html", "one.zt"), ("vendor", "one.zt"):
-            self.assertIn("one.zt: it is a tensor file", run(*args)[2])
+            if args[0] != "vendor" or sys.version_info >= (3, 8):
+                self.assertIn("one.zt: it is a tensor file", run(*args)[2])
         self.assertEqual(read_file("one.zt"), kept)
         self.assertIn("is a directory; it has m.safetensors.index.json",
                       run("ls", os.path.abspath("."))[2])
