@@ -4608,12 +4608,12 @@ def tell_cut(reader: Any, error: FormatError, path: Any, missing: "List[str]", w
     """Note the error of a file that was cut short, or which tensors are missing."""
     error.what = (f"cut short: {count_of(reader.end, 'byte')}, {error.what}; "
                   f"{whole} of {count} tensors are whole")
+    error.tensor, error.check = None, "bounds"
+    # <tools>
     if reader.run and path[1:] and reader.last > path[1]:  # of a run the names are not known
         more = [f"{path[0]}[{i}]" for i in (path[1] + 1, reader.last)]
         missing = missing + [" to ".join(Map.fromkeys(more))]
         error.what += f"; behind them: {missing[-1]}"
-    error.tensor, error.check = None, "bounds"
-    # <tools>
     if reader.missing is not None:
         reader.missing += missing
         return

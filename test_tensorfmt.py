@@ -5783,7 +5783,8 @@ def answer_of(module, source):
     try:
         file = module.load(source)
     except module.FormatError as error:
-        what = error.what.split("; load(partial=")[0]  # which only tools have
+        what = error.what.split("tensors are whole; ")[0]  # the rest only tools have
+        what += "tensors are whole" if what != error.what else ""
         return type(error).__name__, error.field, error.offset, error.tensor, what
     rows = [file.format, list(file.attrs.items()), list(file.metadata.items())]
     for name, item in file.items():
