@@ -3629,7 +3629,12 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
-    values = [one_number(item) if hasattr(item, "item") else item for item in level]
+    # <full>
+    if set(map(type, level)) - {int, float, bool}:
+        if [item for item in level if getattr(item, "shape", ())]:
+            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
+    # </full>
+    values = [item.item() if hasattr(item, "item") else item for item in level]
     types = set([type(value) for value in values])
     for one in types - {int, float, bool}:
         remedy = ""
@@ -3641,12 +3646,6 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         if int in types and float not in types:
             dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
-
-
-def one_number(item: Any) -> Any:
-    if getattr(item, "shape", ()):
-        raise ValueError("arrays in a list; one array is a tensor, as numpy.stack(...) makes it")
-    return item.item()
 
 
 def _from_bytes(data: Any, dtype: str) -> Tensor:
