@@ -3629,13 +3629,14 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
-    # <full>
-    if set(map(type, level)) - {int, float, bool}:
+    values, types = level, set(map(type, level))
+    if types - {int, float, bool}:
+        # <full>
         if [item for item in level if getattr(item, "shape", ())]:
             raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
-    # </full>
-    values = [item.item() if hasattr(item, "item") else item for item in level]
-    types = set([type(value) for value in values])
+        # </full>
+        values = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set(map(type, values))
     for one in types - {int, float, bool}:
         remedy = ""
         if not BOARD and one is str:
@@ -8374,11 +8375,13 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if ARRAYS:
         tensors = adopt(tensors)
         tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
-    mapped, collect = hasattr(tensors, "items"), by_name
-    # <fast>
-    collect = without_gc(by_name) if mapped else by_name  # a generator of pairs may take long
-    # </fast>
-    found = collect(in_order(tensors) if mapped else tensors)
+    pairs, collect = tensors, by_name
+    if hasattr(tensors, "items"):
+        pairs = in_order(tensors)
+        # <fast>
+        collect = without_gc(by_name)  # not of given pairs: to make them may take long
+        # </fast>
+    found = collect(pairs)
     # <later>
     kind = written_kind(kind, origins_of(tensors, found.values(), attrs), options)
     # </later>
@@ -9470,13 +9473,14 @@ def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
         return str(error)
-    path = plain(str(error.filename or path))
+    path = str(error.filename or path)
     if isinstance(error, IsADirectoryError) and os.access(path, os.R_OK):
+        names = sorted(os.listdir(path))
         ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
-        inside = [name for end in ends for name in sorted(os.listdir(path)) if name.endswith(end)]
-        return f"{path} is a directory; " + (
+        inside = [name for end in ends for name in names if name.endswith(end)]
+        return f"{plain(path)} is a directory; " + (
             f"it has {plain(inside[0])}" if inside else "it has no tensor files")
-    return (path + ": " if path else "") + (error.strerror or str(error))
+    return (plain(path) + ": " if path else "") + (error.strerror or str(error))
 
 
 def open_input(path: str) -> Any:
@@ -9499,15 +9503,20 @@ def raw_output() -> Any:
     return sys.stdout.buffer
 
 
+def output_of(path: str, piped: bool) -> "Tuple[Any, str, Any]":
+    """Return what to write to, its name, and where to report: never among the bytes."""
+    if piped:
+        return raw_output(), "standard output", sys.stderr
+    return path, plain(path), sys.stdout
+
+
 def write_text(path: str, text: str, summary: str) -> None:
     """Write a page or a copy, but not over a tensor file; "-" is standard output."""
-    piped = path == "-"
     if os.path.isfile(path) and detect(path):
         raise ValueError(f"{plain(path)}: it is a tensor file, which this would replace")
-    nbytes = write_out(raw_output() if piped else path, iter([text.encode()]))
-    name = "standard output" if piped else plain(path)
-    print(f"wrote {name}, {count_of(nbytes, 'byte')}, {summary}",
-          file=sys.stderr if piped else sys.stdout)
+    target, name, report = output_of(path, path == "-")
+    nbytes = write_out(target, iter([text.encode()]))
+    print(f"wrote {name}, {count_of(nbytes, 'byte')}, {summary}", file=report)
 
 
 def rounded(number: int, unit: str) -> str:
@@ -9983,9 +9992,7 @@ def show_convert(args: Any) -> None:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     options = dict([parse_setting(text) for text in args.set or ()])
     piped = args.target in ("-", "/dev/stdout")
-    target: Any = raw_output() if piped else args.target
-    name = "standard output" if piped else plain(args.target)
-    report = sys.stderr if piped else sys.stdout
+    target, name, report = output_of(args.target, piped)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
         raise ValueError(f"{name} is a directory; TO is a file")

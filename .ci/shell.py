@@ -252,10 +252,9 @@ class CommandTest(TestCase):
         code, out, err = run("explain", "one.zt", "--html", "-")
         self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
         self.assertTrue(err.startswith("wrote standard output, "))
-        odd = V111_SPARSE
-        write_file("role.zt", odd.replace(b"findptr", b"fi\x1bdptr"))
-        self.assertIn("i\\x1bdptr", self.prints("explain", "role.zt"))
-        self.assertNotIn("\x1b", self.prints("explain", "role.zt"))
+        write_file("role.zt", V111_SPARSE.replace(b"findptr", b"fi\x1bdptr"))
+        text = self.prints("explain", "role.zt")
+        self.assertEqual(("i\\x1bdptr" in text, "\x1b" in text), (True, False))
         kept = read_file("one.zt")
         for args in ("explain", "1.safetensors", "--html", "one.zt"), ("vendor", "one.zt"):
             if args[0] != "vendor" or sys.version_info >= (3, 8):
