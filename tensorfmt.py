@@ -827,7 +827,8 @@ def map_privately(number: int, nbytes: int, path: Any) -> Any:
     The system may not promise so much memory (ENOMEM): then without a promise, or read only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-    for way in {"access": 3}, {"flags": private}, {"access": 1}:  # ACCESS_COPY, flags, ACCESS_READ
+    for way in ({"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
+                {"access": 3}, {"flags": private}, {"access": 1}):  # and ACCESS_READ
         try:
             from mmap import mmap
             return Memory(mmap(number, nbytes, **way))._view
@@ -8183,6 +8184,8 @@ class Joined(File):
             what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
             raise FormatError(what, path=source.path)
         file = read_file(kind, source, self._options)
+        if source.mapping():  # before another thread has it: a model may have many files
+            source.open().close()
         if self._named is None:
             named: Any = {}
             for name, place in self._tensors.items():

@@ -3920,6 +3920,14 @@ class ShardTest(FolderCase):
                                 for i in (1, 2)])
         load(path, verify=True)
 
+    def test_a_mapped_shard_has_one_descriptor_at_most(self):
+        if not os.path.isdir("/proc/self/fd"):
+            self.skipTest("no /proc/self/fd")
+        for mapped, most in (True, PYTHON < (3, 13)), (False, 1):
+            with load(self.write_model(), mmap=mapped) as file:
+                kept = keep_in_worker(file["a"])
+                self.assertEqual((kept[1], kept[3], file["b"].tolist()), (97, most, [98, 1]))
+
     def test_what_is_wrong_with_an_index(self):
         one, two = "m-1-of-2.safetensors", "m-2-of-2.safetensors"
         for changes, name, word in (
