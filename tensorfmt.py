@@ -6308,7 +6308,7 @@ class ZTensor2(ZObjects):
                     packed, at = packed and start == round_up(at, self.PLACE), start + nbytes
         if not packed:
             yield "not canonical by rules 1 to 3: blobs by name, each at the next multiple of 65536"
-        if [1 for part in parts if "encoding" in part or part.get("digest", "")[:5] != "xxh3:"]:
+        if any(["encoding" in part or part.get("digest", "")[:5] != "xxh3:" for part in parts]):
             yield "not canonical by rule 4: parts are raw and have an XXH3 digest"
         if "shards" in attrs:
             yield "not canonical by rule 6: no shards"
@@ -6423,17 +6423,17 @@ class SeekableZstd:
     def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes; FormatError where the table does not agree with them."""
         end = offset + nbytes
-        count, flags, magic = (0, 1, b"") if nbytes < 17 else unpack_from(
-            "<IB4s", bytes(source.view(end - 9, 9)))
+        tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+        count, flags, magic = unpack_from("<IB4s", tail)
         step = 12 if flags & 128 else 8
         start = end - 17 - count * step
         table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
         rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
         total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+        largest = max(sizes + [0])
         if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
                 or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
-                or sizes[:-1] != sizes[:1] * (count - 1) or sizes[-1:] > sizes[:1]
-                or sizes[:1] > [16 << 20]):
+                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
             yield from ENCODINGS["zstd"].decode(source, offset, total, need)
@@ -7032,8 +7032,8 @@ class Burnpack(Format):
         follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
         if end and not (follow and packed + end >= size):
             return "aligned", aligned
-        doubt = end and not metadata.get("version", "").startswith("0.19.") and not [
-            1 for start, stop in ranges if start % 256 and start < stop]
+        doubt = end and not metadata.get("version", "").startswith("0.19.") and all([
+            start % 256 == 0 for start, stop in ranges if start < stop])
         if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
             return "packed", packed
         if packed + end == size:
@@ -8500,7 +8500,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             count = stream.write(chunk)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
-            if not count or count < 0:
+            if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
             if left > 0:

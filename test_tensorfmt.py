@@ -2276,6 +2276,7 @@ class TensorTest(TestCase):
 
     def test_indexing_by_hand(self):
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16", note="x")
+        self.assertEqual((len(item), len(tensor([], "int16", (0, 1 << 63)))), (2, 0))
         for key, wanted in (((1, 2), 6), ((-1, -3), 4), (0, [1, 2, 3]), ((..., 1), [2, 5]),
                             (KEYS[:, 0], [1, 4]), (KEYS[::-1, 1:], [[5, 6], [2, 3]]),
                             ((..., ), [[1, 2, 3], [4, 5, 6]])):
@@ -2405,11 +2406,13 @@ class TensorTest(TestCase):
             self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
         masked = type("Masked", (), {"mask": 0, "filled": 0})()
-        for value, text in ((masked, "masked"), (1j, "complex"),
-                            (type("Array", (), {"dtype": "complex128"})(), "complex128 is not"),
-                ({"b": 1, 2: 3}, 'flatten it: {"NAME.b": ..., "NAME.2": ...}'),
+        for value, text in (
+                (masked, "where nothing is"), (1j, "cannot make a tensor of complex"),
+                (type("Array", (), {"dtype": "complex128"})(), "take .real and .imag"),
+                ({"b": 1, 2: 3, "c": 4}, 'flatten it: {"NAME.b": ..., "NAME.2": ...}'),
+                ({"dtype": "a"}, "tensor of dict; flatten it: {\"NAME.dtype\": ...}"),
                 ("text", "tensor(text.encode())")):
-            self.assertIn(text, str(error_of(TypeError, tensor, value)))
+            self.assertIn(text + "$", str(error_of(TypeError, tensor, value)) + "$")
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
@@ -2495,6 +2498,8 @@ class TensorTest(TestCase):
                 (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
                 (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
+                (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
+                 "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
                 (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
                 (tensor([5] * 1200, "int8", (6, 200)),
                  "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
@@ -2557,6 +2562,7 @@ FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, expone
     "bfloat16": (8, -133, 128)}
 HARD = (  # rounding that goes wrong in two steps, at ties, at the ends
     0, 1, -1, 2 ** 24 + 1, 2 ** 24 + 3, 2 ** 53 + 1, 2 ** 63 - 1, 2 ** 64 - 1, -2 ** 63,
+    2 ** 53 + 2 ** 29 + 1, 2 ** 54 + 2 ** 30 + 1, 2 ** 61 + 2 ** 37 + 128, 2 ** 53 + 2 ** 45 + 1,
     (1 << 62) + (1 << 38) + 1, (1 << 62) + (1 << 38), (1 << 62) + (1 << 38) - 1,
     (1 << 60) + (1 << 36) + 1, 257 * 2 ** 40 + 1, 257 * 2 ** 40, 259 * 2 ** 40 - 1,
     0.1, 1 / 3, 1.0 + 2.0 ** -8, 1.0 + 2.0 ** -8 + 2.0 ** -40, 1.0 + 3 * 2.0 ** -8 - 2.0 ** -40,
@@ -3236,6 +3242,11 @@ class SaveTest(TestCase):
             self.assertSame(load(data).attrs["dims"], list(dims))
         for level in (-131072, 22):
             dumps({"w": F32}, format="ztensor", level=level)
+        if ZSTD:
+            item = tensor([(i * 2654435761 >> 7) % (1 + i % 13) for i in range(5000)], "int16")
+            made = [dumps({"w": item}, format="ztensor", encoding="zstd", **more)
+                    for more in ({}, {"level": 3}, {"level": 4})]
+            self.assertTrue(made[0] == made[1] != made[2])
         for number in (-128, 0, 1, 127):
             step = {"operation": number, "id": abs(number), "output": abs(number),
                     "input_operations": []}
@@ -3569,7 +3580,8 @@ class SavePathTest(FolderCase):
                 os.listdir(self.folder).index(".%s.1.tmp" % ("n" * 40)) * b"" for _ in range(1)))
 
     def test_streams_that_take_a_part_or_say_nothing(self):
-        for count, raw, fine in ((None, False, True), (None, True, False), (0, False, False)):
+        for count, raw, fine in ((None, False, True), (None, True, False), (0, False, False),
+                                 (1, True, True), (-1, True, False)):
             stream = type("Stream", (), {"write": lambda self, data, count=count: count})()
             if raw:  # None: it took nothing
                 stream.readall = None
@@ -5121,6 +5133,12 @@ class ShortcutTest(TestCase):
         texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
         texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
         self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
+        items = tensorfmt.CborItems(b"", True, 0, None, {})
+        items.texts.update([(n, "") for n in range(4095)])
+        for text, cost in ((b"last", 0), (b"a", 0), (b"ab", 80), (b"", 0), (b"more", 80)):
+            left = items.budget.left  # what is kept is at most 4,096 texts; Python keeps one letter
+            self.assertEqual((items.text(text, 0), left - items.budget.left),
+                             (text.decode(), cost))
 
     @full
     @accepts
@@ -6376,6 +6394,11 @@ class PartsTest(TestCase):
             self.assertEqual(item.components["scales"].tolist()[0], 0.0)
             self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
             error_of(tensorfmt.Unsupported, item.tolist)
+        parts = {"a": (64, 8, "i16", {}), "b": (64, 8, "f8_e5m2", {}), "c": (64, 8, "f32", {
+            "encoding": "zstd", "uncompressed_length": 24}), "d": (64, 8, "f32", {
+                "encoding": "zstd"})}
+        found = load(zt1_file(bytes(72), x=("group", [4], parts)))["x"].components
+        self.assertEqual([part.shape for part in found.values()], [(4,), (8,), (6,), (2,)])
 
     def test_dense_tensors_have_no_components(self):
         for data in (self.entry(), zt1(), zt2()):

@@ -330,6 +330,13 @@ class CommandTest(TestCase):
         with Changed(tensorfmt, "Progress", Noted):
             run("diff", "a.zt", "b.bpk")  # of what is compared
         self.assertEqual([(one.done, one.total) for one in made], [(F32.nbytes, F32.nbytes)])
+        err, clock = Terminal(), iter((0, 2, 9))
+        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+            progress = tensorfmt.Progress(2)
+            progress.tick(1)
+            progress.tick(4)  # more than was said: a source that is read twice
+        self.assertEqual(err.getvalue().split("\r")[1:], [text.ljust(40) for text in (
+            "0 of 0 MB, 67%, 1 s left", "0 of 0 MB, 100%, 0 s left")])
         err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
             progress = tensorfmt.Progress(160 << 20)
