@@ -2496,6 +2496,8 @@ class TensorTest(TestCase):
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
                 (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
                 (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
+                (tensor([5, 6], "int8", (1,) * 39 + (2,)), "[" * 40 + "5,\n" + " " * 40 + "6]"),
+                (tensor(7, "int8", (1,) * 64), "[" * 64 + "7" + "]" * 64 + ">"),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
                 (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
                 (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
@@ -2843,6 +2845,12 @@ class SparseTest(TestCase):
             self.assertEqual(load(dumps({"s": item}, format="ztensor"))["s"].tolist(), dense)
         short = make_entry(coo[:-1], dtype="float32", layout="sparsecoo", shape=[3, 5])
         error_of(FormatError, load(short)["s"].tobytes)
+        if ZSTD:  # decoded it has as many bytes as a dense one: so demands the real library
+            row = tensor(struct.pack("<3Qf", 0, 1, 2, 5.0), "uint8", (28,))
+            data = bytes(load(dumps({"c": row}, format="ztensor", encoding="zstd"))["c"].raw)
+            item = load(make_entry(data, dtype="float32", layout="sparsecsr", shape=[1, 7],
+                                   encoding="zstd"))["s"]
+            self.assertEqual(item.tolist(), [[0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0]])
 
     @full
     @unittest.skipUnless(ZSTD, "no zstd")
@@ -3752,6 +3760,8 @@ class ZTensor2Test(TestCase):
         error_of(TypeError, dumps, {"w": F32}, format="ztensor", version="2", checksum="crc32c")
         there, summary = converted(old, "ztensor", version="2")
         custom = tensorfmt.ZTensor().content_of
+        self.assertEqual(sorted(custom(old["a"])), "author big blob dims nothing scale trainable "
+                         "zero_point".split())
         for name, item in old.items():
             self.assertSame(dict(there[name].attrs.get("attributes", {})), dict(custom(item)))
         back, _ = converted(there, "ztensor", version="0.1")
@@ -6539,6 +6549,11 @@ class ArraysAndDigestsTest(PeerCase):
                     b = tensor(values[:i] + [value] + values[i + 1:], new)
                     found, = tensorfmt.diff_values(a, b, Silent())
                     self.assertEqual(found[:len(said)], said, (old, new, i))
+        for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
+                                  ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
+                                  ("bool", [True, True, False], ["1 value changed, by 1.0 at most"])):
+            found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new), Silent())
+            self.assertEqual(found, said)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
         numpy = self.peer("numpy")

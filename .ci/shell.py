@@ -106,6 +106,9 @@ class CommandTest(TestCase):
                 if not zstd_missing(item) and item.dtype != "qfloat" and item.size < 100]
         for args, wanted in rows:
             self.assertEqual(self.prints("get", *args), wanted + "\n", args)
+        tensorfmt.save("r.zt", {"empty": tensor([], "int8"), "one": tensor(1)})
+        for key, words in ("empty", "has 0 rows"), ("one", "is a scalar"), ("one", "--rows is out"):
+            self.assertIn(words, run("get", "r.zt", key, "--rows", "1:2")[2])
         raw = self.prints("get", "param_3x2x2_stat.primitiv", "value", "--raw")
         wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
         self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
@@ -170,6 +173,7 @@ class CommandTest(TestCase):
 
     def test_numbers_are_rounded(self):
         for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
+                               (9990000, "9.99 M"), (10000000, "10.0 M"), (10500000, "10.5 M"),
                                (1030792151, "1.03 G"), (10**14, "100.0 T"), (10**15, "")):
             self.assertEqual(tensorfmt.rounded(number, ""), wanted)
 
