@@ -2417,6 +2417,8 @@ class TensorTest(TestCase):
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
         self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        self.assertEqual(str(error_of(ValueError, tensor, [1, None])),
+                         "NoneType among the numbers")
         for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
             self.assertIn('dumps(tensors, format="NAME")', str(error_of(TypeError, call)))
         for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
@@ -5353,6 +5355,13 @@ class HostileTest(TestCase):
                            for k in range(1 << 24, (1 << 24) + 250)])
         error = error_of(Unsupported, tensorfmt.cbor_loads, b"\xb8\xfa" + hashes)
         self.assertIn("MAX_HARD_KEYS", error.what)
+        for count, key, hard in ((65, 0, 0), (65, 66, 0), (65, 67, 1), (64, 67, 0), (65, -1, 1),
+                                 (65, 0.5, 1), (65, "a", 0), (65, 1 << 64, 256),
+                                 (65, (1 << 64) - 1, 1), (65, -(1 << 64), 1),
+                                 (65, -(1 << 64) - 1, 256)):
+            reader = tensorfmt.CborItems(b"", True, 0, None, {})
+            tensorfmt.check_key(reader, dict.fromkeys(range(1, count + 1)), key)
+            self.assertEqual(reader.hard_keys, hard, (count, key))
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
@@ -6175,6 +6184,16 @@ class FlatBuffersTest(TestCase):
                     self.assertIn("operations[", error.field)
 
     @full
+    def test_a_table_without_rows(self):
+        for step, wanted in ((4, {0: b"abcd"}), (7, {0: b"d"}), (0, {}), (8, None), (9, None)):
+            data = unhex("0c000000 0600 0800") + struct.pack("<Hxxi", step, 8) + b"abcd"
+            if wanted is None:
+                error = error_of(FormatError, tensorfmt.flat_loads, data)
+                self.assertEqual((error.what, error.offset),
+                                 ("FlatBuffers: field out of bounds", 12))
+            else:
+                self.assertEqual(tensorfmt.flat_loads(data), wanted)
+
     def test_tables_read_at_once_and_field_by_field_agree(self):
         """Files of few and many vtables, with fields that are absent; and all their mutants."""
         items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
