@@ -5106,6 +5106,42 @@ class ShortcutTest(TestCase):
             self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
 
     @full
+    def test_which_names_and_shapes_are_usual(self):
+        """All but the first one, in CBOR names of over 255 bytes, and what is not tried here."""
+        taken, take_out = [], tensorfmt.Usual.take_out
+
+        def look(usual, data):
+            text, runs = take_out(usual, data)
+            taken.extend([name for run in runs.values() for name in run.tensors])
+            return text, runs
+        lengths = dict([(("%d." % n + "x" * n)[:n], tensor(bytes(n), "uint8", (n,)))
+                        for n in range(1, 303)])
+        shapes = dict([("w%s" % (shape,), tensor(bytes(max(shape + (1,))), "uint8", shape))
+                       for shape in ((2,), (), (1,), (1, 3), (1, 1, 23), (24, 1, 1, 1), (255,),
+                                     (1, 1, 256, 1, 1), (65535,), (65536,), (4,))])
+        for kind, options in (("ztensor", {}), ("ztensor", {"version": "2"}), ("burnpack", {}),
+                              ("safetensors", {}), ("mag", {"version": 300})):
+            for tensors in lengths, shapes:
+                data = dumps(tensors, format=kind, **options)
+                del taken[:]
+                with Changed(tensorfmt.Usual, "take_out", look):
+                    file = load(data)
+                most = 400 if kind in ("safetensors", "mag") else 255
+                with self.subTest(format=kind, **options):
+                    self.assertEqual([name for i, name in enumerate(file) if name not in taken], [
+                        name for i, name in enumerate(file) if not i or len(name) > most])
+        for names, count in (  # of primitiv: parts of 1 to 31 bytes, 1 to 15 parts
+                ([("%d" % n + "y" * 40)[:n] for n in range(1, 32)], 1), (["z" * 32, "y" * 32], 2),
+                ([".".join(["%d_%d" % (n, i) for i in range(n)]) for n in range(1, 16)], 1),
+                ([".".join("abcdefghijklmnop"), ".".join("abcdefghijklmnox")], 2)):
+            data = dumps(dict.fromkeys(names, F32), format="primitiv")
+            self.assertEqual(calls_of(tensorfmt.Primitiv, "_tensor", load, data), count, names)
+        shapes = [(1,) * rank + (n,) for n in (1, 63, 64, 16383, 16384) for rank in range(7)]
+        data = dumps([("%d" % i, tensor(bytes(4 * shape[-1]), "float32", shape))
+                      for i, shape in enumerate(shapes * 2)], format="primitiv")
+        self.assertEqual(calls_of(tensorfmt.Primitiv, "_tensor", load, data), len(shapes))
+
+    @full
     @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
     def test_number_of_calls(self):
         items = many_tensors(1000)
@@ -6570,7 +6606,7 @@ class ArraysAndDigestsTest(PeerCase):
                     self.assertEqual(found[:len(said)], said, (old, new, i))
         for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
                                   ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
-                                  ("bool", [True, True, False], ["1 value changed, by 1.0 at most"])):
+                                  ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
             found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new), Silent())
             self.assertEqual(found, said)
 
