@@ -3784,6 +3784,9 @@ class ZTensor2Test(TestCase):
                 (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
                  ("'a\\x00'", "'b'", "'c'", "1024"))):
             self.refuses(words, write, value, **options)
+        self.refuses(["tensor 'b'", "byte 2"], dumps, dict([  # each has bytes of its own
+            (name, tensor(byte, "bool", ())) for name, byte in (("a", b"\1"), ("b", b"\2"))]),
+                     format="ztensor", version="2")
         for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
                 28, lambda nested: dict(value=tensor([1.0], attributes={"c": nested}))):
             nested = []
@@ -6032,6 +6035,11 @@ class CopyTest(TestCase):
         self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), []),
                          "a()\n\n")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
+        for names, wanted, flags, absent in (
+                (["primitiv"], [], [], False), (["mag"], ["mag300"], ["no-tools"], False),
+                (["primitiv"], [], ["no-tools"], True), (["mag"], [], ["load-only"], True)):
+            found = "later" in tensorfmt.choose_parts(names, wanted, flags)[1]
+            self.assertEqual(found, absent, (names, wanted, flags))
         for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
                             (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
                             (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
@@ -6609,6 +6617,10 @@ class ArraysAndDigestsTest(PeerCase):
                                   ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
             found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new), Silent())
             self.assertEqual(found, said)
+        for old, new, by in (("float64", "float32", "1.49"), ("float32", "float64", "1.49"),
+                             ("float32", "bfloat16", "9.76")):
+            found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new), Silent())
+            self.assertEqual(found[:24], "1 value changed, by " + by)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
         numpy = self.peer("numpy")

@@ -186,6 +186,9 @@ class CommandTest(TestCase):
             code, _, err = run(*line.split())
             self.assertEqual((code, err[:7]), (1, "error: "), line)
             self.assertTrue(err.count("\n") == 1 or "nothing written" in err)
+        for error, text in ((OSError(28, "No space"), "x.zt: No space"), (ValueError("v"), "v"),
+                            (OSError(2, "No such file", "y.zt"), "y.zt: No such file")):
+            self.assertEqual(tensorfmt.describe(error, "x.zt"), text)
         with Changed(tensorfmt, "run", lambda argv: (_ for _ in ()).throw(KeyboardInterrupt())):
             self.assertEqual(run("ls"), (130, "", ""))  # Ctrl-C
 
