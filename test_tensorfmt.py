@@ -2489,6 +2489,7 @@ class TensorTest(TestCase):
     def test_repr_shows_values(self):
         many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(10)]
         self.assertEqual(repr(many[0].cast("int16")), "<Tensor '' int16 [1001]>")  # not raw
+        self.assertNotIn("\n", repr(tensor(7, "int8", (1,) * 65)))
         for item, text in (
                 (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
                 (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
@@ -4225,6 +4226,10 @@ class ConvertTest(TestCase):
             (weight, False), ("encoder.layer1.bias", False), ("decoder.steps", True)])
         self.assertEqual(file["decoder.steps"].tolist(), [-1])
         self.assertEqual(file[weight].tobytes(), load(basic)[weight].astype("float16").tobytes())
+        late, stream = tensor([-0.0] * tensorfmt.PART + [300.0], "float32"), io.BytesIO()
+        self.refuses(["300.0 does not fit int8"], tensorfmt.convert, dumps(
+            {"w": late}, format="ztensor"), stream, format="ztensor", cast={"float32": "int8"})
+        self.assertEqual(stream.getvalue(), b"")  # all is looked at before the first byte
         self.refuses(["'decoder.steps'", "uint8", "-1"], converted, basic, "mag", drop=True,
                      cast={"int64": "uint8"})
         for cast in ("float8", {"flaot16": "float32"}):
