@@ -1754,6 +1754,12 @@ class FileTest(FolderCase):
                     self.assertSame(got.attrs, held.attrs)
                     if held.offset is not None:
                         self.assertEqual(got.offset, held.offset)
+        item = tensor([[1, 2, 3], [4, 5, 6]], "int16")  # in memory: by value
+        for held in (item, item[:, ::-1], item[1], item[:, 1:2], load(golden(
+                "param_3x2x2_stat.primitiv"))["value"], tensor([[1, 2]]).astype("float16")):
+            got = pickle.loads(pickle.dumps(held))
+            self.assertEqual((got.tolist(), got.shape), (held.tolist(), held.shape))
+            self.assertTrue(len(pickle.dumps(held)) < 600)
         write_file(self.path, golden("v021_tiny.bpk")[:81] + bytes(8))  # with options, too
         with load(self.path, layout="packed") as file, pickle.loads(pickle.dumps(file)) as again:
             self.assertEqual(again["w"].tolist(), [0.0, 0.0])
