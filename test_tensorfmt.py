@@ -2496,6 +2496,10 @@ class TensorTest(TestCase):
         many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(10)]
         self.assertEqual(repr(many[0].cast("int16")), "<Tensor '' int16 [1001]>")  # not raw
         self.assertNotIn("\n", repr(tensor(7, "int8", (1,) * 65)))
+        whole = repr(many[1][:, :9])
+        for most in len(whole), len(whole) - 1:
+            with Changed(tensorfmt, "MAX_LINE", most):
+                self.assertEqual(repr(many[1][:, :9]) == whole, most == len(whole))
         for item, text in (
                 (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
                 (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
@@ -5541,6 +5545,13 @@ class ExplainTest(TestCase):
 
 
 class VerifyTest(TestCase):
+    def test_the_first_error_is_that_with_the_lowest_offset(self):
+        for offsets, first in (([None, 5, 3, 3], 2), ([None, None], 0), ([0, None], 0)):
+            report = tensorfmt.Report(None, None)
+            for i, offset in enumerate(offsets):
+                report.fail(FormatError(str(i), offset))
+            self.assertEqual(report.first().what, str(first))
+
     def test_what_cannot_be_decoded_is_said_once(self):
         def absent():
             raise tensorfmt.Unsupported("zstd data need a module")
