@@ -1935,7 +1935,7 @@ class FileTest(FolderCase):
         usual, refused = mmap.mmap, []
 
         def stubborn(number, nbytes, **way):  # as where there is not so much memory
-            if way in refused:
+            if dict([pair for pair in way.items() if pair[0] != "trackfd"]) in refused:
                 raise OSError(12, "Cannot allocate memory")
             return usual(number, nbytes, **way)
         for way in {"access": 3}, {"flags": 0x4002}, {"access": 1}:
@@ -6260,6 +6260,7 @@ class FlatBuffersTest(TestCase):
             else:
                 self.assertEqual(tensorfmt.flat_loads(data), wanted)
 
+    @full
     def test_tables_read_at_once_and_field_by_field_agree(self):
         """Files of few and many vtables, with fields that are absent; and all their mutants."""
         items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
@@ -6493,7 +6494,7 @@ class PartsTest(TestCase):
             "encoding": "zstd", "uncompressed_length": 24}), "d": (64, 8, "f32", {
                 "encoding": "zstd"})}
         found = load(zt1_file(bytes(72), x=("group", [4], parts)))["x"].components
-        self.assertEqual([part.shape for part in found.values()], [(4,), (8,), (6,), (2,)])
+        self.assertEqual([found[role].shape for role in "abcd"], [(4,), (8,), (6,), (2,)])
 
     def test_dense_tensors_have_no_components(self):
         for data in (self.entry(), zt1(), zt2()):
