@@ -448,7 +448,8 @@ class Row:
     boards = True  # read and written on boards, too
     dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
     options = ({},)  # of save: every dtype and shape is tested with each
-    empty = True  # it holds dimensions of 0
+    empty = scalars = True  # it holds dimensions of 0, tensors of none
+    most_tensors = None  # 1: a file holds one tensor, always; None: any number, also none
     index = True  # load reads an index, no tensors
     sorted_index = sorted_data = False  # by name
     any_attr = False  # attrs of a tensor are custom fields
@@ -466,7 +467,8 @@ class Row:
         return True
 
     def holds(self, dtype, shape):
-        return dtype in self.dtypes and len(shape) <= self.rank and (self.empty or 0 not in shape)
+        return dtype in self.dtypes and len(shape) <= self.rank and (
+            self.empty or 0 not in shape) and (self.scalars or shape != ())
 
 
 ROWS = [
@@ -509,11 +511,17 @@ WRITES = [row for row in ROWS if row.dtypes]
 FORMATS = tuple([row.name for row in WRITES])  # that are written
 LATER = sorted(set([name for row in ROWS for name, _ in row.later]))
 BOARDS = tuple([row.name for row in WRITES if row.boards])
+MANY = tuple([row.name for row in WRITES if row.most_tensors is None])
 STORED = [(row.name, options) for row in WRITES for options in row.options]
 
 
 def row_of(name):
     return [row for row in ROWS if row.name == name][0]
+
+
+def files_of(kind, tensors):
+    """Return [{name: tensor}] for files of a format: all tensors together, or one in each."""
+    return [tensors] if kind in MANY else [Map([pair]) for pair in tensors.items()]
 
 
 # -- [2] goldens ---------------------------------------------------------------------------------
@@ -1721,8 +1729,9 @@ class TinyTest(TestCase):
                 for name, row in rows.items():
                     self.compare(file[name], *row)
         self.assertEqual(read, set(READ))
-        for row in WRITES:
-            data = dumps(every_tensor(row.name), format=row.name)
+        for row, made in [(one, part) for one in WRITES for part in files_of(
+                one.name, every_tensor(one.name))]:
+            data = dumps(made, format=row.name)
             file, rows = load(data), tiny["load"](data)
             self.assertEqual(list(rows), list(file))
             for name, item in file.items():
@@ -2049,9 +2058,9 @@ class RoundTripTest(TestCase):
     def test_every_dtype_and_shape(self):
         for row in WRITES:  # the rows are those of the documents
             self.assertEqual(tuple(sorted(tensorfmt.find_format(row.name).DTYPES)), row.dtypes)
-        for kind, options in STORED:
+        for kind, options, wanted in [
+                row + (made,) for row in STORED for made in files_of(row[0], every_tensor(row[0]))]:
             with self.subTest(format=kind, **options):
-                wanted = every_tensor(kind)
                 data = dumps(wanted, format=kind, **options)
                 file = load(data, verify=True)
                 self.assertEqual(content(file), content(wanted))
@@ -2147,7 +2156,7 @@ class RoundTripTest(TestCase):
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
         made = Map([(name, F32) for name in names])
-        for row in WRITES:
+        for row in map(row_of, MANY):
             file = load(dumps(made, format=row.name))
             with self.subTest(format=row.name):
                 if row.sorted_index is not None:
@@ -2168,8 +2177,9 @@ class RoundTripTest(TestCase):
         for row in WRITES:
             names = [name for name in odd + ["", "a\0b"] if row.holds_name(name)]
             with self.subTest(format=row.name):
-                back = load(dumps(dict([(name, F32) for name in names]), format=row.name))
-                self.assertEqual(sorted(back), sorted(names))
+                for made in files_of(row.name, dict([(name, F32) for name in names])):
+                    back = load(dumps(made, format=row.name))
+                    self.assertEqual(sorted(back), sorted(made))
         back = load(dumps(dict([(name, F32) for name in odd]), format="primitiv", flat=True))
         self.assertIn("\\.\\./up", back)
         self.assertEqual(len(back), len(odd))
@@ -3370,7 +3380,8 @@ class SaveTest(TestCase):
                 (row.name, metadata, {}) for row in WRITES for metadata in row.metadata] + [
                 ("primitiv", {"n": (1 << 32) - 1, "x": 0.25, "y": -INF}, {"kind": "optimizer"})]:
             pairs = Map(sorted(metadata.items()))
-            file = load(dumps({}, format=kind, metadata=pairs, **options))
+            made = {} if kind in MANY else {"w": F32}
+            file = load(dumps(made, format=kind, metadata=pairs, **options))
             self.assertSame(file.metadata, metadata, kind)
             self.assertSame(load(dumps(file, format=kind)).metadata, metadata)  # None: its own
             self.assertSame(load(dumps(file, format=kind, metadata={})).metadata, {})
@@ -4180,21 +4191,24 @@ class ConvertTest(TestCase):
         for old, title, _, _ in FILES:
             for new in FORMATS:
                 file = load(golden(title))
-                names = [name for name, item in file.items() if fits(new, item)]
                 flat = dict(row_of(new).flat if old != new else ())
-                with self.subTest(file=title, to=new):
-                    there, summary = converted(file, new, only=names, drop=True, **flat)
-                    renamed = dict(summary.renamed)
-                    wanted = content(dict([(renamed.get(name, name), file[name])
-                                           for name in names]))
-                    self.assertEqual(content(there), wanted)
-                    self.assertEqual((sorted(summary.copied), summary.cast), (sorted(names), []))
-                    self.assertEqual(summary.nbytes, there.nbytes)
-                    if "primitiv" not in (old, new) and old in FORMATS:
-                        options = {} if file.kind.NAME == old else {
-                            "version": row_of(old).newest}
-                        back, _ = converted(there, old, drop=True, **options)
-                        self.assertEqual(content(back), wanted)
+                for names in map(list, files_of(new, Map([
+                        pair for pair in file.items() if fits(new, pair[1])]))):
+                    with self.subTest(file=title, to=new, only=names):
+                        there, summary = converted(file, new, only=names, drop=True, **flat)
+                        renamed = dict(summary.renamed)
+                        wanted = content(dict([(renamed.get(name, name), file[name])
+                                               for name in names]))
+                        self.assertEqual(content(there), wanted)
+                        self.assertEqual((sorted(summary.copied), summary.cast),
+                                         (sorted(names), []))
+                        self.assertEqual(summary.nbytes, there.nbytes)
+                        if "primitiv" not in (old, new) and old in FORMATS and (
+                                names or old in MANY):
+                            options = {} if file.kind.NAME == old else {
+                                "version": row_of(old).newest}
+                            back, _ = converted(there, old, drop=True, **options)
+                            self.assertEqual(content(back), wanted)
 
     def test_several_sources(self):
         one, two = ({"a": tensor([1], "int8")}, {"b": tensor([2], "int8")})
@@ -4936,8 +4950,9 @@ class BadFileTest(TestCase):
     @full
     def test_files_cut_short(self):
         items = {name: tensor([i + 0.5] * (7 * i + 1), "float32") for i, name in enumerate("cdab")}
-        for format, options in [(format, {}) for format in FORMATS] + [("mag", {"version": 300})]:
-            data = dumps(items, format=format, **options)
+        for format, options, made in [(kind, {}, part) for kind in FORMATS for part in files_of(
+                kind, items)] + [("mag", {"version": 300}, items)]:
+            data = dumps(made, format=format, **options)
             whole = load(data)
             ends = {name: item.offset + item.stored.nbytes for name, item in whole.items()}
             step = 1 if format == "primitiv" else 1 + len(data) // 60
@@ -5096,7 +5111,7 @@ def rich_files(count):
         if i % 3:
             means[name + ":m" * (i % 3 == 1)] = item
     means.update(items)
-    plain = [(dumps(items, format=row.name), row.calls[0] + 6) for row in WRITES]
+    plain = [(dumps(items, format=name), row_of(name).calls[0] + 6) for name in MANY]
     return plain + [(dumps(made, format=kind, **options), limit) for kind, made, options, limit in (
         ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}, 22),
         ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}, 22),
@@ -5173,7 +5188,7 @@ class ShortcutTest(TestCase):
     @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
     def test_number_of_calls(self):
         items = many_tensors(1000)
-        for row in WRITES:
+        for row in map(row_of, MANY):
             data = dumps(items, format=row.name)
             calls = count_calls(load, data), count_calls(dumps, items, format=row.name)
             with self.subTest(format=row.name, calls=calls):
@@ -5188,7 +5203,7 @@ class ShortcutTest(TestCase):
     def test_calls_by_name(self):
         """Which functions are called how often, where that is more often with more tensors."""
         texts, many = [], many_tensors(2000)
-        for row in WRITES:
+        for row in map(row_of, MANY):
             data = dumps(many, format=row.name)
             for title, found in (("load", calls_by_name(load, data)),
                                  ("save", calls_by_name(dumps, many, format=row.name))):
@@ -5230,7 +5245,7 @@ class ShortcutTest(TestCase):
                         stream = Counting(data)
                         load(stream)
                         texts[-1] += "\n%s: %s" % (title, stream.asked)
-        for kind in FORMATS:
+        for kind in MANY:
             texts.append(kind)
             for count, values, requests, nbytes in (
                     (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
@@ -5256,7 +5271,7 @@ class ShortcutTest(TestCase):
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
         folder = folder_for(self)
-        for kind in [tensorfmt.find_format(name) for name in FORMATS]:
+        for kind in [tensorfmt.find_format(name) for name in MANY]:
             many, big = [folder + name + kind.SUFFIXES[0] for name in ("/many", "/big")]
             tensorfmt.save(many, many_tensors(2000))
             tensorfmt.save(big, {"w": tensor(bytes(16 << 20), "float32", (1 << 10, 1 << 12))})
@@ -5934,11 +5949,11 @@ def check_copy(test, copy, known={}):  # noqa: B006
                 what = error_of(copy.Unsupported, copy.load, data).what
                 test.assertTrue(kind in formats or kind in what, what)
     for kind in set(formats).intersection(FORMATS) if saves else ():
-        made = every_tensor(kind)
-        again = Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
-                     for name, item in made.items()])
-        with test.subTest(format=kind):
-            test.assertEqual(copy.dumps(again, format=kind), dumps(made, format=kind))
+        for made in files_of(kind, every_tensor(kind)):
+            again = Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
+                         for name, item in made.items()])
+            with test.subTest(format=kind):
+                test.assertEqual(copy.dumps(again, format=kind), dumps(made, format=kind))
 
 
 COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools")] + [

@@ -19,8 +19,8 @@ import test_tensorfmt as tests
 from tensorfmt import FormatError, dumps, load, tensor
 from test_tensorfmt import (
     CBOR, Changed, check_workers, content, converted, count_of, CPYTHON, DTYPES, error_of,
-    folder_for, FolderCase, FORMATS, full, golden, HARD, HERE, keep_in_worker, make_bytes,
-    make_entry, many_tensors, MSGPACK, PeerCase, random_keys, read_file, row_of, STORED,
+    files_of, folder_for, FolderCase, full, golden, HARD, HERE, keep_in_worker, make_bytes,
+    make_entry, MANY, many_tensors, MSGPACK, PeerCase, random_keys, read_file, row_of, STORED,
     TestCase, tohex, unhex, write_file, zstd_missing)
 
 # -- [1] peers ----------------------------------------------------------------------------------
@@ -111,7 +111,8 @@ class PeerTest(PeerCase):
         for kind, options in STORED:
             row = row_of(kind)
             for dtype in row.dtypes:
-                for shape in ((), (3,), (2, 3), (4, 1, 2), (0, 3))[:5 if row.empty else 4]:
+                for shape in [shape for shape in ((), (3,), (2, 3), (4, 1, 2), (0, 3))
+                              if row.holds(dtype, shape)]:
                     data = make_bytes(tensorfmt.ITEMSIZE[dtype] * count_of(shape))
                     item = load(dumps({"w": tensor(data, dtype, shape)}, format=kind,
                                       **options))["w"]
@@ -306,11 +307,15 @@ class PeerTest(PeerCase):
             letters = some.characters(exclude_categories=["Cs"], exclude_characters="\0.:\\")
             names = some.text(letters, min_size=1, max_size=20)
             wanted = {}
-            for name in draw.draw(some.lists(names, unique=True, max_size=5)):
-                row = row_of(kind)
+            row = row_of(kind)
+            names = names.filter(row.holds_name)
+            most = row.most_tensors
+            for name in draw.draw(some.lists(names, unique=True, min_size=most or 0,
+                                             max_size=most or 5)):
                 dtype = draw.draw(some.sampled_from(row.dtypes))
-                shape = tuple(draw.draw(some.lists(some.integers(0 if row.empty else 1, 4),
-                                                   max_size=min(5, row.rank))))
+                shape = tuple(draw.draw(some.lists(
+                    some.integers(0 if row.empty else 1, 4), min_size=int(not row.scalars),
+                    max_size=min(5, row.rank))))
                 nbytes = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
                 wanted[name] = tensor(draw.draw(some.binary(min_size=nbytes, max_size=nbytes)),
                                       dtype, shape)
@@ -443,7 +448,7 @@ class RemoteTest(TestCase):
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         self.url = "http://127.0.0.1:%d/" % port
-        for kind in FORMATS:
+        for kind in MANY:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
         for _ in range(100):
             try:
@@ -472,7 +477,7 @@ class RemoteTest(TestCase):
         return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="none")
 
     def test_requests(self):
-        for kind in FORMATS:
+        for kind in MANY:
             self.requests()
             with self.subTest(format=kind), self.open(kind) as stream:
                 file = load(stream)
@@ -562,11 +567,14 @@ class AtHomeTest(PeerCase):
         calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
                  jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
         for kind, options in STORED:
-            made = {}
+            made, wholes = {}, []
             for dtype in row_of(kind).dtypes:
                 made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
-                made[dtype + "0"] = tensor(1, dtype)
-            for name, whole in load(dumps(made, format=kind, **options)).items():
+                if row_of(kind).scalars:
+                    made[dtype + "0"] = tensor(1, dtype)
+            for one in files_of(kind, made):
+                wholes += load(dumps(one, format=kind, **options)).items()
+            for name, whole in wholes:
                 parts = [whole] if not zstd_missing(whole) else []
                 parts += [whole[::-1, ::2], whole[1:], whole[:0]] if parts and whole.ndim else []
                 for item in parts:
