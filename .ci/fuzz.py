@@ -166,7 +166,7 @@ def check_texts(tests, test, file):
 
 def check_copies(tests, test, file, facts, crc):
     """Save a file again, convert it: what it holds stays the same, or there is a ValueError."""
-    kind, again = tests.FORMATS[crc // 16 % len(tests.FORMATS)], None
+    kind, again = tests.WRITABLE[crc // 16 % len(tests.WRITABLE)], None
     try:
         again = tests.dumps(file, format=file.format)
     except ValueError:

@@ -12,10 +12,10 @@ import struct
 import tensorfmt
 from test_tensorfmt import (
     burnpack, COO, CSR, dumps, F32, flat_file, golden, INF, mag300, make_burnpack, many_tensors,
-    Map, NAN, NET, odd_record, one2, one_burnpack, part1, part2, primitiv, QUANTIZED, read_file,
-    record, safetensors, scheme, small_mag, snapshot, spans, spec_mag, tensor, tohex, U32,
-    unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects, zt2_of_all_kinds, zt2_parts,
-    ztensor, ztensor_raw)
+    Map, NAN, NET, odd_record, of_chosen, one2, one_burnpack, ONLY, part1, part2, primitiv,
+    QUANTIZED, read_file, record, safetensors, scheme, small_mag, snapshot, spans, spec_mag,
+    tensor, tohex, U32, unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects,
+    zt2_of_all_kinds, zt2_parts, ztensor, ztensor_raw)
 
 # -- [1] generations ----------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ def odd_files():
     sparse = [("s", tensor(dtype="float16", shape=(3, 5), components=CSR)), ("w", F32),
               ("c", tensor(dtype="int8", shape=(3, 5), components=dict(COO, values=[1, 2, 3, 4])))]
     many = dict([("key%d" % i, i) for i in range(21)])
-    return [
+    return of_chosen([
         ("odd.mpk", odd_record()),
         ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
                                 + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
@@ -343,7 +343,7 @@ def odd_files():
             [(key, {"Int": -value}) for key, value in many.items()], f={"Float": 1}))),
         ("configs.optimizer", dumps({}, format="primitiv", kind="optimizer",
                                     metadata=dict(list(many.items())[:19], x=0.5)))] + [
-        ("upstream%d" % i, data) for i, data in enumerate(upstream_files())]
+        ("upstream%d" % i, data) for i, data in enumerate(upstream_files())])
 
 
 def upstream_files():
@@ -451,7 +451,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     "|get seed_basic.mag x --rows=" + rows
     for rows in "3 0:4 -4: 1:9:2 7: -4 0:3 3: -3: 2 -1 :".split()]) + "".join([
         "|ls columns%d.safetensors" % i for i in range(4)])
-COMMANDS = [line.strip() for line in COMMANDS.replace("\n", "|").split("|")]
+COMMANDS = [line.strip() for line in COMMANDS.replace("\n", "|").split("|") if not ONLY]
 
 
 def write_files():
