@@ -1125,10 +1125,12 @@ def flat_built(data):
     return data
 
 
-LISTS = [(call, row) for call in (cbor_fields, cbor_strict, cbor_wire) for row in (
+LISTS = [(call, row) for call in (cbor_fields, cbor_strict) for row in (
     "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
-    (call, row) for call in (msgpack_fields, msgpack_wire) for row in (
-        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
+    (cbor_wire, row) for row in ("%s", "a2616183010203%s00", "819f01%s0203ff")] + [
+    (msgpack_fields, row) for row in (
+        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")] + [
+    (msgpack_wire, row) for row in ("%s", "82a16193010203%s00")]
 
 
 class CodecTest(TestCase):
@@ -1225,7 +1227,8 @@ class CodecTest(TestCase):
         rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
         rows += [(title, look, [
             make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
-            for step in (1, 255)], golden(title)) for title, make in [
+            for step in (1, 255)[:1 + (len(golden(title)) < 320)]], golden(title))
+            for title, make in [
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
                 for title in SMALL.split()]]
@@ -1919,7 +1922,7 @@ class FileTest(FolderCase):
                 check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
             options = {"mp_context": get_context("spawn")} if PYTHON > (3, 6) else {}
             if not PYPY:  # 3.9 has no _adjust_process_count
-                with ProcessPoolExecutor(2, **options) as pool:
+                with ProcessPoolExecutor(1, **options) as pool:
                     check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
@@ -3279,12 +3282,16 @@ class SaveTest(TestCase):
         """At a multiple of `step`; also where the index ends at one, or a byte before or behind."""
         for kind, options, step, code, at, front in (
                 ("burnpack", {}, 256, "<I", 6, 10), ("mag", {"version": 300}, 4096, "<Q", 20, 44)):
-            ends = []
-            for n in range(300, 300 + step):
-                data = dumps({"a": F32}, format=kind, metadata={"k": "x" * n}, **options)
-                ends.append(front + struct.unpack_from(code, data, at)[0])
-                self.assertEqual(load(data)["a"].offset, ends[-1] + -ends[-1] % step)
-            self.assertEqual(len(set([end % step for end in ends])), step)
+            first, ends = 400, []
+            for i in [0] + list(range(-66, 66)) + list(range(66, step - 66, 29)):
+                data = dumps({"a": F32}, format=kind, metadata={"k": "x" * (first + i)}, **options)
+                end = front + struct.unpack_from(code, data, at)[0]
+                self.assertEqual(load(data)["a"].offset, end + -end % step)
+                if not ends:
+                    first += -end % step  # there it ends at a multiple
+                ends.append(end)
+            self.assertEqual([end % step for end in ends[1:133]],
+                             list(range(step - 66, step)) + list(range(66)))
 
     @about()
     @full
@@ -5048,13 +5055,14 @@ class BadFileTest(TestCase):
         for _, title, data, _ in FILES:
             always = title in ("custom_nested.zt", "up_7190fc4_f32.tbs", "model_nested.primitiv",
                                "optim_sgd_set.primitiv", "param_3x2x2_stat.primitiv")
-            for end in range(len(data)) if always or len(data) <= 400 else ():
+            small = len(data) <= 320 or title == "seed_order_unaligned.mag"  # the smallest of it
+            for end in range(len(data)) if always or small else ():
                 with self.subTest(file=title, end=end):
                     try:
                         load(data[:end])
                         self.assertFalse(always)  # where the end is marked, no prefix will do
                     except FormatError as error:
-                        if end and len(data) <= 400 and tensorfmt.detect(data[:end]):
+                        if end and small and tensorfmt.detect(data[:end]):
                             check_refused(data[:end], error)
 
     @full
@@ -5364,7 +5372,7 @@ class ShortcutTest(TestCase):
             texts.append(kind)
             for count, values, requests, nbytes in (
                     (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
-                    (1000, 100, 3, 200000), (40, 50000, 3, 100000), (9000, 1, 13, 2300000)):
+                    (1000, 100, 3, 200000), (40, 50000, 3, 100000), (4500, 1, 7, 1200000)):
                 data = dumps([("model.layers.%d.self_attn.q_proj.weight" % i,
                                tensor(bytes(4 * values), "float32")) for i in range(count)],
                              format=kind)
@@ -5389,11 +5397,11 @@ class ShortcutTest(TestCase):
         for kind in [tensorfmt.find_format(name) for name in MANY]:
             many, big = [folder + name + kind.SUFFIXES[0] for name in ("/many", "/big")]
             tensorfmt.save(many, many_tensors(2000))
-            tensorfmt.save(big, {"w": tensor(bytes(16 << 20), "float32", (1 << 10, 1 << 12))})
+            tensorfmt.save(big, {"w": tensor(bytes(8 << 20), "float32", (1 << 10, 1 << 11))})
             peaks = peak_of(load, many), peak_of(tensorfmt.convert, big, folder + "/out.zt",
                                                  cast={"float32": "bfloat16"})
             with self.subTest(format=kind.NAME, peaks=peaks):
-                self.assertTrue(peaks[0] < 2000 * 600 and peaks[1] < 12 << 20)
+                self.assertTrue(peaks[0] < 2000 * 600 and peaks[1] < 6 << 20)
 
 
 def peak_of(call, *args, **options):
@@ -5523,11 +5531,11 @@ class HostileTest(TestCase):
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
                         self.assertTrue(peak < nbytes * len(data) + (1 << 18))
-        for name, data in bombs(200):
+        for name, data in bombs(100):
             for i, (call, _) in enumerate(rows):
                 count = count_calls(attempt, call, data)
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
-                    self.assertTrue(count < 80 * len(data) + 5000)
+                    self.assertTrue(count < 80 * len(data) + 2500)
 
     @about("primitiv")
     @full
@@ -5626,7 +5634,7 @@ class FuzzTest(TestCase):
         tests = sys.modules[__name__]
         for data in fuzz_files():
             self.assertTrue(fuzz["check_mutant"](tests, data))
-        count = 400 if PYPY or sys.byteorder == "big" or ONLY else 1600
+        count = 400 if PYPY or sys.byteorder == "big" or ONLY else 1000
         for data in fuzz["mutants"](tests, 7, count):
             with self.subTest(hex=tohex(data)):
                 read.append(fuzz["check_mutant"](tests, data))
@@ -6425,8 +6433,8 @@ class FlatBuffersTest(TestCase):
     def test_tables_read_at_once_and_field_by_field_agree(self):
         """Files of few and many vtables, with fields that are absent; and all their mutants."""
         items = dict([("model.layers.%d.w%s" % (i, "x" * (i % 5)), tensor(
-            bytes((i % 4) * (i % 3 + 1)), "int8" if i % 7 else "uint8", shape))
-            for i in range(8) for shape in [(i % 4, i % 3 + 1)]])
+            bytes((i % 4) * (i % 3 + 1)), "int8" if i % 4 else "uint8", shape))
+            for i in range(5) for shape in [(i % 4, i % 3 + 1)]])
         data = dumps(items, format="tensorbuffers")
         start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
         for one in [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
@@ -6975,7 +6983,6 @@ class TrustTest(FolderCase):
 
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_quantized_tensors_are_cast_in_blocks(self):
-        import tracemalloc
         size = 1 << 17
         for code, bits, level in (("Q2S", 2, "Tensor"), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
             count = 1 if level == "Tensor" else size // level
@@ -7000,13 +7007,10 @@ class TrustTest(FolderCase):
                                  values[i] * factors[i * count // size], (code, i))
             self.assertEqual(b"".join(map(bytes, item.floats().blocks())), whole)
             self.assertEqual(bytes(item.floats().transpose().tobytes()), whole)
-            tracemalloc.start()
-            try:
-                tensorfmt.convert(data, Null(), format="safetensors", cast="float32")
-                peak = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-            self.assertLess(peak, 3 << 20, code)  # where lists of the values are 5 MiB
+            if bits == 4:
+                peak = peak_of(tensorfmt.convert, data, Null(), format="safetensors",
+                               cast="float32")
+                self.assertLess(peak, 3 << 20, code)  # where lists of the values are 5 MiB
 
     def test_one_budget_whatever_the_mapping(self):
         many = spans([(0, 4096)] * 400, bytes(4096))
@@ -7119,7 +7123,7 @@ class TrustTest(FolderCase):
             while more:
                 more = self.interrupted(both, number)
                 self.assertTrue(gc.isenabled(), number)
-                number += 1 if number < 200 else 41
+                number += 1 if number < 200 else 67
         finally:
             gc.enable()
             if hook:
