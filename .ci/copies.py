@@ -77,8 +77,8 @@ def write_readme(table, keep_heap, example):
     old = re.search(r"\| copy \|.*?(?=\n\n)", text, re.S).group().split("\n")
     if keep_heap:
         heaps = dict([(row.split(" | ")[0], row.split(" | ")[-1]) for row in old])
-        table = table[:2] + [" | ".join(row.split(" | ")[:-1] + [heaps[row.split(" | ")[0]]])
-                             for row in table[2:]]
+        table = table[:2] + [" | ".join(row.split(" | ")[:-1] + [
+            heaps.get(row.split(" | ")[0], "|")]) for row in table[2:]]
     with open(path, "w", encoding="utf-8") as stream:
         text = text.replace("\n".join(old), "\n".join(table))
         stream.write(re.sub(r"(?m)^wrote burnpack.py, .*", "wrote burnpack.py, " + example, text))
@@ -97,13 +97,15 @@ def main(folder, *launcher):
                 launcher and "--board" in options) else None
             if label == "copy_burnpack_lo":
                 example = "%d bytes, %d lines" % (nbytes, lines)
-            sizes.append((lines, round(nbytes / 1024), compiled / 1024, heap))
+            sizes.append((lines, nbytes / 1024, compiled / 1024, heap))
             print("%-44s %5d lines %7d bytes %6d compiled %s" % (
                 label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
         cells = []
         for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
             found = [row[column] for row in sizes if row[column] is not None]
-            ends = ["{:,.0f}".format(end(found)) for end in (min, max)] if found else [""]
+            digits = -1 if column == 0 else 0  # a line of another format changes no row
+            ends = ["{:,.0f}".format(round(end(found), digits))
+                    for end in (min, max)] if found else [""]
             cells.append(" to ".join(sorted(set(ends), key=ends.index)))
             if limit is not None and found and max(found) > limit:
                 failed = True
