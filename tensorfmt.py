@@ -9578,7 +9578,8 @@ SORTS: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair:
 def each_file(args: Any) -> int:
     """Call for each file, also after a bad one; return the exit code. JSON is one list."""
     code, args.gap, sign = 0, "", "["
-    for args.file in args.files:
+    for path in args.files:
+        args.file = path
         sys.stdout.write(sign if args.json else "")
         sign = ",\n"
         try:
@@ -9587,9 +9588,9 @@ def each_file(args: Any) -> int:
         except BrokenPipeError:
             raise
         except (ValueError, OSError) as error:
-            code, message = 1, describe(error, args.file)
+            code, message = 1, describe(error, path)
             if args.json:
-                sys.stdout.write(to_json({"file": args.file, "error": message}))
+                sys.stdout.write(to_json({"file": path, "error": message}))
             sys.stdout.flush()
             put(sys.stderr, f"error: {message}\n")
     sys.stdout.write("]\n" if args.json else "")
