@@ -9505,8 +9505,13 @@ def in_letters(text: str) -> str:
 def json_ready(value: Any) -> Any:
     """Return a value as JSON has it, what JSON lacks as text."""
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else show(key): json_ready(item)
-                for key, item in value.items()}
+        ready: Facts = {}
+        for i, (key, item) in enumerate(value.items()):
+            text = key if isinstance(key, str) else show(key)
+            while not isinstance(key, str) and (text in ready or text in value):
+                text += f" (key {i})"
+            ready[text] = json_ready(item)
+        return ready
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -9718,6 +9723,8 @@ def print_stats(item: Tensor) -> None:
 
 def print_values(item: Tensor) -> None:
     """Print nested lists of any size in constant memory."""
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; --raw writes the bytes")
     values = item.flat
 
     def texts(shape: Any, sign: str) -> Chunks:
@@ -9909,7 +9916,7 @@ def show_diff(args: Any) -> bool:
         return bool(found)
     for sign, noun, name, changes in found:
         print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if noun == "tensor" else
-              f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
+              f"{sign} {noun} {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
         print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
     elif not args.quiet:
@@ -9918,13 +9925,14 @@ def show_diff(args: Any) -> bool:
 
 
 def differences(a: File, b: File) -> Chunks:
-    """Yield (sign, "tensor" or "metadata", name, what differs)."""
+    """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
     for file in (a, b):
         check_work(Format(), list(file.items()))
     progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
     facts, others = a.merged()[0], b.merged()[0]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    for noun, x, y in ("tensor", a, b), ("metadata", facts, others):
+    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
+    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), ("scalar", *scalars):
         for name in list(x) + [name for name in y if name not in x]:
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
@@ -9940,10 +9948,10 @@ def differences(a: File, b: File) -> Chunks:
 def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{plain(str(both[0].dtype))} {show(both[0].shape)}"]
+        return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
     a, b = both
-    dtypes = plain(str(a.dtype)), plain(str(b.dtype))
-    changes = [] if a.dtype == b.dtype else ["dtype %s -> %s" % dtypes]
+    old, new = dtype_of(a), dtype_of(b)
+    changes = [] if old == new else [f"dtype {old} -> {new}"]
     if a.shape == b.shape:
         return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
@@ -9970,11 +9978,28 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
                     gap = abs(float(x) - float(y))
                     largest = max(largest, gap)
                     note = note if gap == gap else " (and NaN)"
-    except Unsupported:  # unknown to us: only the stored bytes can tell
-        return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
+    except Unsupported:
+        return diff_stored(a, b)
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
+
+
+def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
+    """Compare values that are not known here: the words for what they are, the bytes of all parts.
+
+    They are the same only if both are: other words may mean other values.
+    """
+    found = []
+    for item in a, b:
+        words = [item.attrs.get(key) for key in find_format(str(item.format)).DTYPE_ATTRS]
+        parts = not is_sparse(item) and item.components or {"": item}
+        data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
+                for role, part in parts.items() for start, nbytes, place in part.ranges()]
+        found.append((words + [item.dtype, item.stored.why], data))
+    (old, data), (new, other) = found
+    changes = [] if old == new or dtype_of(a) != dtype_of(b) else ["stored in another way"]
+    return changes + (["stored bytes differ"] if data != other else [])
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -9995,8 +10020,10 @@ def show_verify(args: Any) -> bool:
         sys.stdout.write(to_json({
             "file": args.file, "format": report.format, "version": report.version,
             "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
-    elif not args.quiet or not report:
-        print(report.first() if args.quiet else report)
+    elif not args.quiet:
+        print(report)
+    elif report.errors:
+        print("\n".join(map(str, report.errors)))
     return not report
 
 
@@ -10179,7 +10206,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                 "file --tensor --from --limit --width --color --wire --json --html",
                 "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
-               "model.zt; --quiet *.zt", show_verify),
+               "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
@@ -10207,7 +10234,7 @@ def make_parser(name: str) -> Any:
         raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
                         + nearest(name, COMMANDS))
     does, arguments, examples, call = COMMANDS[name]
-    parser = Parser(f"{called_as()} {name}", description=does,
+    parser = Parser(f"{called_as()} {name}", description=does, allow_abbrev=False,
                     formatter_class=RawDescriptionHelpFormatter)
     lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
     parser.epilog = "\n  ".join(lines)
@@ -10277,6 +10304,9 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     name, rest = argv[0] if argv else "help", argv[1:]
+    for word in rest[:(rest + ["--"]).index("--")]:  # of a pattern such as `*`, perhaps
+        if word[:1] == "-" and word != "-" and os.path.lexists(word):
+            raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
     if name == "help" and rest:
         name, rest = rest[0], ["-h"]
     if name in ("-h", "--help", "help"):
@@ -10286,7 +10316,7 @@ def run(argv: "List[str]") -> int:
             takes = [ARGUMENTS[key][0] for key in arguments.split() if key[0] != "-"]
             print(f"  {' '.join([name] + takes):22} {does}")
         print(f"\nformats: {' '.join(NAMES)}\n"
-              "COMMAND -h lists its options; FILE `-` is standard input")
+              "COMMAND -h lists its options; FILE `-` is standard input, `./-x` or `-- -x` a file")
         return 0
     if name in ("-V", "--version"):
         try:
