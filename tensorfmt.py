@@ -9576,10 +9576,6 @@ class Progress:
             sys.stderr.write(WIPE)
 
 
-SORTS: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
-              "offset": lambda pair: pair[1].start}
-
-
 def each_file(args: Any) -> int:
     """Call for each file, also after a bad one; return the exit code. JSON is one list."""
     code, args.gap, sign = 0, "", "["
@@ -9606,7 +9602,9 @@ def show_ls(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
-            items.sort(key=SORTS[args.sort])
+            keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
+                         "offset": lambda pair: pair[1].start}
+            items.sort(key=keys[args.sort])
         metadata, differ = file.merged()
         if args.json:
             attrs = dict(file.attrs, differ=differ) if differ else file.attrs
@@ -9821,7 +9819,11 @@ def print_rows(args: Any, found: Explained) -> None:
     count = 8 if width >= 100 else 5  # bytes
     rows: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
-        digits = digits_of(found.source, field, count)
+        left = max(0, field.nbytes - field.lead)
+        data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
+        digits = ".. " * (field.lead > 0) + hex_of(data)
+        if left > count or len(digits) >= 3 * count:
+            digits = digits[:3 * count - 4] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
         rows.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
     kinds = [""] + [field.kind for field, *_ in shown]
@@ -9836,15 +9838,6 @@ def print_rows(args: Any, found: Explained) -> None:
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
     if [cells for cells in rows if ".." in cells[1]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
-
-
-def digits_of(source: Any, field: Field, most: int) -> str:
-    """Return the bytes of a field, or the first of them, as digits."""
-    left = max(0, field.nbytes - field.lead)
-    data = bytes(source.read(field.offset + field.lead, min(left, most)))
-    digits = ".. " * (field.lead > 0) + hex_of(data)
-    fits = left <= most and len(digits) < 3 * most
-    return digits if fits else digits[:3 * most - 4] + " .."
 
 
 def hex_of(data: bytes) -> str:
@@ -9933,7 +9926,7 @@ def differences(a: File, b: File) -> Chunks:
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     for noun, x, y in ("tensor", a, b), ("metadata", facts, others), ("scalar", *scalars):
-        for name in list(x) + [name for name in y if name not in x]:
+        for name in Map.fromkeys(list(x) + list(y)):
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
                 changes = diff_tensor(both, progress)
@@ -10091,13 +10084,13 @@ def show_formats(args: Any) -> None:
         return
     for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
         print(doc_of(kind) + "\n")
-        names = list(kind.DTYPES)
-        rows = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+        rows = [("dtypes" * (i == 0), " ".join(list(kind.DTYPES)[i:i + 9]))
+                for i in range(0, len(kind.DTYPES), 9)]
         rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
         rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
                  if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
-        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
-            rows += [(title, f"{key}: {text}") for key, text in options.items()]
+        rows += [("save option", "%s: %s" % pair) for pair in kind.OPTIONS.items()]
+        rows += [("load option", "%s: %s" % pair) for pair in kind.READ_OPTIONS.items()]
         print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
 
 
@@ -10152,9 +10145,8 @@ def row_range(text: str) -> slice:
     return rows
 
 
-TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}  # others are texts
-for word in "FILE FROM TO A B FOLDER OUT OUT.py".split():
-    TYPES[word] = os.path.expanduser
+TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(), os.path.expanduser)
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10263,21 +10255,21 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
             setattr(sys, name, open(os.devnull, "w"))
-    message, code = "", 1
+    message = ""
     try:
-        done = run(sys.argv[1:] if argv is None else argv)
+        code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
-        return done
+        return code
     except BrokenPipeError:  # `| head`
         code = 0
     except KeyboardInterrupt:
         code = 130
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
-        message, code = describe(error), 1 + isinstance(error, TypeError)
+        code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
     put(sys.stdout, "")
     if sys.stderr.isatty():  # a line of Progress may stand there
         sys.stderr.write(WIPE)
-    put(sys.stderr, f"error: {message}\n" if message else "")
+    put(sys.stderr, message)
     return code
 
 
