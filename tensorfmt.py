@@ -9229,9 +9229,8 @@ class Summary:
                   for name, old, new, exact in self.cast]
         lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
         for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
-            if names:
-                texts = ", ".join([plain(name) for name in names[:100]])
-                lines.append(f"{title}: " + clip(texts, MAX_LINE // 2))
+            text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
+            lines += [f"{title}: {text}"] if names else []
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
@@ -9244,22 +9243,23 @@ def load_several(sources: Any, **options: Any) -> File:
     if not sources:
         raise ValueError("convert needs a source")
     files = [load(source, **options) for source in sources]
-    first, parts, places, differ = files[0], Map(), Map(), Map()
+    paths = [plain(file.path or f"source {i}") for i, file in enumerate(files, 1)]
+    first, places, differ = files[0], Map(), Map()
     for i, file in enumerate(files):
-        path = plain(file.path or f"source {i + 1}")
         if file.kind is not first.kind:
-            raise ValueError(f"{path} is {file.kind.TITLE}, the first file {first.kind.TITLE}: "
-                             "convert it to that first")
+            raise ValueError(f"{paths[i]} is {file.kind.TITLE}, the first file "
+                             f"{first.kind.TITLE}: convert it to that first")
         for key in sorted(set(first.attrs).union(file.attrs)):
             if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
                 differ[key] = f"file attribute {show(key)}"
         for name in file:
             if name in places:
-                raise ValueError(f"tensor {quote(name)} is in {places[name]} and in {path}")
-            places[name] = path
-        parts[path] = file
+                other = paths[int(places[name])]
+                raise ValueError(f"tensor {quote(name)} is in {other} and in {paths[i]}")
+            places[name] = f"{i:09}"
     attrs = Map([pair for pair in first.attrs.items() if pair[0] not in differ])
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
+    parts = [(f"{i:09}", file) for i, file in enumerate(files)]
     joined = Joined(first.kind, first._source, attrs, places, {}, parts)
     joined.differ = list(differ.values())
     return joined
@@ -9267,7 +9267,7 @@ def load_several(sources: Any, **options: Any) -> File:
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
-            drop: bool = False, metadata: Any = None, partial: bool = False,
+            drop: bool = False, metadata: Any = None, partial: bool = False, watch: Any = None,
             **options: Any) -> Summary:
     """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
@@ -9276,56 +9276,42 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
     patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
     metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
-    load(). `options` and memory: as in save().
+    load(). `options` and memory: as in save(). `watch`: as in verify().
 
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
     not needed there: data_endianness, encoding, layout, version
     wrote 264 bytes
     """
-    # <full>
-    source = adopt(source)
-    # </full>
-    if isinstance(source, File):
-        kind = target_format(format, target, None)
-        return _convert(source, target, kind, cast, only, dense, drop, metadata, options)
-    with load_several(source, partial=partial) as file:
-        return convert(file, target, format=format, cast=cast, only=only, dense=dense, drop=drop,
-                       metadata=metadata, **options)
-
-
-def _convert(file: File, target: Any, kind: "Format", cast: Any, only: Any, dense: bool,
-             drop: bool, numbers: Any, options: Facts, watch: Any = None) -> Summary:
-    if numbers not in (None, "text"):
-        raise ValueError(f"metadata is None or 'text', not {show(numbers)}")
+    if not isinstance(source, File):
+        with load_several(source, partial=partial) as file:
+            return convert(file, target, format=format, cast=cast, only=only, dense=dense,
+                           drop=drop, metadata=metadata, watch=watch, **options)
+    kind = written_kind(target_format(format, target, None), [source.kind], options)
+    kind.check_options(options)
+    if metadata not in (None, "text"):
+        raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
     if hasattr(cast, "items"):
         cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    kind = written_kind(kind, [file.kind], options)
-    kind.check_options(options)
-    summary = Summary()
-    chosen = _select(in_order(file), only)
-    if file.attrs.get("missing") and not chosen:
+    summary, chosen = Summary(), _select(in_order(source), only)
+    if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
-    attrs = file_attrs(file, kind)
+    attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    metadata = _fit_metadata(kind, file, facts, numbers, summary)
-    _leave_out(kind, file, attrs, items, summary)
-    if summary.dropped and not drop:
-        lines = join_lines(summary.dropped)
-        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
-                         "  drop=True (--drop) leaves it out")
+    fitting = _fit_metadata(kind, source, facts, metadata, summary)
+    _leave_out(kind, source, attrs, items, drop, summary)
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
-    chunks = kind.write(items, metadata, attrs, options)
+    chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
-    summary.nbytes = write_out(target, chunks if watch is None else
-                               watch(sum([item.nbytes for _, item in items]),
-                                     note=kind.why_slow()).watch(chunks))
+    if watch is not None:
+        chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
+    summary.nbytes = write_out(target, chunks)
     return summary
 
 
@@ -9337,36 +9323,40 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summar
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
-        if text is not None and not kind.misfit_metadata({key: text}, facts):
-            if numbers:
-                metadata[key] = text
-                summary.as_text.append(key)
-                continue
-            why += "; metadata='text' (--metadata text) writes it as text"
+        fits = text is not None and not kind.misfit_metadata({key: text}, facts)
+        if fits and numbers:
+            metadata[key] = text
+            summary.as_text.append(key)
+            continue
         del metadata[key]
         if key in file.kind.IDLE_KEYS:
             summary.left_behind.append(f"metadata {key}")
         else:
+            why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
             summary.dropped.append(f"metadata {show(key)} ({why})")
     return metadata
 
 
-def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, summary: Summary) -> None:
-    """Note the attributes that the target does not store: content, or mechanics of a format."""
+def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
+               summary: Summary) -> None:
+    """Note the attributes that the target does not store; ValueError for content without `drop`."""
     origin = file.kind
     found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
              for key, value in file.attrs.items() if key not in attrs and key != "missing"]
-    if kind is not origin:
-        for name, item in items:
-            own = kind.own_attrs(item)
-            for key in [key for key in item.attrs if key not in own]:
-                content = origin.is_content(key)
-                if not content or origin.NAME not in kind.CARRIES:
-                    found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+    for name, item in items if kind is not origin else ():
+        own = kind.own_attrs(item)
+        for key in [key for key in item.attrs if key not in own]:
+            content = origin.is_content(key)
+            if not content or origin.NAME not in kind.CARRIES:
+                found.append((f"tensor {show(name, 200)}: attribute ", key, content))
     summary.missing = file.attrs.get("missing", [])
     summary.dropped += [where + show(key) for where, key, content in found if content]
     behind = [key for _, key, content in found if not content]
     summary.left_behind = sorted(set(summary.left_behind + behind))
+    if summary.dropped and not drop:
+        lines = join_lines(summary.dropped)
+        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
+                         "  drop=True (--drop) leaves it out")
 
 
 def _select(items: Items, only: Any) -> Items:
@@ -9374,7 +9364,7 @@ def _select(items: Items, only: Any) -> Items:
     if only is None:
         return items
     from fnmatch import fnmatchcase
-    names, chosen = [name for name, _ in items], set()
+    names, chosen = set([name for name, _ in items]), set()
     for pattern in [only] if isinstance(only, str) else only:
         found = [pattern] if pattern in names else [
             name for name in names if fnmatchcase(name, pattern)]
@@ -9386,14 +9376,13 @@ def _select(items: Items, only: Any) -> Items:
 
 def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    made_dense = is_sparse(item) and "sparse" not in kind.USES
+    old, made_dense = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
     if made_dense:
         if not dense:
             raise ValueError(f"{kind.TITLE} has no sparse tensors: {quote(name)}; "
                              "dense=True (--dense) writes the zeros")
         summary.cast.append((name, "sparse", "dense", True))
-        item = Cast(item, item.dtype or "")  # made dense when it is written, one at a time
-    old = item.dtype or ""
+        item = Cast(item, old)  # made dense when it is written, one at a time
     new = cast.get(old) if isinstance(cast, dict) else cast
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
@@ -9438,38 +9427,16 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 # -- [10a] command line --------------------------------------------------------------------------
 
 MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
+WIPE = "\r" + " " * 79 + "\r"  # what removes a line of Progress
 
 
 def called_as() -> str:
     """Return what was typed to call this program."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    if module is not None and module.name != "__main__":
+        return f"python3 -m {module.name}"
     name = os.path.basename(sys.argv[0] or "tensorfmt")
-    module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "__main__")
-    if module != "__main__":
-        return f"python3 -m {module}"
     return plain(("python3 " if name.endswith((".py", ".pyz")) else "") + name)
-
-
-def each_file(args: Any) -> int:
-    """Call for each file, also after a bad one; return the exit code. JSON is one list."""
-    code, args.gap = 0, ""
-    for i, path in enumerate(args.files):
-        args.file = path
-        if args.json:
-            sys.stdout.write(",\n" if i else "[")
-        try:
-            code |= int(args.call(args) or 0)
-            args.gap = "\n"
-        except BrokenPipeError:
-            raise
-        except (ValueError, OSError) as error:
-            code, message = 1, describe(error, path)
-            if args.json:
-                sys.stdout.write(to_json({"file": args.file, "error": message}))
-            sys.stdout.flush()
-            put(sys.stderr, f"error: {message}\n")
-    if args.json:
-        sys.stdout.write("]\n")
-    return code
 
 
 def describe(error: BaseException, path: str = "") -> str:
@@ -9480,9 +9447,8 @@ def describe(error: BaseException, path: str = "") -> str:
     if isinstance(error, IsADirectoryError) and os.access(path, os.R_OK):
         names = sorted(os.listdir(path))
         ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
-        inside = [name for end in ends for name in names if name.endswith(end)]
-        return f"{plain(path)} is a directory; " + (
-            f"it has {plain(inside[0])}" if inside else "it has no tensor files")
+        inside = [plain(name) for end in ends for name in names if name.endswith(end)]
+        return f"{plain(path)} is a directory; it has {(inside + ['no tensor files'])[0]}"
     return (plain(path) + ": " if path else "") + (error.strerror or str(error))
 
 
@@ -9499,25 +9465,21 @@ def open_input(path: str) -> Any:
     return stream
 
 
-def raw_output() -> Any:
+def open_output(path: str) -> "Tuple[Any, str, Any]":
+    """Return what to write to, its name, and where to report: never among the bytes."""
+    if path not in ("-", "/dev/stdout"):
+        return path, plain(path), sys.stdout
     if sys.stdout.isatty():
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
     sys.stdout.flush()
-    return sys.stdout.buffer
-
-
-def output_of(path: str, piped: bool) -> "Tuple[Any, str, Any]":
-    """Return what to write to, its name, and where to report: never among the bytes."""
-    if piped:
-        return raw_output(), "standard output", sys.stderr
-    return path, plain(path), sys.stdout
+    return sys.stdout.buffer, "standard output", sys.stderr
 
 
 def write_text(path: str, text: str, summary: str) -> None:
     """Write a page or a copy, but not over a tensor file; "-" is standard output."""
     if os.path.isfile(path) and detect(path):
         raise ValueError(f"{plain(path)}: it is a tensor file, which this would replace")
-    target, name, report = output_of(path, path == "-")
+    target, name, report = open_output(path)
     nbytes = write_out(target, iter([text.encode()]))
     print(f"wrote {name}, {count_of(nbytes, 'byte')}, {summary}", file=report)
 
@@ -9533,10 +9495,107 @@ def rounded(number: int, unit: str) -> str:
 
 def in_letters(text: str) -> str:
     """Return a name in its own letters if standard output is a terminal that has them."""
-    short, code = clip(text, MAX_TEXT), getattr(sys.stdout, "encoding", None) or "ascii"
-    fine = (sys.stdout and sys.stdout.isatty() and short.isprintable() and short == short.strip()
-            and short.encode(code, "replace").decode(code) == short)
-    return short if fine and short else plain(text)
+    short, code = clip(text, MAX_TEXT), "ascii"
+    if sys.stdout and sys.stdout.isatty():
+        code = sys.stdout.encoding or code
+    fine = short.isprintable() and short.encode(code, "replace").decode(code) == short
+    return short if fine and short and short == short.strip() else plain(text)
+
+
+def json_ready(value: Any) -> Any:
+    """Return a value as JSON has it, what JSON lacks as text."""
+    if isinstance(value, dict):
+        ready: Facts = {}
+        for i, (key, item) in enumerate(value.items()):
+            text = key if isinstance(key, str) else show(key)
+            while not isinstance(key, str) and (text in ready or text in value):
+                text += f" (key {i})"
+            ready[text] = json_ready(item)
+        return ready
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"bytes_hex": bytes(value).hex()}
+    if isinstance(value, int) and abs(value) >> 128:
+        return show(value)
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        return repr(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+
+
+def to_json(value: Any) -> str:
+    from json import dumps
+    return dumps(json_ready(value))
+
+
+def write_list(objects: Any, between: str = "\n ") -> None:
+    """Write a JSON list as its objects come."""
+    sign = "["
+    for value in objects:
+        sys.stdout.write(sign + between + to_json(value))
+        sign = ","
+    sys.stdout.write("]" if sign == "," else "[]")
+
+
+class Progress:
+    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
+
+    def __init__(self, total: int, source: Any = None) -> None:
+        from time import time
+        self.time, self.total, self.done, self.source = time, total, 0, source
+        self.start = self.last = time()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def read(self, offset: int, nbytes: int) -> Any:
+        self.tick(nbytes)
+        return self.source.view(offset, nbytes)
+    view = read
+
+    def tick(self, nbytes: int) -> None:
+        self.done += nbytes
+        now = self.time()
+        if now - self.last > 1 and sys.stderr.isatty():
+            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
+            left = (now - self.start) * (1 / part - 1)
+            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
+            sys.stderr.write(f"\r{text:40}")
+            sys.stderr.flush()
+
+    def watch(self, chunks: Chunks) -> Chunks:
+        """Yield chunks in pieces, and tick."""
+        for chunk in chunks:
+            for piece in pieces(memoryview(chunk), 16 << 20):
+                yield piece
+                self.tick(len(piece))
+        self.end()
+
+    def end(self) -> None:
+        if self.last > self.start:
+            sys.stderr.write(WIPE)
+
+
+def each_file(args: Any) -> int:
+    """Call for each file, also after a bad one; return the exit code. JSON is one list."""
+    code, args.gap, sign = 0, "", "["
+    for path in args.files:
+        args.file = path
+        sys.stdout.write(sign if args.json else "")
+        sign = ",\n"
+        try:
+            code |= int(args.call(args) or 0)
+            args.gap = "\n"
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError) as error:
+            code, message = 1, describe(error, path)
+            if args.json:
+                sys.stdout.write(to_json({"file": path, "error": message}))
+            sys.stdout.flush()
+            put(sys.stderr, f"error: {message}\n")
+    sys.stdout.write("]\n" if args.json else "")
+    return code
 
 
 def show_ls(args: Any) -> None:
@@ -9560,8 +9619,7 @@ def show_ls(args: Any) -> None:
             return
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
-        scalars: Any = file.attrs.get("scalars") or {}
-        for title, pairs in ("metadata", metadata), ("scalar", scalars):
+        for title, pairs in ("metadata", metadata), ("scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
@@ -9585,8 +9643,7 @@ def facts_of(file: File, path: str) -> str:
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
-    if len(codings) == 1:
-        facts.append("all " + plain(codings.pop()))
+    facts += ["all " + plain(coding) for coding in codings if len(codings) == 1]
     return clip(", ".join(facts), MAX_LINE)
 
 
@@ -9621,36 +9678,6 @@ def dtype_of(item: Tensor) -> str:
     return plain(str((coded + ["?"])[0]))
 
 
-def write_list(objects: Any, between: str = "\n ") -> None:
-    """Write a JSON list as its objects come."""
-    sign = "["
-    for value in objects:
-        sys.stdout.write(sign + between + to_json(value))
-        sign = ","
-    sys.stdout.write("]" if sign == "," else "[]")
-
-
-def to_json(value: Any) -> str:
-    from json import dumps
-    return dumps(json_ready(value))
-
-
-def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it, what JSON lacks as text."""
-    if isinstance(value, dict):
-        return {key if isinstance(key, str) else show(key): json_ready(item)
-                for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [json_ready(item) for item in value]
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"bytes_hex": bytes(value).hex()}
-    if isinstance(value, int) and abs(value) >> 128:
-        return show(value)
-    if isinstance(value, float) and not abs(value) < INFINITY:
-        return repr(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
-
-
 def show_get(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
         if args.name not in file:
@@ -9660,13 +9687,13 @@ def show_get(args: Any) -> None:
             count = item.shape[0] if item.ndim else -1
             for at in args.rows.start, args.rows.stop:
                 if not -count <= (at or 0) <= count:
-                    what = f"{plain(args.file)}: tensor {quote(args.name)}"
                     rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
-                    raise ValueError(f"{what} {rows}: --rows is out of range")
+                    raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} {rows}: "
+                                     "--rows is out of range")
             item = item[args.rows]
         if args.raw:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
-            write_all(raw_output(), Progress(item.nbytes).watch(blocks))
+            write_all(open_output("-")[0], Progress(item.nbytes).watch(blocks))
         elif args.stats:
             print_stats(item)
         elif args.all or item.size <= MAX_SHOWN:
@@ -9674,22 +9701,6 @@ def show_get(args: Any) -> None:
         else:
             print(item.preview())
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
-
-
-def row_range(text: str) -> slice:
-    """Return the slice of START:STOP, START:STOP:STEP or one number."""
-    parts = [int(part) if part else None for part in text.split(":")]
-    if len(parts) == 1 and parts[0] is not None:
-        return slice(parts[0], parts[0] + 1 or None)
-    if len(parts) not in (2, 3) or parts[2:] == [0]:
-        raise ValueError(text)
-    return slice(*parts)
-
-
-def natural(text: str) -> int:
-    if int(text, 0) < 0:
-        raise ValueError(text)
-    return int(text, 0)
 
 
 def print_stats(item: Tensor) -> None:
@@ -9710,19 +9721,19 @@ def print_stats(item: Tensor) -> None:
 
 def print_values(item: Tensor) -> None:
     """Print nested lists of any size in constant memory."""
-    if not item.size:
-        print(item.tolist())
-        return
-    widths, parts = [1], []  # elements in a list, of the innermost first
-    for n in reversed(item.shape):
-        widths.append(widths[-1] * n)
-    for i, value in enumerate(item.flat):  # how many lists begin here:
-        starts = next(k for k, width in enumerate(widths[1:]) if i % width) if i else item.ndim
-        parts.append(("]" * starts + ", " if i else "") + "[" * starts + repr(value))
-        if len(parts) > 5000:
-            sys.stdout.write("".join(parts))
-            parts = []
-    print("".join(parts) + "]" * item.ndim)
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; --raw writes the bytes")
+    values = item.flat
+
+    def texts(shape: Any, sign: str) -> Chunks:
+        if not shape:
+            yield sign + repr(next(values))
+            return
+        for i in range(shape[0]):
+            yield from texts(shape[1:], ", " if i else sign + "[")
+        yield "]"
+    sys.stdout.writelines(texts(item.shape, "") if item.size else [str(item.tolist())])
+    print()
 
 
 def show_explain(args: Any) -> None:
@@ -9735,8 +9746,7 @@ def show_explain(args: Any) -> None:
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
             title = "standard input" if args.file == "-" else os.path.basename(args.file)
-            page, summary = make_page(found, title)
-            write_text(args.html, page, summary)
+            write_text(args.html, *make_page(found, title))
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -9804,23 +9814,21 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    paint, width = painter(args), terminal_width(args.width)
-    shown = found.rows[:args.limit]
+    width, shown = terminal_width(args.width), found.rows[:args.limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    table: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    rows: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
-        rest = max(0, field.nbytes - field.lead)
-        data = bytes(found.source.read(field.offset + field.lead, min(rest, count)))
+        left = max(0, field.nbytes - field.lead)
+        data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
         digits = ".. " * (field.lead > 0) + hex_of(data)
-        if rest > count or len(digits) > 3 * count - 1:
+        if left > count or len(digits) >= 3 * count:
             digits = digits[:3 * count - 4] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
-        table.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
-    widths = column_widths(table, 3 * count - 1, width)
-    for cells, kind in zip(table, [""] + [row[0].kind for row in shown]):
-        for line in table_lines(cells, widths, paint, kind):
-            print(line)
+        rows.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
+    kinds = [""] + [field.kind for field, *_ in shown]
+    for line in table(rows, kinds, column_widths(rows, width, 3 * count - 1), painter(args)):
+        print(line)
     if len(shown) < len(found.rows):
         print(f"... {len(found.rows) - len(shown)} more rows")
     if found.error is None:
@@ -9828,7 +9836,7 @@ def print_rows(args: Any, found: Explained) -> None:
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if [cells for cells in table if ".." in cells[1]]:
+    if [cells for cells in rows if ".." in cells[1]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
@@ -9839,9 +9847,8 @@ def hex_of(data: bytes) -> str:
 
 def terminal_width(asked: "Optional[int]") -> int:
     from shutil import get_terminal_size
-    if asked or sys.stdout.isatty() or os.environ.get("COLUMNS"):
-        return max(asked or get_terminal_size().columns, 60)
-    return 100
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    return max(asked or (get_terminal_size().columns if known else 100), 60)
 
 
 def painter(args: Any) -> Any:
@@ -9853,9 +9860,9 @@ def painter(args: Any) -> Any:
         f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
 
 
-def column_widths(table: Any, digits: int, width: int) -> "List[int]":
+def column_widths(rows: Any, width: int, digits: int) -> "List[int]":
     """Return the widths of the columns; one text of twenty may be too long where room is short."""
-    lengths = [sorted([len(text) for text in column]) for column in zip(*table)]
+    lengths = [sorted(map(len, column)) for column in zip(*rows)]
     place, _, names, values, meanings = [column[-1] for column in lengths]
     width -= place + digits + 8
     if names + values + meanings > width:
@@ -9864,19 +9871,19 @@ def column_widths(table: Any, digits: int, width: int) -> "List[int]":
     return [place, digits, names, values, width - names - values]
 
 
-def table_lines(cells: Any, widths: "List[int]", paint: Any, kind: str) -> Chunks:
-    """Yield the lines of a row: where a column is too narrow, its text is wrapped."""
+def table(rows: Any, kinds: Any, widths: "List[int]", paint: Any) -> Chunks:
+    """Yield the lines of rows: where a column is too narrow, its text is wrapped."""
     from itertools import zip_longest
-    place, digits, name, value, meaning = cells
-    rest = widths[3] + widths[4]
-    wide = max(widths[3], min(len(value), rest - len(meaning)))  # a short meaning leaves room
-    columns = ([place], [digits], wrap(name, widths[2], "._/"), wrap(value, wide, " "),
-               wrap(meaning, rest - wide, " "))
-    for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
-        text = f"{digits:{widths[1]}}  {name}".rstrip()
-        blanks = " " * (widths[1] + 2 + widths[2] - len(text))
-        coloured = paint(text, kind) + blanks
-        yield f"{place:{widths[0]}}  {coloured}  {value:{wide}}  {meaning}".rstrip()
+    first, second, third, *rest = widths
+    for (place, digits, name, value, meaning), kind in zip(rows, kinds):
+        wide = max(rest[0], min(len(value), sum(rest) - len(meaning)))  # it is short: leaves room
+        columns = ([place], [digits], wrap(name, third, "._/"), wrap(value, wide, " "),
+                   wrap(meaning, sum(rest) - wide, " "))
+        for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
+            text = f"{digits:{second}}  {name}".rstrip()
+            blanks = " " * (second + 2 + third - len(text))
+            line = f"{place:{first}}  {paint(text, kind)}{blanks}  {value:{wide}}  {meaning}"
+            yield line.rstrip()
 
 
 def wrap(text: str, width: int, marks: str) -> "List[str]":
@@ -9892,33 +9899,17 @@ def wrap(text: str, width: int, marks: str) -> "List[str]":
 
 
 def show_diff(args: Any) -> bool:
-    found: Any = []  # (sign, "tensor" or "metadata", name, what differs)
     with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
-        for file in (a, b):
-            check_work(Format(), list(file.items()))
-        progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-        facts, others = a.merged()[0], b.merged()[0]
-        idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-        for noun, x, y in ("tensor", a, b), ("metadata", facts, others):
-            for name in list(x) + [name for name in y if name not in x]:
-                both: Any = [data[name] for data in (x, y) if name in data]
-                if noun == "tensor":
-                    changes = diff_tensor(both, progress)
-                else:  # convert leaves idle ones behind
-                    same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
-                    changes = [] if same else both
-                if changes:
-                    sign = "~" if len(both) == 2 else "-" if name in x else "+"
-                    found.append((sign, noun, name, changes))
-        progress.end()
-        count, metadata = len(set(a).union(b)), facts or others
+        found = list(differences(a, b))
+        count = len(set(a).union(b))
+        metadata = a.merged()[0] or b.merged()[0]
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
         return bool(found)
     for sign, noun, name, changes in found:
         print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if noun == "tensor" else
-              f"{sign} metadata {plain(name)}: {' -> '.join(map(show, changes))}")
+              f"{sign} {noun} {plain(name)}: {' -> '.join(map(show, changes))}")
     if found:
         print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
     elif not args.quiet:
@@ -9926,13 +9917,34 @@ def show_diff(args: Any) -> bool:
     return bool(found)
 
 
+def differences(a: File, b: File) -> Chunks:
+    """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
+    for file in (a, b):
+        check_work(Format(), list(file.items()))
+    progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
+    facts, others = a.merged()[0], b.merged()[0]
+    idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
+    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
+    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), ("scalar", *scalars):
+        for name in Map.fromkeys(list(x) + list(y)):
+            both: Any = [data[name] for data in (x, y) if name in data]
+            if noun == "tensor":
+                changes = diff_tensor(both, progress)
+            else:  # convert leaves idle ones behind
+                same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
+                changes = [] if same else both
+            if changes:
+                yield "~" if both[1:] else "-" if name in x else "+", noun, name, changes
+    progress.end()
+
+
 def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{plain(str(both[0].dtype))} {show(both[0].shape)}"]
+        return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
     a, b = both
-    dtypes = plain(str(a.dtype)), plain(str(b.dtype))
-    changes = [] if a.dtype == b.dtype else ["dtype %s -> %s" % dtypes]
+    old, new = dtype_of(a), dtype_of(b)
+    changes = [] if old == new else [f"dtype {old} -> {new}"]
     if a.shape == b.shape:
         return changes + diff_values(a, b, progress)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
@@ -9959,11 +9971,28 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
                     gap = abs(float(x) - float(y))
                     largest = max(largest, gap)
                     note = note if gap == gap else " (and NaN)"
-    except Unsupported:  # unknown to us: only the stored bytes can tell
-        return [] if bytes(a.raw) == bytes(b.raw) else ["stored bytes differ"]
+    except Unsupported:
+        return diff_stored(a, b)
     if count:
         return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
     return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
+
+
+def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
+    """Compare values that are not known here: the words for what they are, the bytes of all parts.
+
+    They are the same only if both are: other words may mean other values.
+    """
+    found = []
+    for item in a, b:
+        words = [item.attrs.get(key) for key in find_format(str(item.format)).DTYPE_ATTRS]
+        parts = not is_sparse(item) and item.components or {"": item}
+        data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
+                for role, part in parts.items() for start, nbytes, place in part.ranges()]
+        found.append((words + [item.dtype, item.stored.why], data))
+    (old, data), (new, other) = found
+    changes = [] if old == new or dtype_of(a) != dtype_of(b) else ["stored in another way"]
+    return changes + (["stored bytes differ"] if data != other else [])
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -9984,8 +10013,10 @@ def show_verify(args: Any) -> bool:
         sys.stdout.write(to_json({
             "file": args.file, "format": report.format, "version": report.version,
             "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
-    elif not args.quiet or not report:
-        print(report.first() if args.quiet else report)
+    elif not args.quiet:
+        print(report)
+    elif report.errors:
+        print("\n".join(map(str, report.errors)))
     return not report
 
 
@@ -9993,15 +10024,13 @@ def show_convert(args: Any) -> None:
     cast: Any = args.cast or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
-    options = dict([parse_setting(text) for text in args.set or ()])
-    piped = args.target in ("-", "/dev/stdout")
-    target, name, report = output_of(args.target, piped)
+    options = dict(map(parse_setting, args.set or ()))
+    target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
         raise ValueError(f"{name} is a directory; TO is a file")
-    if len(sources) > 1 and not piped and os.path.isfile(args.target):
+    if len(sources) > 1 and target is args.target and os.path.isfile(target):
         raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
-    names = ["standard input" if path == "-" else plain(path) for path in args.sources]
     with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
                       **args.options) as file:
         try:
@@ -10009,20 +10038,22 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         kind.check_options(options)
+        names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
-            summary = _convert(file, target, kind, cast, args.only, args.dense, args.drop,
-                               args.metadata, options, Progress)
+            summary = convert(file, target, format=args.format, cast=cast, only=args.only,
+                              dense=args.dense, drop=args.drop, metadata=args.metadata,
+                              watch=Progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
-    for line in str(summary).split("\n")[:-1]:
-        report.write(f"  {line}\n")
+    lines = str(summary).split("\n")[:-1]
     if isinstance(cast, str) and not summary.cast:
-        report.write(f"  {kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype\n")
+        lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
     if kind.VERSION and kind is not file.kind and "version" not in options:
-        report.write(f"  version {kind.VERSION}; --set version: {kind.OPTIONS['version']}\n")
+        lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
+    report.writelines([f"  {line}\n" for line in lines])
     report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 
@@ -10036,48 +10067,6 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
         return key, literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return key, value
-
-
-WIPE = "\r" + " " * 79 + "\r"  # what removes a line of Progress
-
-
-class Progress:
-    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
-
-    def __init__(self, total: int, source: Any = None, note: str = "") -> None:
-        from time import time
-        self.time, self.total, self.done, self.source, self.note = time, total, 0, source, note
-        self.start = self.last = time()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-    def read(self, offset: int, nbytes: int) -> Any:
-        self.tick(nbytes)
-        return self.source.view(offset, nbytes)
-    view = read
-
-    def tick(self, nbytes: int) -> None:
-        self.done += nbytes
-        now = self.time()
-        if now - self.last > 1 and sys.stderr.isatty():
-            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
-            left = (now - self.start) * (1 / part - 1)
-            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
-            sys.stderr.write(f"\r{text:40}{self.note}")
-            sys.stderr.flush()
-
-    def watch(self, chunks: Chunks) -> Chunks:
-        """Yield chunks in pieces, and tick."""
-        for chunk in chunks:
-            for piece in pieces(memoryview(chunk), 16 << 20):
-                yield piece
-                self.tick(len(piece))
-        self.end()
-
-    def end(self) -> None:
-        if self.last > self.start:
-            sys.stderr.write(WIPE)
 
 
 def show_formats(args: Any) -> None:
@@ -10095,55 +10084,69 @@ def show_formats(args: Any) -> None:
         return
     for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
         print(doc_of(kind) + "\n")
-        names = list(kind.DTYPES)
-        rows = [("" if i else "dtypes", " ".join(names[i:i + 9])) for i in range(0, len(names), 9)]
+        rows = [("dtypes" * (i == 0), " ".join(list(kind.DTYPES)[i:i + 9]))
+                for i in range(0, len(kind.DTYPES), 9)]
         rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
         rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
                  if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
-        for title, options in ("save option", kind.OPTIONS), ("load option", kind.READ_OPTIONS):
-            rows += [(title, f"{key}: {text}") for key, text in options.items()]
+        rows += [("save option", "%s: %s" % pair) for pair in kind.OPTIONS.items()]
+        rows += [("load option", "%s: %s" % pair) for pair in kind.READ_OPTIONS.items()]
         print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
 
 
 def show_demo(args: Any) -> None:
     from tempfile import TemporaryDirectory
-    here, kinds = os.getcwd(), [kind for kind in FORMATS if kind.WRITES]
+    kinds = [kind for kind in FORMATS if kind.WRITES]
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
-        os.chdir(args.folder or temporary)
-        try:
-            for kind in sorted(kinds, key=lambda kind: kind.TITLE):
-                demo_one(kind, "demo" + kind.SUFFIXES[0])
-        finally:
-            os.chdir(here)
+        for kind in sorted(kinds, key=lambda kind: kind.TITLE):
+            demo_one(kind, args.folder or temporary)
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
 
 
-def demo_one(kind: "Format", path: str) -> None:
+def demo_one(kind: "Format", folder: str) -> None:
     """Write a file, show the gist of what the commands say of it, read it back."""
     from contextlib import redirect_stdout
     from io import StringIO
+    name = "demo" + kind.SUFFIXES[0]
+    path = os.path.join(folder, name)
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
               "layer.bias": tensor([0.5, -0.5], "float32")}
     if "int32" in kind.DTYPES:
         wanted["steps"] = tensor(7, "int32")
     save(path, wanted, format=kind.NAME)
-    print(f"== {kind.TITLE}: save({quote(path)}, {{...}})")
+    print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
     for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
                           (f"explain --width {terminal_width(None)}", slice(4))):
         with redirect_stdout(StringIO()) as out:
             run(command.split() + [path])
-        print("\n".join(out.getvalue().rstrip().split("\n")[gist]))
+        lines = out.getvalue().rstrip().replace(path, name).split("\n")
+        print("\n".join(lines[gist]))
     print()
     with load(path, verify=True) as file:
         if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
-            raise FormatError(f"{path} does not come back as it was saved")
+            raise FormatError(f"{name} does not come back as it was saved")
 
 
-TYPES: Any = {"N": natural, "OFFSET": natural, "START:STOP": row_range}  # others: paths, or text
-PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
+def natural(text: str) -> int:
+    if int(text, 0) < 0:
+        raise ValueError(text)
+    return int(text, 0)
+
+
+def row_range(text: str) -> slice:
+    """Return the slice of START:STOP, START:STOP:STEP or one number."""
+    if ":" not in text:
+        return slice(int(text), int(text) + 1 or None)
+    rows = slice(*[int(part) if part else None for part in text.split(":")])
+    rows.indices(0)  # ValueError for a step of 0
+    return rows
+
+
+TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(), os.path.expanduser)
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10195,7 +10198,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                 "file --tensor --from --limit --width --color --wire --json --html",
                 "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
-               "model.zt; --quiet *.zt", show_verify),
+               "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
@@ -10223,7 +10226,7 @@ def make_parser(name: str) -> Any:
         raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
                         + nearest(name, COMMANDS))
     does, arguments, examples, call = COMMANDS[name]
-    parser = Parser(f"{called_as()} {name}", description=does,
+    parser = Parser(f"{called_as()} {name}", description=does, allow_abbrev=False,
                     formatter_class=RawDescriptionHelpFormatter)
     lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
     parser.epilog = "\n  ".join(lines)
@@ -10231,8 +10234,7 @@ def make_parser(name: str) -> Any:
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
         word = takes.replace(" ...", "").strip("[]")
-        made_by: Any = os.path.expanduser if word in PATHS else TYPES.get(word, str)
-        settings: Facts = {"metavar": word, "type": made_by}
+        settings: Facts = {"metavar": word, "type": TYPES.get(word, str)}
         if not takes:
             settings = {"action": "store_true"}
         elif "|" in takes:
@@ -10253,21 +10255,21 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
             setattr(sys, name, open(os.devnull, "w"))
-    message, code = "", 1
+    message = ""
     try:
-        done = run(sys.argv[1:] if argv is None else argv)
+        code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
-        return done
+        return code
     except BrokenPipeError:  # `| head`
         code = 0
     except KeyboardInterrupt:
         code = 130
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
-        message, code = describe(error), 1 + isinstance(error, TypeError)
+        code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
     put(sys.stdout, "")
     if sys.stderr.isatty():  # a line of Progress may stand there
         sys.stderr.write(WIPE)
-    put(sys.stderr, f"error: {message}\n" if message else "")
+    put(sys.stderr, message)
     return code
 
 
@@ -10294,6 +10296,9 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     name, rest = argv[0] if argv else "help", argv[1:]
+    for word in rest[:(rest + ["--"]).index("--")]:  # of a pattern such as `*`, perhaps
+        if word[:1] == "-" and word != "-" and os.path.lexists(word):
+            raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
     if name == "help" and rest:
         name, rest = rest[0], ["-h"]
     if name in ("-h", "--help", "help"):
@@ -10303,7 +10308,7 @@ def run(argv: "List[str]") -> int:
             takes = [ARGUMENTS[key][0] for key in arguments.split() if key[0] != "-"]
             print(f"  {' '.join([name] + takes):22} {does}")
         print(f"\nformats: {' '.join(NAMES)}\n"
-              "COMMAND -h lists its options; FILE `-` is standard input")
+              "COMMAND -h lists its options; FILE `-` is standard input, `./-x` or `-- -x` a file")
         return 0
     if name in ("-V", "--version"):
         try:

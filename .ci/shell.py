@@ -14,8 +14,9 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, environment, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, PYTHON3, read_file,
-    run, script, tensor, TestCase, text_of, tohex, V111_SPARSE, write_file, zstd_missing, ztensor)
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, one_burnpack, PYTHON3,
+    read_file, run, safetensors, scheme, script, tensor, TestCase, text_of, tohex, V111_SPARSE,
+    write_file, zstd_missing, zt1_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -192,6 +193,66 @@ class CommandTest(TestCase):
         with Changed(tensorfmt, "run", lambda argv: (_ for _ in ()).throw(KeyboardInterrupt())):
             self.assertEqual(run("ls"), (130, "", ""))  # Ctrl-C
 
+    def test_files_that_look_like_options(self):
+        for name in ("-h", "--json", "--html=seed_basic.mag"):
+            write_file(name, golden("seed_basic.mag"))
+            for command in ("verify", "ls", "explain"):
+                code, out, err = run(command, name)
+                self.assertEqual((code, out), (2, ""))
+                self.assertIn("%r is a file here: `--` before names, or ./ be" % name, err)
+                for words in ("--", name), ("./" + name,):
+                    self.assertEqual(run(command, *words)[::2], (0, ""))
+        self.assertEqual(read_file("seed_basic.mag"), golden("seed_basic.mag"))
+        self.assertEqual(run("ls", "--lim", "1", "m012_mixed.mag")[0], 2)
+        self.assertIn("`./-x` or `-- -x` a file", self.prints("help"))
+
+    def test_diff_of_what_has_no_values_here(self):
+        def differ(a, b):
+            write_file("one", a)
+            write_file("two", b)
+            self.assertEqual(run("diff", "one", "one")[:2], (0, "the same 1 tensor, no metadata\n"))
+            code, out, _ = run("diff", "one", "two")
+            self.assertEqual(code, 1)
+            return out.split("\n")[0]
+        types = [safetensors({"w": {"dtype": name, "shape": [8], "data_offsets": [0, 8]}}, bytes(8))
+                 for name in ("F8_E4M3", "F8_E5M2")]
+        self.assertEqual(differ(*types), "~ w          dtype F8_E4M3 -> F8_E5M2")
+        schemes = [one_burnpack(dtype=scheme(name), shape=[4]) for name in ("Q8S", "E4M3")]
+        self.assertEqual(differ(*schemes), "~ a          stored in another way")
+        parts = [zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
+            "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})) for i in range(2)]
+        self.assertEqual(differ(*parts), "~ w          stored bytes differ")
+        scalars = [dumps({"w": F32}, format="burnpack", scalars={"s": {"Int": i}})
+                   for i in range(2)]
+        self.assertEqual(differ(*scalars), "~ scalar s: {'Int': 0} -> {'Int': 1}")
+        self.assertEqual(differ(scalars[0], dumps({"w": F32}, format="ztensor")),
+                         "- scalar s: {'Int': 0}")
+
+    def test_get_and_json_of_odd_files(self):
+        from json import loads
+        write_file("deep", safetensors({"w": {"dtype": "U8", "shape": [9] + [1] * 64,
+                                              "data_offsets": [0, 9]}}, bytes(9)))
+        for more in ((), ("--all",)):
+            self.assertEqual(run("get", "deep", "w", *more), (
+                1, "", "error: 65 dimensions are too many to be shown; --raw writes the bytes\n"))
+        self.assertEqual(self.prints("get", "deep", "w", "--raw"), "\0" * 9)
+        for given, wanted in (({1: 2, "1": 3}, {"1 (key 0)": 2, "1": 3}),
+                              ({"1": 3, 1: 2, "1 (key 1)": 4},
+                               {"1": 3, "1 (key 1) (key 1)": 2, "1 (key 1)": 4}),
+                              ({b"a" * 20: 1, b"b" * 20: 2},
+                               {"20 bytes": 1, "20 bytes (key 1)": 2})):
+            self.assertEqual(loads(tensorfmt.to_json(given)), wanted)
+
+    def test_quiet_says_all_that_is_bad(self):
+        data = bytearray(dumps({"a": F32, "b": F32}, format="ztensor", checksum="crc32c"))
+        data[64] ^= 1
+        data[128] ^= 1
+        write_file("bad.zt", bytes(data))
+        code, out, err = run("verify", "--quiet", "seed_basic.mag", "bad.zt")
+        self.assertEqual((code, err, out.count("\n")), (1, "", 2))
+        for name, line in zip("ab", out.split("\n")):
+            self.assertTrue(line.startswith("bad.zt: tensor '%s': " % name), line)
+
     def test_standard_input_and_home(self):
         from shutil import copy
         source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
@@ -319,12 +380,11 @@ class CommandTest(TestCase):
                     "\r0 of 0 MB, 100%, 0 s left"[:23], tensorfmt.WIPE), line)
         with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
             self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
-        for note in ("", "; slow"):
-            err, clock = Terminal(), iter(range(0, 200, 2))
-            with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-                list(tensorfmt.Progress(1, note=note).watch([b"a"]))
-            self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40) + note
-                             + tensorfmt.WIPE)
+        err, clock = Terminal(), iter(range(0, 200, 2))
+        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
+            list(tensorfmt.Progress(1).watch([b"a"]))
+        self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40)
+                         + tensorfmt.WIPE)
         tensorfmt.save("a.zt", {"w": F32, "a": [1.0] * 9})
         tensorfmt.save("b.bpk", {"w": F32, "b": [1.0] * 7})
         made = []
