@@ -19,7 +19,7 @@
 # DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 # OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 # mypy: disable-error-code="var-annotated,no-any-return"
-# pyright: reportPossiblyUnboundVariable=false
+# pyright: reportPossiblyUnboundVariable=false, reportIncompatibleMethodOverride=false
 """Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
 
 .mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
@@ -33,21 +33,26 @@
 
 Contents (the banners of the rooms below; search for a number)
 
-    [1] platform           what this Python offers; limits that belong to no format
+    [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
-    [3] dtypes             element types, values <-> bytes, byte order, casts
-    [4a] sources           where bytes come from: a path, a buffer, a stream
-    [4b] readers           named fields, the trace of a parse, where an error lies
+    [3] dtypes             element types, values <-> bytes, byte order
+    [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
+    [5a2] quick sums       CRC-32C of large data
     [5b] CBOR              RFC 8949
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
-    [5e] zstd              through whichever module is there
-    [5f] JSON              RFC 8259, with the offset of every token
+    [5e] JSON              RFC 8259, by the standard library
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
-    [6b] sparse            stored elements and where they are
-    [6c] quantized         few bits for each value, times a scale
-    [7] formats            what every format answers; the inventory of a file
+    [6b] readers           Cursor reads named fields, Schema says what a map holds
+    [6c] casts             other dtypes
+    [6d] derived           tensors whose elements are made when they are asked for
+    [6e] zstd              through whichever module is there
+    [6f] parts             tensors of several parts
+    [6g] sparse            stored elements and where they are
+    [6h] quantized         few bits for each value, times a scale
+    [6i] values            tensor(): lists, numbers, buffers
+    [7] formats            what every format answers
     [7a] mag               two layouts, header + records + data
     [7a2] mag100           snapshots 100 and 200, read only
     [7a3] mag300           snapshot 300: header + JSON + data
@@ -58,12 +63,22 @@ Contents (the banners of the rooms below; search for a number)
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
-    [7f2] shards           model.safetensors.index.json
     [7g] burnrecord        one MessagePack map, read only
-    [8] load and save      the formats in their order; what opens and writes files
-    [9a] explain           the parser again, with a trace of every field
-    [9b] verify            checksums, padding, canonical form
-    [9c] convert           between formats; nothing silent
+    [8a] load              the formats in their order; what opens files
+    [8b] save              what writes files
+    [8c] shards            model.safetensors.index.json
+    [8d] pickles           by reference where there is a path
+    [8e] arrays            what numpy, torch and jax ask for
+    [8f] shown             repr(), the notebook's table, did you mean
+    [8g] cut files         what is whole of a file that was cut short
+    [8h] shortcuts         thousands of entries written alike, large strided tensors
+    [8h1] mag shortcut     records of .mag that are written alike
+    [8h2] primitiv shortcut  usual keys, dimensions and sizes
+    [8h3] tensorbuffers shortcut  tables where builders lay them out
+    [9a] traces            cursors and readers that note every field; exact places of errors
+    [9b] explain           every byte of a file, named
+    [9c] verify            checksums, padding, canonical form
+    [9d] convert           between formats; nothing silent
     [10a] command line     ls, get, explain, verify, convert, diff, formats, demo, vendor
     [10b] page             what `explain --html` writes
     [11] vendor            copies of this file with only what is asked for
@@ -72,15 +87,17 @@ Contents (the banners of the rooms below; search for a number)
 Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
 fastest. Data are little-endian unless said otherwise.
 
-The room of a format has its drawn layout, tables of the fields, one `read` (also behind `explain`)
-and one `write`, and uses the rooms above. What a copy may lack registers itself (FEATURES,
-ENCODINGS) or stands between marks like `# <save>` and `# </save>`, which [11] explains.
+Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
+writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [9] are tools; [10] and [11]
+the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS, LAYOUTS,
+LATER); no lower one names it. The room of a format has its drawn layout, tables of the
+fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
@@ -89,27 +106,17 @@ __all__ = [
 ]
 
 
-# <tools>
-def __dir__() -> "List[str]":  # what completion offers
-    return __all__ + ["__version__"]
-# </tools>
-
-
 # -- [1] platform --------------------------------------------------------------------------------
 
 import struct
 import sys
-from struct import pack, unpack_from
-
-try:
-    import os
-except ImportError:  # a board without files
-    globals()["os"] = None
+from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
-                        Optional, Sequence, Tuple, Type, Union, ValuesView)
+    import os
+    from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
+                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -121,50 +128,44 @@ if TYPE_CHECKING:
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
-
 BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
-FAST = not BOARD  # with shortcuts for usual files and many values; False in small copies
-REMOTE = not BOARD  # few requests to streams, words for URLs and pipes; False in small copies
-ARRAYS = not BOARD  # torch, jax, dtypes as typed, tensors of other copies; False in small copies
-NATIVE = "<" if sys.byteorder == "little" else ">"
-escape = repr if BOARD else ascii  # names are data: escaped for people
-
 if BOARD:  # its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
+    try:
+        import os
+    except ImportError:  # a board without files
+        globals()["os"] = None
 
     class RLock:  # nor are there threads
         def __enter__(self, *error: Any) -> None:
             pass
         __exit__ = __enter__
 else:
+    import os
     from _thread import RLock  # type: ignore[assignment]
-    from io import BytesIO
     from _operator import attrgetter
     Map = dict
+NATIVE = "<" if sys.byteorder == "little" else ">"
+escape = repr if BOARD else ascii  # names are data: escaped for people
 
-FEATURES: Facts = {}  # what a copy may lack, by name: verify, sparse, quantized
+FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
-LEFT_OUT: Any = ()  # formats left out: name, magics
+BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
+LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
-MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
-PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time, not to be changed: see LANES
-WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index read first; doubled when read on
-NEAR = 1 << 16  # bytes of a stream that one request reads where another could skip them
+PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time; not to be changed
+WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index that small reads take at once
+MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
+MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
-MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
-MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify computes without xxhash or deep=True
-MAX_FAULTS = 1000  # that verify notes before it stops
-MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
-MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
 
 
 # -- [2] errors, text ----------------------------------------------------------------------------
@@ -179,7 +180,8 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    around: Any = ()  # names of the fields around `field`, the outermost first, then its own
+    keys: Any = ()  # path of the field: names and indices, the outermost first
+    cut = False  # does the file end in this field?
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
@@ -203,16 +205,6 @@ class Unsupported(FormatError):
     >>> issubclass(Unsupported, FormatError)
     True
     """
-
-
-def feature(name: str) -> Any:
-    """Return what is registered under this name; Unsupported in a copy without it."""
-    if name not in FEATURES:
-        what = f"this copy was made without {name}"
-        if not BOARD and name != "verify":
-            what += f"; `vendor --with {name}` makes one that has it"
-        raise Unsupported(what)
-    return FEATURES[name]
 
 
 def count_of(number: int, noun: str) -> str:
@@ -248,6 +240,9 @@ def to_html(value: Any, limit: int = MAX_TEXT) -> str:
     return escape_html(text if fine else quote(text))
 
 
+MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
+
+
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
     shown = [clip(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be their number
@@ -260,22 +255,21 @@ def join_lines(lines: "List[str]") -> str:
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
-    if isinstance(value, int):
-        short = -(1 << 128) < value < 1 << 128  # str() of a huge one is slow, or an error
-        return escape(value) if short else "an integer of more than 128 bits"
+    if type(value) is int and not -(1 << 128) < value < 1 << 128:  # str() is slow, or an error
+        return "an integer of more than 128 bits"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
-    if isinstance(value, (list, tuple, dict)) and depth > 3:
+    if depth > 3 and type(value) in (list, tuple, dict, Map):
         return "..."
     if isinstance(value, (list, tuple)):
-        items = [show(item, limit, depth + 1) for item in value[:8 if len(value) > 20 else 20]]
-        more = [f"... {len(value)} items"] if len(value) > 20 else []
-        return f"[{', '.join(items + more)}]"
+        most = 8 if len(value) > 20 else 20
+        items = [show(item, limit, depth + 1) for item in value[:most]]
+        items += [f"... {len(value)} items"] if most < len(value) else []
+        return f"[{', '.join(items)}]"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]
-        more = ["..."] if len(value) > 8 else []
-        text = "{%s}" % ", ".join(items + more)
+        text = "{%s}" % ", ".join(items + ["..."] * (len(items) < len(value)))
     else:
         text = quote(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit or depth else text[:limit - 3] + "..."
@@ -317,24 +311,13 @@ def keep(known: Any, key: Any, value: Any) -> Any:
     return value
 
 
-def join_path(path: str, key: Any) -> str:
-    """Return the path of an item: `a.key`, `a[3]` or `a['any text']`."""
-    if isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key):
-        return clip_path(f"{path}.{key}" if path else key)
-    return clip_path(f"{path}[{escape(key) if isinstance(key, str) else show(key)}]")
-
-
-def join_index(field: str, *index: int) -> str:
-    """Return `field`, or `field[3]` with an index."""
-    return f"{field}[{index[0]}]" if index else field
-
-
-def clip_path(path: str) -> str:
-    """Return a path, a long one cut short: a name of 60 KB would be in that of every item."""
-    if BOARD or len(path) <= MAX_PATH:
-        return path
-    import binascii  # the CRC keeps them apart
-    return f"{path[:80]}...{binascii.crc32(path.encode()):08x}...{path[-20:]}"
+def path_of_keys(keys: Any, path: str = "") -> str:
+    """Return a field's path, behind `path`: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
+    for key in keys:
+        word = isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key)
+        text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
+        path = clip(path + text, MAX_PATH)
+    return path
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -349,20 +332,10 @@ BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payl
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
-TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
-    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
-    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
-    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
-    for code in row.split()])
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
-LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
-                     for exponent in [0] + list(range(113, 143)) + [255]])
+CASTS: Any = {}  # quicker ways, by both dtypes: of the shortcuts
 
 
 def count_elements(shape: "Iterable[int]") -> int:
@@ -374,32 +347,14 @@ def count_elements(shape: "Iterable[int]") -> int:
     return size
 
 
-def until_0(shape: Any) -> "List[int]":
-    """Return the dimensions before the first 0: some readers refuse their product if too large."""
-    return list(shape)[:(list(shape) + [0]).index(0)]
-
-
 def row_major(shape: Shape, itemsize: int) -> Shape:
     """Return strides in bytes, without gaps; the last index runs fastest."""
-    return tuple(reversed(column_major(tuple(reversed(shape)), itemsize)))
-
-
-def column_major(shape: Shape, itemsize: int) -> Shape:
-    """Return strides in bytes, without gaps; the first index runs fastest."""
     strides = []
-    for n in shape:
+    for n in reversed(shape):
         strides.append(itemsize)
         if itemsize < 1 << 64:  # beyond, some dimension is 0: no stride is used
             itemsize *= n or 1
-    return tuple(strides)
-
-
-def all_u64(numbers: Any) -> bool:
-    """Return whether all values are integers from 0 to 2**64-1."""
-    for n in numbers:  # noqa: SIM110  (a loop is twice as fast as all() of a generator)
-        if type(n) is not int or not 0 <= n < 1 << 64:
-            return False
-    return True
+    return tuple(reversed(strides))
 
 
 def swap(data: Any, itemsize: int) -> Any:
@@ -503,50 +458,12 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
-def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
-    data, out = bytearray(data), bytearray(len(data) // 2)
-    tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
-    if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
-        for i, number in enumerate(unpack_values("float32", data)):
-            if number != number:
-                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
-    lanes = int.from_bytes(data, "little")
-    data = (lanes + (lanes >> 16 & ones) + ones * 0x7FFF).to_bytes(len(data), "little")  # to even
-    out[0::2], out[1::2] = data[2::4], data[3::4]
-    return out
-
-
-def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
-    data, out = bytes(data), bytearray(2 * len(data))
-    low, high, count = data[0::2], data[1::2], len(data) // 2
-    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
-    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
-    out[3::4] = tops = high.translate(HALF_TOP)
-    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
-    if small:  # subnormal numbers: float32 has them with another exponent
-        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
-            return pack_values("float32", unpack_values("float16", data))
-        i = flags.find(1)
-        while i >= 0:
-            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
-            i = flags.find(1, i + 1)
-    return out
-
-
 def cast_block(data: Any, old: str, new: str) -> Any:
     """Return little-endian bytes of dtype `old` as those of dtype `new`."""
     if old == new:
         return data
-    if (old, new) == ("bfloat16", "float32"):
-        return widen_bfloat16(data, "<")
-    if (old, new) == ("float16", "float32") and FAST:
-        return widen_float16(data)
-    if (old, new) == ("float32", "bfloat16") and FAST:
-        return narrow_float32(data)
+    if (old, new) in CASTS:
+        return CASTS[old, new](data)
     return pack_values(new, unpack_values(old, data))
 
 
@@ -566,7 +483,7 @@ def as_dtype(dtype: Any) -> str:
     if dtype is float or dtype is int:
         dtype = dtype.__name__ + "64"
     name: Any = dtype
-    if ARRAYS and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
         word = name.rstrip("0123456789")
@@ -578,49 +495,33 @@ def as_dtype(dtype: Any) -> str:
     return str(name)
 
 
-def name_remedy(dtype: Any, dtypes: Any) -> str:
-    """Return the end of a message that a format lacks a dtype: which of its own would do."""
-    # <full>
-    # <quantized>
-    if dtype == "qfloat":
-        return DEQUANTIZE
-    # </quantized>
-    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
-    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact if exact else []):
-        if new in dtypes:
-            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-                    "or another format")
-    # </full>
-    return ""
-
-
-# -- [4a] sources --------------------------------------------------------------------------------
+# -- [4] sources ---------------------------------------------------------------------------------
 #
-# A source has .nbytes, .path, read(offset, nbytes) for the index (bytes) and view(offset, nbytes)
-# for tensors (a memoryview, no copy where .zero_copy). `of_file`: offsets are those of a file.
+# A source has .nbytes, .path, view(offset, nbytes) for tensors (no copy where .zero_copy), read()
+# for the index (bytes). `of_file`: offsets are those of a file; `stamp`: which one, and its time.
+
+
+def pieces(view: Any, nbytes: int) -> Chunks:
+    for start in range(0, len(view), nbytes):
+        yield view[start:start + nbytes]
 
 
 class Memory:
-    """Any bytes-like object."""
+    """Any bytes-like object, or a mapped file."""
 
-    path: Any = None
     zero_copy = True
+    path: Any = None
+    stamp: Any = None
 
     def __init__(self, buffer: Any, of_file: bool = False) -> None:
-        view = memoryview(buffer)
+        view: Any = memoryview(buffer)
         if not BOARD:
             try:
                 view = view.cast("B")
             except (TypeError, ValueError):  # it has gaps, no elements or a format like ">H"
                 view = memoryview(view.tobytes())
-            view = view.toreadonly() if hasattr(view, "toreadonly") else view
-        self._view: Any = view
+        self._view = view.toreadonly() if hasattr(view, "toreadonly") else view  # from 3.8 on
         self.nbytes, self.of_file = len(view), of_file
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
 
     def view(self, offset: int, nbytes: int) -> Any:
         view = self._view  # once: another thread may close() now
@@ -628,201 +529,93 @@ class Memory:
             raise ValueError("the File is closed")
         return view[offset:offset + nbytes]
 
-    def close(self) -> None:
-        self._view = None  # never release(): views stay valid
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
 
-    # <full>
-    def __reduce__(self) -> Any:
-        return Memory, (bytes(self._view), self.of_file)
-    # </full>
+    def close(self) -> None:
+        self._view = None  # never release() nor mmap.close(): views stay valid, on PyPy too
 
 
 class Stream:
     """A seekable binary file object; each read puts its position back, one thread at a time."""
 
-    path: Any = None
     of_file = True
     zero_copy = False
-    _file: Any = None  # None: not opened yet; False: closed
+    _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
+    _map: Any = None  # of a file that is mapped
+    _finish: Any = int  # what __del__ calls
 
-    def __init__(self, stream: Any) -> None:
-        self._file, self._lock = stream, RLock()
-        here = stream.tell()
-        stream.seek(0, 2)
-        self.nbytes: int = stream.tell()
+    def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
+        self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
+        here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
+        if stamp is not None:  # opened here
+            self._finish = stream.close
 
     def read(self, offset: int, nbytes: int) -> bytes:
+        if nbytes >= WINDOW:
+            return self.fetch(offset, nbytes)
+        first, data = self._kept
+        if not first <= offset <= first + len(data) - nbytes:
+            data = self.fetch(offset, min(WINDOW, self.nbytes - offset))
+            self._kept = first, _ = offset, data
+        return data[offset - first:offset - first + nbytes]
+
+    def fetch(self, offset: int, nbytes: int) -> bytes:
+        """Return bytes of the stream, whose position stays."""
+        parts, left = [], nbytes
         with self._lock:
-            file, parts = self._file, []
-            if file is False:
+            if self._file is None:
                 raise ValueError("the File is closed")
-            here = file.tell()
+            here = self._file.tell()
             try:
-                file.seek(offset)
-                while nbytes:  # read() may give fewer than asked
-                    part = file.read(nbytes)
-                    if not part:
-                        raise FormatError(f"the stream ended {nbytes} bytes early: it has shrunk",
-                                          offset, path=self.path)
+                self._file.seek(offset)
+                while left > 0:  # read() may give fewer than asked
+                    part = self._file.read(left) or b""
                     if not isinstance(part, (bytes, bytearray, memoryview)):
                         raise TypeError("the stream does not give bytes; open it in binary mode")
                     parts.append(bytes(part))
-                    nbytes -= len(parts[-1])  # of a memoryview, len() may count elements
-                    if nbytes < 0:
-                        raise OSError("the stream gives more than asked for")
+                    left -= len(parts[-1])
+                    if not parts[-1]:
+                        raise FormatError(f"the stream ended {left} bytes early: it has shrunk",
+                                          offset + nbytes - left, path=self.path)
+            except OverflowError:  # its files end at 2 GiB
+                raise Unsupported("an offset in the file is too large for this device")
             finally:
-                file.seek(here)
+                self._file.seek(here)
+        if left < 0:
+            raise OSError("the stream gives more than asked for")
         return b"".join(parts)
 
     def view(self, offset: int, nbytes: int) -> Any:
-        return memoryview(Stream.read(self, offset, nbytes))
+        return memoryview(self.fetch(offset, nbytes))
 
     def close(self) -> None:
-        self._file = False  # not ours to close
-
-
-class Remote(Stream):
-    """A stream where each read may be a request: of the index, few and large ones."""
-
-    _kept: "Tuple[int, bytes]" = (0, b"")  # (offset, bytes there) of the index
-
-    def __init__(self, stream: Any) -> None:
-        name = getattr(stream, "name", getattr(stream, "path", None))  # path: of fsspec's
-        self.path = name if isinstance(name, str) else None
-        try:
-            super().__init__(stream)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{plain(self.path or 'stream')}: no seeking ({error}); of a pipe: "
-                             "load(stream.read()), ls -, verify -")
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        (first, data), end = self._kept, offset + nbytes
-        stop = first + len(data)
-        if offset < first or end > stop:
-            size = NEAR if data and first <= offset <= stop + NEAR else WINDOW + 64
-            if not first <= offset <= stop or len(data) > 16 * NEAR:  # until then: mag goes back
-                first, data = max(0, min(offset, self.nbytes - size)), b""
-            start = first + len(data)
-            data += super().read(start, max(end - start, min(size, self.nbytes - start)))
-            if len(data) <= 32 * NEAR:
-                self._kept = first, data
-        return data[offset - first:end - first]
-
-
-class Path(Stream):
-    """A file: the index by pread (a mapping would read megabytes), tensors mapped."""
-
-    shared: Any = None  # of shared_path()
-    _map: Any = None  # None: not made yet; False: it cannot be
-    _finish: Any = int  # what __del__ calls
-
-    def __init__(self, path: str, mapped: bool = True, stamp: Any = None) -> None:
-        self.path, self._lock = path, RLock()
-        self.shards: Any = []  # closed with it
-        self.where = os.path.abspath(path) if hasattr(os, "path") else path  # chdir() may come
-        self.wanted = mapped
-        self._stamp: Any = stamp  # (nbytes, mtime) of a pickle: opened when used
-        if stamp is None:
-            self.open()
-
-    def open(self) -> Any:
-        """Return the file, opened now, or by the absolute path of a pickle."""
         with self._lock:
-            if self._file is False:
-                raise ValueError(f"{plain(self.path)}: the File is closed")
-            if self._file is None:
-                file = open(self.path, "rb")
-                if REMOTE and not file.seekable():
-                    with file:
-                        Remote(file)  # says what to do
-                self.nbytes = file.seek(0, 2)
-                mtime = os.fstat(file.fileno()).st_mtime if hasattr(os, "fstat") else None
-                if self._stamp not in (None, (self.nbytes, mtime)):
-                    file.close()
-                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
-                self._stamp, self._finish = (self.nbytes, mtime), file.close
-                self._file = file  # last: threads may use it now
-            return self._file
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        mapping, file = self._map, self._file or self.open()
-        if mapping:
-            return bytes(mapping[offset:offset + nbytes])
-        try:  # without the lock: threads may wait for a disk together
-            data = os.pread(file.fileno(), nbytes, offset)
-            if len(data) == nbytes and self._file is file:  # else they may be of another file
-                return data
-        except (AttributeError, OSError, ValueError):  # no pread, closed, or again below
-            pass
-        return super().read(offset, nbytes)
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        mapping = self.mapping()
-        return mapping[offset:offset + nbytes] if mapping else memoryview(self.read(offset, nbytes))
-
-    @property
-    def zero_copy(self) -> bool:  # type: ignore[override]
-        return bool(self.mapping())
-
-    def mapping(self) -> Any:
-        """Return a view of the mapped file, or a false value."""
-        if not BOARD and self._map is None and self.wanted:
-            with self._lock:
-                number = self.open().fileno()
-                if self._map is None:
-                    self._map = map_privately(number, self.nbytes, self.path)
-        return self._map
-
-    def close(self) -> None:
-        """Close the file, drop the mapping. Never mmap.close(): PyPy's live views would die."""
-        with self._lock:
-            file, self._file, self._map = self._file, False, None
-            if file:
-                file.close()
-        if not BOARD:
-            for shard in self.shards:
-                shard.close()
-
-    # <full>
-    def __reduce__(self) -> Any:
-        return shared_path, (self.where, self.wanted, self._stamp)
+            self._file, self._kept, self._map = None, (0, b""), None
+        self._finish()
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-    # </full>
 
 
-class Shard(Path):
-    """A file in the folder of another one, opened when its bytes are asked for."""
+class Mapped(Stream):
+    """A file: the index by small reads (a mapping would read megabytes), tensors mapped."""
 
-    def __init__(self, first: Any, name: str, nbytes: Any = None, magic: bytes = b"") -> None:
-        path = os.path.join(os.path.dirname(first.path), name)
-        super().__init__(path, first.wanted, (nbytes, magic))
-        self.nbytes = nbytes
-        first.shards.append(self)
+    @property
+    def zero_copy(self) -> bool:  # type: ignore[override]
+        with self._lock:
+            if self._map is None and self._file is not None:
+                self._map = map_privately(self._file.fileno(), self.nbytes)
+            return bool(self._map)
 
-    def open(self) -> Any:
-        """Return the file; when it is opened, check the size and the magic that are declared."""
-        if self._file is None:
-            nbytes, magic = self._stamp
-            if not os.path.isfile(self.path):
-                raise Unsupported("the shard is missing", path=self.path)
-            with open(self.path, "rb") as file:
-                begins, found = file.read(len(magic)), file.seek(0, 2)
-            if begins != magic or nbytes not in (None, found):
-                raise FormatError(f"the shard has {found} bytes and begins with {quote(begins)}, "
-                                  f"the index says {nbytes}", path=self.path)
-            self._stamp = None
-        return super().open()
-
-    def __reduce__(self) -> Any:
-        self.open()
-        return super().__reduce__()
+    def view(self, offset: int, nbytes: int) -> Any:
+        mapping = self._map or self.zero_copy and self._map
+        return mapping.view(offset, nbytes) if mapping else super().view(offset, nbytes)
 
 
-def map_privately(number: int, nbytes: int, path: Any) -> Any:
-    """Return a view of a mapped file, or False: copy on write, since torch writes into any array.
+def map_privately(number: int, nbytes: int) -> Any:
+    """Return a mapped file, or False: copy on write, since torch writes into any array.
 
     The system may not promise so much memory (ENOMEM): then without a promise, or read only.
     """
@@ -831,313 +624,71 @@ def map_privately(number: int, nbytes: int, path: Any) -> Any:
                 {"access": 3}, {"flags": private}, {"access": 1}):  # and ACCESS_READ
         try:
             from mmap import mmap
-            return Memory(mmap(number, nbytes, **way))._view
-        except ValueError:  # "mmap length is greater than file size"
-            raise FormatError("the file has shrunk since it was opened", path=path)
+            return Memory(mmap(number, nbytes, **way), True)
         except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
             pass
+        except ValueError:  # it has shrunk, or it has no bytes
+            return False
     return False
 
 
-def shared_path(*args: Any) -> Any:
-    """Return the source of a pickled tensor: one for all of a file, while one of them lives."""
-    from weakref import WeakValueDictionary
-    Path.shared = Path.shared or WeakValueDictionary()
-    return Path.shared.get(args) or Path.shared.setdefault(args, Path(*args))
+def open_path(path: str, mapped: bool) -> Any:
+    about = os.stat(path)
+    if about[0] >> 12 == 1:  # to open one may wait for ever
+        raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
+    where = path if BOARD else os.path.abspath(path)  # chdir() may come
+    stamp = where, mapped, getattr(about, "st_mtime", 0)
+    return (Mapped if mapped and not BOARD else Stream)(open(path, "rb"), path, stamp)
 
 
-def path_of(target: Any) -> str:
-    if hasattr(target, "__fspath__"):
-        target = os.fsdecode(target)
-    if not isinstance(target, str):
-        raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
-    if REMOTE and "://" in target[2:] and target.split("://")[0].replace(":", "").isalnum():
-        raise ValueError('%s is a URL; fsspec opens it: with fsspec.open(URL, block_size=1 << 16, '
-                         'cache_type="none") as stream: load(stream)' % plain(target))
-    return target
+class Lazy:
+    """A file that is opened when its bytes are asked for, by any thread."""
+
+    of_file = True
+    path: Any = ""
+    open_now: Any = None  # () -> its source, or an error
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._source: Any = None  # None: not opened yet; False: closed
+
+    def open(self) -> Any:
+        with self._lock:
+            if self._source is False:
+                raise ValueError(f"{plain(self.path)}: the File is closed")
+            if self._source is None:
+                self._source = self.open_now()
+            return self._source
+
+    @property
+    def zero_copy(self) -> bool:
+        return bool(self.open().zero_copy)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return (self._source or self.open()).view(offset, nbytes)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, False
+        if source:
+            source.close()
 
 
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return Path(path_of(source), mapped)
-    if REMOTE and hasattr(source, "encoding"):
-        raise TypeError('a stream of text, not of bytes: load(path), or load(open(path, "rb"))')
+        return open_path(os.fsdecode(source) if hasattr(os, "fsdecode") else source, mapped)
     try:
         return Memory(source, True)
     except TypeError:
-        if hasattr(source, "read") and hasattr(source, "seek") and hasattr(source, "tell"):
-            if REMOTE:
-                return Remote(source)
-            return Stream(source)
-    raise TypeError(f"a source is a path, bytes or a seekable stream, not {type(source).__name__}")
-
-
-# -- [4b] readers --------------------------------------------------------------------------------
-#
-# A parser reads named fields and adds them to its trace: that is `explain`. load() has none; when
-# a check fails, it parses again with a Trace that finds the offset of the field.
-
-
-class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
-
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.left = limit, nbytes
-
-    def covers(self, nbytes: int) -> bool:
-        """Return whether so many are left, and take them."""
-        enough = nbytes <= self.left
-        self.left -= nbytes if enough else 0
-        return enough
-
-    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
-              offset: Any = None) -> None:
-        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
-        if self.covers(nbytes):
-            return
-        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
-        if self.limit in globals():
-            text += f" = {globals()[self.limit]}"
-        if reader is not None:
-            raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise ValueError(text) if offset is None else Unsupported(text, offset)
-
-
-class Record:
-    """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
-
-    def __init__(self, *rows: Any) -> None:
-        self.rows = rows
-        self.format = "<" + "".join([row[1] for row in rows])
-        self.nbytes = struct.calcsize(self.format)
-
-    def pack(self, *values: Any) -> bytes:
-        return pack(self.format, *values)
-
-
-class Trace:
-    """Follows one parse to find where the innermost field of some names begins."""
-
-    def __init__(self, names: Any = ()) -> None:
-        self.names = names  # the outermost first
-        self.offsets = dict.fromkeys(names)  # of the last field of each
-        self.owners: Any = None  # of explain: prefix of a tensor's fields -> its name
-        self.odd: Facts = Map()  # what remark() was given -> offset
-
-    def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
-        if name in self.offsets:
-            self.offsets[name] = offset
-
-    def find(self, names: Any) -> "Optional[int]":
-        """Return the offset of the last of these names that was traced."""
-        found = [self.offsets[name] for name in names if self.offsets.get(name) is not None]
-        return found[-1] if found and names == self.names else None
-
-    def follow_tree(self, base: int, name: str, root: str, schema: Any, level: Any,
-                    data: Any = None) -> Any:
-        """Return a consumer of the tokens of a tree that begins at `base`; `data` only of CBOR."""
-        return TokenPaths(self, base, name, root)
-
-
-class Reader:
-    """What all readers share: where they are, the trace, how to raise or note an error.
-
-    A path is keys and indices: ("tensors", 3, "shape") is the field tensors[3].shape.
-    """
-
-    path: Any = None  # of the file
-    trace: Any = None
-    faults: Any = None  # of verify: fault() notes errors there
-    missing: Any = None  # of load(partial=True): names of tensors that are not whole
-    run = False  # tensors one behind the other, without an index
-    deferred: Any = None  # the first error that counts only if there is no other
-    where: Any = ()  # path of the record that is read now
-    outermost = ""  # field that all others lie in, where the index is one tree
-    tensor: Any = None  # name, for errors
-    usual: Any = None  # a Usual of the index
-    runs = 0  # Runs in the index
-    _named: Any = ((), "")  # where, and that as text
-
-    @property
-    def prefix(self) -> str:
-        """What the names of the record's fields begin with; for traces."""
-        if self._named[0] != self.where:
-            name = self.names(self.where)[-1]
-            self._named = self.where, name + "." if self.where else ""
-        return str(self._named[1])
-
-    def names(self, path: Any) -> "List[str]":
-        """Return the names of the fields along a path, the outermost first."""
-        found = [""]
-        for key in path:
-            found.append(join_path(found[-1], key))
-        return [self.outermost] + found[1:]
-
-    def add(self, offset: int, nbytes: int, field: str, value: Any, doc: str) -> None:
-        """Trace a field of the record."""
-        if self.trace is not None:
-            prefix, depth = self.prefix, len(self.where) // 2
-            owner = prefix if self.where or self.tensor is not None else None
-            self.trace.add(offset, nbytes, prefix + field, value, doc, depth, owner=owner)
-
-    def remark(self, what: str, offset: "Optional[int]") -> None:
-        """Note for verify what a real library makes of these bytes, other than we do."""
-        if self.trace is not None:
-            self.trace.odd.setdefault(what, offset)
-
-    def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
-              check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of the field at this path of the record, or the innermost around it."""
-        names = self.names(self.where + path)
-        if offset is None and self.trace is not None:
-            offset = self.trace.find(names)
-        tensor = self.tensor if tensor is None else tensor
-        made = error(what, offset, names[-1] or None, tensor, self.path, check)
-        made.around = names
-        return made
-
-    def fault(self, what: str, *path: Any, **more: Any) -> None:
-        """Raise an error, or note it for verify, which goes on behind it."""
-        self.add_fault(self.error(what, *path, **more))
-
-    def defer(self, what: str, *path: Any, **more: Any) -> None:
-        """As fault(), where any other error comes first: the file may be right, but beyond us."""
-        error = self.error(what, *path, **more)
-        if self.faults is not None:
-            self.add_fault(error)
-        self.deferred = self.deferred or error
-
-    def add_fault(self, error: FormatError) -> None:
-        """Raise the error, or note it for verify."""
-        if self.faults is None or len(self.faults) >= MAX_FAULTS:
-            raise error
-        self.faults.append(error)
-
-
-class Cursor(Reader):
-    """Reads a source front to back by named fields, through a window."""
-
-    def __init__(self, source: Any, trace: Any = None, faults: Any = None) -> None:
-        self.source, self.trace, self.faults = source, trace, faults
-        self.path, self.end = source.path, source.nbytes
-        self.seek(0)
-
-    def seek(self, pos: int) -> None:
-        self.pos = self.base = pos
-        self.data, self.step = b"", WINDOW
-
-    def peek(self, nbytes: int) -> int:
-        """Return where .pos is in .data, which then has nbytes bytes from there, or all left."""
-        at = self.pos - self.base
-        if at + nbytes <= len(self.data) or len(self.data) == self.end - self.base:
-            return at
-        if at > len(self.data):
-            self.step = WINDOW  # tensor bytes were skipped
-        size = min(max(nbytes, self.step), self.end - self.pos)
-        self.base, self.data = self.pos, self.source.read(self.pos, size)
-        self.step = min(2 * self.step, WINDOW << 6)
-        return 0
-
-    def head(self, nbytes: int) -> bytes:
-        """Return the next bytes, or all left, without a move."""
-        at = self.peek(nbytes)
-        return self.data[at:at + nbytes]
-
-    def record(self, record: Record) -> Any:
-        """Return the values of a fixed record and move behind it."""
-        if self.trace is None and self.pos + record.nbytes <= self.end:
-            return unpack_from(record.format, self.next_bytes(record.nbytes, ""))
-        values: Any = ()
-        for name, code, doc in record.rows:  # traced one by one; the error names one that is cut
-            start, code = self.pos, "<" + code
-            found = unpack_from(code, self.next_bytes(struct.calcsize(code), name))
-            self.add(start, self.pos - start, name, list(found) if found[1:] else found[0], doc)
-            values += found
-        return values
-
-    def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
-        """Return nbytes bytes, if the file has them, and move behind them."""
-        if self.pos + nbytes > self.end:
-            what = f"{join_index(field, *index)} needs {nbytes} bytes, {self.end - self.pos} left"
-            what += " (cut short?)" if self.end == self.source.nbytes else ""
-            raise self.error(what, field, *index, offset=self.pos)
-        at = self.peek(nbytes)
-        self.pos += nbytes
-        return self.data[at:at + nbytes]
-
-    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
-        data = self.next_bytes(nbytes, field, *index)
-        if self.trace is not None:
-            text, name = decode_text(data), join_index(field, *index)
-            self.add(self.pos - nbytes, nbytes, name, data if text is None else text, doc)
-        return data
-
-    def limit(self, field: str, value: int, low: int, high: int, why: str,
-              error: "Type[FormatError]" = FormatError) -> None:
-        """Raise unless a field has a value from low to high."""
-        if not low <= value <= high:
-            what = f"{field} is {value}, expected {low} to {high}: {why}"
-            raise self.error(what, field, error=error)
-
-    def check_schema(self, schema: Any, found: Any, *path: Any) -> None:
-        """Raise for the first thing that is wrong in a map."""
-        for place, why in schema.wrongs(found, *path):
-            raise self.error(why, *place)
-
-    def open_entries(self, found: Any, schema: Any, open_entry: Any, *where: Any) -> Chunks:
-        """Yield the Tensors of the entries of an index for admit(); note the faults of the others.
-
-        open_entry(name, entry) returns the Tensor of an entry that agrees with the schema, or None.
-        """
-        for name, entry in found.items() if hasattr(found, "items") else enumerate(found):
-            self.where = where + (name,)
-            if FAST and type(entry) is Run:
-                self.runs -= 1
-                yield entry
-                continue
-            self.tensor = entry.get("name") if type(name) is int and type(entry) is Map else name
-            if type(self.tensor) is not str:
-                self.tensor = None
-            try:
-                self.check_schema(schema, entry)
-                yield open_entry(name, entry)
-            except FormatError as error:
-                self.add_fault(error)
-        if FAST and self.runs:
-            raise self.error("entries in another place")
-
-    def read_tree(self, read: Any, data: bytes, offset: int, name: str, root: str,
-                  *about: Any) -> Any:
-        """Return (value, offset behind it) of a tree; its fields lie in `name` or `root`.
-
-        read(data, runs=, token=) returns (value, position behind it).
-        """
-        token, found, self.outermost = None, None, name or root
-        if self.trace is not None:
-            token = self.trace.follow_tree(offset, name, root, *about)
-        elif FAST and self.usual is not None:
-            found = self.usual.read(data, read)
-        value, end, self.runs = found or read(data, token=token) + (0,)
-        return value, offset + end
-
-    def cbor(self, data: bytes, offset: int, name: str, schema: Any, deep: int,
-             root: str = "item", **rules: Any) -> Any:
-        """As cbor_read by its `rules`, for data at `offset` in the file, and trace the fields.
-
-        `schema` explains them; fields of tensors are so `deep` or deeper. `name` begins their
-        paths, `root` is the field of the whole if that is "".
-        """
-        return self.read_tree(lambda text, **way: cbor_read(text, offset, **dict(rules, **way)),
-                              data, offset, name, root, schema, deep, data)
-
-    def read_json(self, data: bytes, offset: int, root: str, schema: Any, deep: int,
-                  **rules: Any) -> Any:
-        """As cbor(), for JSON; its whole is the field `root`."""
-        value, _ = self.read_tree(lambda text, **way: (
-            json_read(text, offset, root, **dict(rules, **way)), len(text)),
-            data, offset, "", root, schema, deep)
-        return value, offset + len(data.rstrip(b" \t\r\n"))
+        missing = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
+        if not missing and not hasattr(source, "encoding"):
+            name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
+            return Stream(source, name if isinstance(name, str) else None)
+    raise TypeError('a source is a path, bytes or a seekable stream of bytes (open(path, "rb")), '
+                    f"not {type(source).__name__}")
 
 
 # -- [5a] checksums ------------------------------------------------------------------------------
@@ -1160,11 +711,7 @@ def _crc32c_table() -> "List[int]":
 
 
 _CRC32C = _crc32c_table()
-# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
-# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
-_CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+SHORTEN: Facts = {}  # the quick way of [5a2]
 _CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 
 
@@ -1182,31 +729,11 @@ def crc32c(data: Any, crc: int = 0) -> int:
     masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, _CRC32C_BLOCK):
         block = source.read(start, _CRC32C_BLOCK)
-        if not BOARD:
-            block, crc = _fold_crc32c(block, crc, masks)
+        for shorten in SHORTEN.values():
+            block, crc = shorten(block, crc, masks)
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
-
-
-def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
-    """Return a short block and the register from which its CRC is that of this one from `crc`."""
-    bits = 8 * len(block)
-    for powers in _CRC32C_FOLDS:
-        a, b = powers[:2]
-        while bits > a + b:
-            d = min(bits - a, a - b) & ~7
-            if d not in masks:
-                masks[d] = (1 << d) - 1
-            if block:  # the first time: the bytes are not one integer yet
-                low = int.from_bytes(block[:d // 8], "little") ^ crc
-                x, block = int.from_bytes(block[d // 8:], "little"), b""
-            else:
-                low, x = x & masks[d], x >> d
-            bits -= d
-            for power in powers[1:]:
-                x ^= low << a - d - power
-    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
 
 
 class Digest:
@@ -1262,6 +789,9 @@ def fast_xxh3() -> Any:
         except (ImportError, AttributeError):  # the latter before xxhash 2.0
             _FAST_XXH3["class"] = None
     return _FAST_XXH3["class"]
+
+
+MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 computed without xxhash or deep=True
 
 
 def xxh3_64(blocks: Any) -> int:
@@ -1380,225 +910,225 @@ def _xxh3_short(data: bytes) -> int:
     return _xxh3_mix(h + pair(n - 16, 119))
 
 
+# -- [5a2] quick sums ----------------------------------------------------------------------------
+
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+
+
+def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+    """Return a short block and the register from which its CRC is that of this one from `crc`."""
+    bits = 8 * len(block)
+    for powers in _CRC32C_FOLDS:
+        a, b = powers[:2]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            if d not in masks:
+                masks[d] = (1 << d) - 1
+            if block:  # the first time: the bytes are not one integer yet
+                low = int.from_bytes(block[:d // 8], "little") ^ crc
+                x, block = int.from_bytes(block[d // 8:], "little"), b""
+            else:
+                low, x = x & masks[d], x >> d
+            bits -= d
+            for power in powers[1:]:
+                x ^= low << a - d - power
+    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
+
+
+if not BOARD:
+    SHORTEN["crc32c"] = _fold_crc32c
+
+
 # -- [5b] CBOR -----------------------------------------------------------------------------------
 #
 # Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
 # 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
 
-class Simple:
+class Simple(tuple):  # type: ignore[type-arg]
     """A CBOR simple value without a meaning here: simple(99)."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Simple) and other.number == self.number
-
-    def __hash__(self) -> int:
-        return hash(("simple", self.number))
-
     def __repr__(self) -> str:
-        return f"simple({self.number})"
+        return f"simple({self[0]})"
 
 
-SIMPLES = [Simple(number) for number in range(0 if BOARD else 256)]  # many share one
-CBOR_MAJORS = ("unsigned", "negative", "bytes", "text", "array", "map", "tag", "simple", "break")
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
-CBOR_NEGATIVE = tuple(range(-1, -25, -1))  # those in the head
-FLOAT_BITS = {"e": (">H", 15, 10), "f": (">I", 31, 23)}  # code as bits, place of the sign, digits
-LIST_ITEMS = 4096  # of a plain list in one field of explain
-MAX_DEPTH = 128  # arrays, maps and tags around an item
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
-MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
+NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
 
-def cbor_read(data: bytes, base: int = 0, plain: bool = False, strict: int = 0,
-              token: Any = None, level: int = 0, runs: Any = None) -> Any:
-    """Return (value, position behind it) of the CBOR item that the data begin with (RFC 8949).
+class Cbor:
+    """Reads an item of CBOR (RFC 8949): Cbor(data, base).read() -> (value, where it ends).
 
-    Tags are dropped; 2 and 3 make an int of bytes, unless `plain`, where a Simple is an error.
-    `strict`: only deterministic CBOR, so many containers deep. `level`: arrays, maps and tags
-    around it. token(start, stop, depth, kind, value, key in its container) is called for each head
-    or leaf. `runs`: texts that stand for Runs, see Usual in [7].
+    Tags are dropped; 2 and 3 make an int of bytes. Errors count from `base`.
     """
-    items, end = CborItems(data, plain, strict, token, runs or {}), len(data)
-    box: Any = []
-    left: Any = 1  # items to come in box, below 0: until a break
-    stack, token, keyed, key = [], items.token, False, MISSING  # keyed: is box a map?
-    start = stop = tags = tag = 0  # those of the next item; `level`: what is around those of box
-    try:
-        while True:
-            while left == 0:  # close what is complete
-                if not stack:
-                    return box[0], stop
-                box, left, keyed, level = stack.pop()
-            start, naming = stop, keyed and key is MISSING  # naming: a map key comes
-            head, made = data[start] if start < end else 255, None
-            if 0x60 <= head < 0x78 and start + head - 0x60 < end:  # a short text, as most are
-                major, stop = 3, start + head - 0x5F
-                text = data[start + 1:stop]
-                value = items.texts.get(text) or items.text(text, start)
-            elif head < 24:
-                major, value, stop = 0, head, start + 1
-            else:
-                major, value, stop = items.read(start, tag)
-                if 3 < major < 7:
-                    made = items.open(major, value, start, stop, naming, level + tags)
-                elif major == 8 and (left > -1 or tags or key is not MISSING):
-                    raise FormatError("a break outside an indefinite-length item", start)
-            if token is not None:
-                kind = "key" if naming and major not in (6, 8) else CBOR_MAJORS[major]
-                token(start, stop, len(stack), kind, value, key if keyed else len(box))
-            if major == 6:
-                tags, tag = tags + 1, value
-            elif major == 8:
-                left = 0
-            elif naming:
-                if left < 0 or type(value) is not str or value in box:
-                    items.check_key(box, value, left, start)
-                key, tags, tag = value, 0, 0
-            else:
-                if FAST and runs is not None and type(value) is Run:
-                    left = items.skip(value, left, start)
-                if keyed:
-                    box[key] = value if made is None else made
-                else:
-                    box.append(value if made is None else made)
-                left, key = left - 1, MISSING
-                if made is not None:
-                    stack.append((box, left, keyed, level))
-                    box, left, keyed, level = made, value, major == 5, level + tags + 1
-                tags = tag = 0
-    except FormatError as error:  # not kept: its traceback has all that was read
-        wrong = type(error)(error.what, error.offset)
-    path = token and token.path(len(stack), key if keyed else len(box))
-    raise type(wrong)("CBOR: " + wrong.what, base + (wrong.offset or 0), path)
 
+    WRONG_KEY: "Type[FormatError]" = FormatError  # of a map with an array or a map as a key
+    BIGNUMS: Any = (2, 3)  # tags of bytes that are integers from 0 on, or below
+    around = 0  # arrays, maps and tags that count, too
 
-class CborItems:
-    """Reads heads and leaves of CBOR one by one; counts the memory that all together take."""
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        self.data, self.base, self.deepest = data, base, MAX_DEPTH - self.around
+        self.texts: Any = {}  # they repeat: field names, dtypes
+        self.left = MAX_BOXES + 10 * len(data)
+        self.hard_keys = 0
 
-    hard_keys = 0  # see check_key()
-
-    def __init__(self, data: bytes, plain: bool, strict: int, token: Any, runs: Facts) -> None:
-        self.data, self.end, self.plain = data, len(data), plain
-        self.token: Any = token
-        # <later>
-        if strict:
-            self.token = StrictCbor(data, strict, token)
-        # </later>
-        self.texts: Any = {}  # short texts repeat: field names, dtypes
-        if FAST:
-            self.runs = runs
-            self.hidden = sum([len(run.tensors) - 1 for run in runs.values()])  # items of Runs
-        self.budget = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
-
-    def read(self, start: int, tag: Any) -> Any:
-        """Return (major type, or 8 for a break; value or argument; position behind it)."""
-        if start >= self.end:
-            raise FormatError("the data end inside an item", start)
-        head = self.data[start]
-        if head == 0xFF:
-            return 8, None, start + 1
-        major, size, pos = head >> 5, head & 31, start + 1
-        if size > 23:
-            size, pos = cbor_argument(self.data, pos, self.end, head)
-        if major in (0, 4, 5, 6):
-            return major, size, pos
-        value, pos = self.leaf(start, pos, size)
-        if tag in (2, 3) and major == 2 and not self.plain:
-            value = int.from_bytes(value, "big")
-            value = -1 - value if tag == 3 else value
-        return major, value, pos
-
-    def leaf(self, start: int, pos: int, size: int) -> Any:
-        """Return (value, position behind it) of a leaf: head data[start:pos], argument `size`."""
-        data, end = self.data, self.end
-        major, code = data[start] >> 5, data[start] & 31
-        if major == 1:
-            return CBOR_NEGATIVE[size] if size < 24 else -1 - size, pos
-        if major == 7:
-            if code > 24:  # half, single or double precision
-                return unpack_float("efd"[code - 25], data, start + 1), pos
-            if code == 24 and size < 32:
-                raise FormatError(f"simple value {size} in two bytes", start)
-            if size in CBOR_SIMPLE:
-                return CBOR_SIMPLE[size], pos
-            # <burnpack later tools>
-            if not self.plain:
-                return Simple(size) if BOARD else SIMPLES[size], pos
-            # </burnpack later tools>
-            raise FormatError(f"simple value {size}", start)
-        if size < 0:
-            return self.chunks(major, pos)
-        if pos + size > end:
-            raise FormatError(f"a string of {size} bytes, {end - pos} left", start)
-        value = data[pos:pos + size] if major == 2 else decode_text(data[pos:pos + size])
-        if value is None:
-            raise FormatError("text is not UTF-8", start)
-        return value, pos + size
-
-    def chunks(self, major: int, pos: int) -> Any:
-        """Return (value, position behind it) of a string in chunks, until a break."""
-        data, end, whole = self.data, self.end, bytearray()
-        while pos < end:
-            start, head = pos, data[pos]
-            if head == 0xFF:
-                return bytes(whole) if major == 2 else whole.decode(), pos + 1
-            if head >> 5 != major or head & 31 > 27:
-                raise FormatError("a chunk of another type in a chunked string", start)
-            size, pos = cbor_argument(data, pos + 1, end, head)
-            part, pos = self.leaf(start, pos, size)
-            whole += data[pos - size:pos]
-            if self.token is not None:
-                self.token(start, pos, None, "chunk", part, None)
-        raise FormatError("the data end inside a chunked string", pos)
-
-    def text(self, data: bytes, start: int) -> Any:
-        """Return a short text, or the Run that it stands for."""
+    def read(self) -> Any:
+        deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
         try:
-            text = data.decode()
-        except UnicodeError:
-            raise FormatError("text is not UTF-8", start)
-        if FAST and text in self.runs:
-            return self.runs.pop(text)
-        if len(self.texts) < 1 << 12:
+            return self.item(0, 0)
+        except RuntimeError:  # RecursionError
+            raise deep
+
+    def error(self, what: str, at: int,
+              error: "Type[FormatError]" = FormatError) -> FormatError:
+        return error("CBOR: " + what, self.base + at)
+
+    def spend(self, nbytes: int, at: int) -> None:
+        """Count the memory that values take."""
+        self.left -= nbytes
+        if self.left < 0:
+            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
+
+    def head(self, at: int) -> "Tuple[int, int, int]":
+        """Return (major type, argument or -1 for an indefinite length, where that ends)."""
+        if at >= len(self.data):
+            raise self.error("the data end inside an item", at)
+        head, end = self.data[at], at + 1
+        major, code = head >> 5, head & 31
+        if code < 24:
+            return major, code, end
+        if code == 31 and major not in (0, 1, 6):
+            return major, -1, end
+        if code > 27:
+            raise self.error(f"head {head:02x}: this type has no indefinite length" if code == 31
+                             else f"reserved head {head:02x}", at)
+        end += 1 << code - 24
+        if end > len(self.data):
+            raise self.error("the data end inside a head", at)
+        return major, int.from_bytes(self.data[at + 1:end], "big"), end
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        """Return the value of an item, with `depth` arrays, maps and tags around it; its end."""
+        start = at
+        major, size, at = self.head(at)
+        if major < 2:
+            return size if not major else NEGATIVES[size] if size < 24 else -1 - size, at
+        if major < 4:
+            data, at = self.chunks(start, at) if size < 0 else self.string(start, at, size)
+            return data if major == 2 else self.texts.get(data) or self.text(data, start), at
+        if major == 7:
+            return self.simple(start, size, at)
+        if is_key and major != 6:
+            raise self.error("a map key is an array or a map", start, self.WRONG_KEY)
+        if depth >= self.deepest:
+            raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
+        if major == 6:
+            value, end = self.item(at, depth + 1, is_key)
+            if size in self.BIGNUMS and type(value) is bytes and self.data[at] >> 5 == 2:
+                value = int.from_bytes(value, "big")
+                value = value if size == 2 else -1 - value
+            return value, end
+        if size > len(self.data) - at >> major - 4:
+            what = f"{'map' if major == 5 else 'array'} of {size} items"
+            raise self.error(f"{what}, {len(self.data) - at} bytes left", start)
+        self.spend(72 if not size else 104 if major == 4 else 240, start)
+        return (self.array if major == 4 else self.map)(size, at, depth + 1)
+
+    def ends(self, size: int, count: int, at: int) -> bool:
+        """Return whether an array or a map of so many items is complete."""
+        return count == size or size < 0 and self.data[at:at + 1] == b"\xff"
+
+    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        out: "List[Any]" = []
+        while not self.ends(size, len(out), at):
+            value, at = self.item(at, depth)
+            out.append(value)
+        return out, at + (size < 0)
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        out: Facts = Map()
+        while not self.ends(size, len(out), at):
+            at = self.pair(out, at, depth)
+        return out, at + (size < 0)
+
+    def pair(self, out: Any, at: int, depth: int) -> int:
+        """Add the next key and its value to a map; return where they end."""
+        start = at
+        key, at = self.key(at, depth)
+        if type(key) is not str or key in out:
+            check_key(self, out, key, start)
+        if len(out) > 4:
+            self.spend(64, start)
+        out[key], at = self.item(at, depth)
+        return at
+
+    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+        return self.item(at, depth, True)
+
+    def string(self, start: int, at: int, size: int) -> "Tuple[bytes, int]":
+        left = len(self.data) - at
+        if size > left:
+            raise self.error(f"a string of {size} bytes, {left} left", start)
+        return self.data[at:at + size], at + size
+
+    def text(self, data: bytes, start: int) -> str:
+        text = decode_text(data)
+        if text is None:
+            raise self.error("text is not UTF-8", start)
+        if len(data) < 64 and len(self.texts) < 1 << 12:
             self.texts[data] = text
-        elif not BOARD and len(data) > 1:
-            self.budget.spend(80, "memory for texts", offset=start)
+        else:
+            self.spend(80, start)
         return text
 
-    def open(self, major: int, size: int, start: int, stop: int, naming: bool, level: int) -> Any:
-        """Return a new array or map of `size` items, or None for a tag; count what it takes."""
-        if naming and major < 6:
-            wrong = Unsupported if self.plain else FormatError
-            raise wrong("a map key is an array or a map", start)
-        if level >= MAX_DEPTH:
-            raise FormatError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-        if major == 6:
-            return None
-        count, room = size - (self.hidden if FAST else 0), self.end - stop
-        if count > room >> major - 4:
-            raise FormatError(f"{CBOR_MAJORS[major]} of {size} items, {room} bytes left", start)
-        if not BOARD:
-            cost = 72 if not size else 104 if major == 4 else max(240, 64 * count - 80)
-            self.budget.spend(cost, "memory for arrays and maps", offset=start)
-        return [] if major == 4 else Map()
+    def chunks(self, whole: int, at: int) -> "Tuple[bytes, int]":
+        """Return the bytes of a string of indefinite length, which begins at `whole`."""
+        out, kind = [], self.data[whole] >> 5
+        while self.data[at:at + 1] != b"\xff":
+            if at >= len(self.data):
+                raise self.error("the data end inside a chunked string", at)
+            data, at = self.chunk(kind, at)
+            out.append(data)
+        return b"".join(out), at + 1
 
-    def check_key(self, box: Any, key: Any, left: int, start: int) -> None:
-        """As the function check_key(); count what the key takes in a map of unknown length."""
-        if not BOARD and left < 0 and len(box) > 4:  # its map has no count
-            self.budget.spend(64, "memory for arrays and maps", offset=start)
-        check_key(self, box, key, start)
+    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
+        """Return the bytes of a chunk, which has the major type `kind`, and where it ends."""
+        major, size, at = Cbor.head(self, start) if self.data[start] >> 5 == kind else (-1, 0, 0)
+        if major != kind or size < 0:
+            raise self.error("a chunk of another type in a chunked string", start)
+        data, at = self.string(start, at, size)
+        if kind == 3:
+            self.text(data, start)  # each is UTF-8 by itself
+        return data, at
 
-    @staticmethod
-    def skip(run: Any, left: int, start: int) -> int:
-        """Return `left` without the items of a Run, but for one."""
-        rest: int = left - len(run.tensors) + 1
-        if rest < 1 <= left:
-            raise FormatError("more items than the head says", start)
-        return rest
+    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+        code = self.data[start] & 31
+        if code == 31:
+            raise self.error("a break outside an indefinite-length item", start)
+        if code > 24:  # half, single or double precision
+            return unpack_from(">" + "efd"[code - 25], self.data, start + 1)[0], at
+        if code == 24 and size < 32:
+            raise self.error(f"simple value {size} in two bytes", start)
+        if size in CBOR_SIMPLE:
+            return CBOR_SIMPLE[size], at
+        return self.texts.setdefault(size, Simple((size,))), at  # many share one
+
+
+class PlainCbor(Cbor):
+    """CBOR as zTensor has it: no big integers, no simple values without a meaning."""
+
+    WRONG_KEY, BIGNUMS = Unsupported, ()
+
+    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+        value, at = super().simple(start, size, at)
+        if isinstance(value, Simple):
+            raise self.error(f"simple value {size}", start)
+        return value, at
 
 
 def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) -> None:
@@ -1607,201 +1137,27 @@ def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) ->
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
     Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if not BOARD and type(key) is not str and len(box) > 64:
+    if type(key) is not str and len(box) > 64:
         if type(key) is not int or not 0 <= key <= len(box) + 1:
             short = type(key) is not int or -(1 << 64) <= key < 1 << 64
             reader.hard_keys += 1 if short else 256
         if reader.hard_keys > MAX_HARD_KEYS:
             what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
-            raise Unsupported(what, start)
+            raise reader.error(what, start, error=Unsupported)
     if key in box or (key != key and [k for k in box if k != k]):
-        raise FormatError(f"key {show(key)} twice", start)
-
-
-def unpack_float(code: str, data: Any, pos: int) -> float:
-    """Return a big-endian float; NaN keeps sign and payload, which struct may change or drop."""
-    value: float = unpack_from(">" + code, data, pos)[0]
-    if not BOARD and value != value and code != "d":
-        bits_code, sign, digits = FLOAT_BITS[code]
-        bits, = unpack_from(bits_code, data, pos)
-        bits = bits >> sign << 63 | 0x7FF << 52 | bits << 52 - digits  # exponent: all ones
-        value, = unpack_from(">d", pack(">Q", bits))
-    return value
-
-
-def cbor_argument(data: bytes, pos: int, end: int, head: int) -> "Tuple[int, int]":
-    """Return (argument, position behind it) of a head; -1: indefinite length."""
-    code = head & 31
-    if code < 24 or (code == 31 and head >> 5 not in (0, 1, 6)):
-        return (code if code < 24 else -1), pos
-    if code > 27:
-        raise FormatError(f"head {head:02x}: this type has no indefinite length" if code == 31
-                          else f"reserved head {head:02x}", pos - 1)
-    stop = pos + (1 << code - 24)
-    if stop > end:
-        raise FormatError("the data end inside a head", pos - 1)
-    return int.from_bytes(data[pos:stop], "big"), stop
-
-
-def watch_cbor(data: bytes, see: Any, reader: Any, **rules: Any) -> Any:
-    """Return (text, position) of the first item or map key of CBOR of which see() returns a text.
-
-    see(kind, value, path of keys, first byte, tags in front, containers and tags around).
-    """
-    found, path, levels, tags = Map(), [], [0], 0
-    if reader.faults is None:  # load or explain: nobody asks
-        return []
-
-    def token(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        nonlocal tags
-        if kind != "chunk":
-            path[depth:], levels[depth + 1:] = [key], [levels[depth] + tags + 1]
-            found.setdefault(see(kind, value, path, data[start], tags, levels[depth] + tags), start)
-            tags = tags + 1 if kind == "tag" else 0
-    cbor_read(data, token=token, **rules)
-    return [pair for pair in found.items() if pair[0]]
-
-
-class StrictCbor:
-    """Passes tokens of deterministic CBOR (RFC 8949 4.2.1) without tags, `most` levels deep."""
-
-    def __init__(self, data: bytes, most: int, token: Any) -> None:
-        self.data, self.most, self.token = data, most, token
-        self.keys: "Dict[int, bytes]" = {0: b""}  # by depth: the last key of each open map
-
-    def path(self, depth: int, key: Any) -> Any:
-        return self.token and self.token.path(depth, key)
-
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        data, head = self.data[start:stop], self.data[start]
-        best, code = data, head & 31
-        if head > 0xF8:
-            best = cbor_float(value) if value == value else b"\xf9\x7e\x00"
-        elif code > 23:
-            size = 1 << (code & 3)
-            number = int.from_bytes(self.data[start + 1:start + 1 + size], "big")
-            best = data if number >> 4 * size and number > 23 and code < 28 else b""
-        if (best != data or kind in ("chunk", "tag") or depth > self.most or head == 0xF7
-                or isinstance(value, Simple) or (kind == "key" and data <= self.keys[depth])):
-            what = f"not deterministic (no tags; {self.most} levels; shortest heads; sorted keys)"
-            raise FormatError(what, start - (kind == "chunk"))
-        if kind == "key":
-            self.keys[depth] = data
-        elif kind == "map":
-            self.keys[depth + 1] = b""
-        if self.token is not None:
-            self.token(start, stop, depth, kind, value, key)
-
-
-class TokenPaths:
-    """Adds the items that tokens of cbor_read make to a Trace: a key and its value are one."""
-
-    def __init__(self, trace: Trace, base: int, name: str, root: str) -> None:
-        self.trace, self.base, self.root = trace, base, root
-        self.paths = [name]  # of what is open
-        self.starts: Any = []  # of the keys, tags and chunks in front of the next value
-
-    def join(self, depth: int, key: Any) -> str:
-        path = self.paths[depth]
-        return path if depth == 0 or key is MISSING else join_path(path, key)
-
-    def path(self, depth: int, key: Any) -> str:
-        """Return the path of a wrong item."""
-        return self.join(depth, key) or self.root
-
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        self.starts.append(start)
-        if kind not in ("key", "tag", "chunk"):
-            begin, self.starts = min(self.starts), []
-            self.item(begin, start, stop, depth, kind, value, key)
-
-    def item(self, begin: int, start: int, stop: int, depth: int, kind: str, value: Any,
-             key: Any) -> None:
-        opens = kind in ("array", "map")
-        if kind != "break" and (opens or (self.paths[depth] or self.root) in self.trace.offsets):
-            path = self.join(depth, key)  # that of any other item is not looked for
-            self.trace.add(self.base + begin, stop - begin, path or self.root, value, "")
-        if opens:
-            self.paths[depth + 1:] = [path]
-
-
-class CborFields(TokenPaths):
-    """Makes fields of the tokens of cbor_read: a key and its value are one, as is a plain list."""
-
-    def __init__(self, trace: Trace, base: int, name: str, root: str, schema: Any,
-                 level: Any) -> None:
-        TokenPaths.__init__(self, trace, base, name, root)
-        self.level, self.boxes = level, [(schema.doc, schema)]  # of what is open; no Schema: None
-        self.rows: Any = []  # an open plain list: itself, its items from the .first on
-        self.first = 0  # (plain: no item is a container or has a meaning of its own)
-
-    def path(self, depth: int, key: Any) -> str:
-        """Return the path of a wrong item, after the fields before it."""
-        self.flush(self.rows[-1][1] if self.rows[1:] else 0)
-        return self.join(depth, key) or self.root
-
-    def item(self, begin: int, start: int, stop: int, depth: int, kind: str, value: Any,
-             key: Any) -> None:
-        path, (doc, schema) = self.paths[depth], self.boxes[depth]
-        opens = kind in ("array", "map")
-        if self.rows and not opens:  # the path of an item is made if it is shown
-            if kind != "break":
-                self.rows.append((begin, stop, depth, None, value, doc, start - begin))
-            if kind == "break" or self.first + len(self.rows) - 1 == self.rows[0][4]:
-                self.flush(stop)
-            elif len(self.rows) > LIST_ITEMS:
-                head = self.rows[0]
-                self.flush(stop)
-                self.rows, self.first = [(stop, stop) + head[2:6] + (0,)], self.first + LIST_ITEMS
-            return
-        self.flush()
-        if kind == "break":
-            self.rows = [(start, stop, depth - 1, path, None, "break: the end of it", 0)]
-            self.flush()
-            return
-        path = self.join(depth, key)
-        if depth and schema is not None:  # else an item has the meaning of its container
-            doc, schema = schema.about(key)
-        if opens:
-            self.paths[depth + 1:], self.boxes[depth + 1:] = [path], [(doc, schema)]
-            value = {-1: None, 0: [] if kind == "array" else {}}.get(value, value)
-        self.rows, self.first = [(begin, stop, depth, path, value, doc, start - begin)], 0
-        if kind != "array" or value == [] or schema is not None:
-            self.flush()
-
-    def flush(self, stop: int = 0) -> None:
-        """Add the open list as one field that ends at `stop`, or its head and its items."""
-        rows, self.rows = self.rows, []
-        if stop:
-            begin, _, depth, path, _, doc, lead = rows[0]
-            path = join_path(path, self.first) if self.first else path
-            rows = [(begin, stop, depth, path, [row[4] for row in rows[1:]], doc, lead)]
-        for i, (begin, end, depth, path, value, doc, lead) in enumerate(rows, self.first - 1):
-            path = join_path(rows[0][3], i) if path is None else path
-            if begin < end:  # else the head was shown
-                self.trace.add(self.base + begin, end - begin, path or self.root, value, doc, depth,
-                               "structure", lead, self.owner(depth, path))
-
-    def owner(self, depth: int, path: str) -> "Optional[str]":
-        """Return the prefix of the tensor's entry around a field at this depth."""
-        if self.level is None:  # tensors are at any depth
-            return f"{self.paths[depth]}."
-        if depth > self.level:
-            path = self.paths[self.level + 1]
-        return path + "." if depth >= self.level else None
+        raise reader.error(f"key {show(key)} twice", start)
 
 
 def cbor_loads(data: Any) -> Any:
     """Return the value of one CBOR item; bytes behind it are a FormatError.
 
     Tags are dropped (2 and 3 make big integers); undefined is None. A map key twice is an error.
-    NaN keeps its sign and payload where a float of this Python can hold them (CPython, PyPy).
 
     >>> cbor_loads(bytes.fromhex("a26161016162820203"))
     {'a': 1, 'b': [2, 3]}
     """
     data = bytes(memoryview(data))
-    value, end = cbor_read(data)
+    value, end = Cbor(data).read()
     if end != len(data):
         raise FormatError(f"CBOR: {len(data) - end} bytes behind the item", end)
     return value
@@ -1822,25 +1178,18 @@ def cbor_head(major: int, count: int) -> bytes:
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
-def pack_float(code: str, value: float) -> bytes:
-    """Return a number as a big-endian float; NaN keeps its bits as far as there is room."""
-    if BOARD or value == value:
-        return pack(">" + code, to_inf(value, 65520.0 if code == "e" else FLOAT32_LIMIT))
-    bits_code, sign, digits = FLOAT_BITS[code]
-    bits, = unpack_from(">Q", pack(">d", value))
-    bits = bits >> 63 << sign | bits >> 52 - digits & (1 << sign) - 1
-    quiet = 0 if bits & (1 << digits) - 1 else 1 << digits - 1  # without a payload: infinity
-    return pack(bits_code, bits | quiet)
-
-
 def cbor_float(value: float) -> bytes:
-    """Return a float in the shortest of the three precisions that holds its bits."""
-    exact: bytes = pack(">d", value)
+    """Return a float in the shortest of the three precisions that holds it."""
+    if value != value:
+        return b"\xf9\x7e\x00"
     for head, code in ((b"\xf9", "e"), (b"\xfa", "f")):
-        data = pack_float(code, value)
-        if pack(">d", unpack_float(code, data, 0)) == exact:
+        try:
+            data: bytes = pack(">" + code, value)
+        except OverflowError:
+            continue
+        if unpack_from(">" + code, data)[0] == value:
             return head + data
-    return b"\xfb" + exact
+    return b"\xfb" + pack(">d", value)
 
 
 def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
@@ -1870,10 +1219,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
         return cbor_float(value)
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    # <burnpack later tools>
     if isinstance(value, Simple):
-        return cbor_head(7, value.number)
-    # </burnpack later tools>
+        return cbor_head(7, value[0])
 
     def pack_item(item: Any) -> bytes:
         return cbor_dumps(item, indefinite=indefinite, sort=sort, depth=depth + 1)
@@ -1933,8 +1280,6 @@ def msgpack_head(data: Any, pos: int, end: int) -> "Tuple[str, Any, int]":
     if pos + width >= end:
         raise FormatError(f"{kind} needs {width} bytes, {end - pos - 1} left", pos, check="bounds")
     value, = unpack_from(code, data, pos + 1)
-    if not BOARD and value != value:
-        value = unpack_float(code[1], data, pos + 1)
     return kind, value, pos + 1 + width
 
 
@@ -1946,130 +1291,86 @@ def msgpack_text(data: bytes) -> str:
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
-class MsgpackReader(Cursor):
-    """Reads MessagePack values of known kinds from a source, each as a named field."""
+class Msgpack:
+    """Reads a value of any kind at a Cursor; msgpack_loads() says what the kinds become."""
 
-    run = True
-    last = 0  # number of the last parameter
-    memory: Any = None  # a Budget
-    beyond: Any = None  # path of the value that raised an error, if the file ends in it
-
-    def next_head(self) -> Any:
-        """Return (kind, value or length) of the next head, and move behind it."""
-        at = self.pos - self.base
-        if at + 9 > len(self.data):
-            at = self.peek(9)
-        kind, value, stop = msgpack_head(self.data, at, len(self.data))
-        self.pos += stop - at
-        return kind, value
-
-    def check_room(self, kind: str, count: int) -> None:
-        """Raise FormatError if the file has too few bytes for what such a head begins."""
-        rest = self.end - self.pos
-        if (2 * count if kind == "map" else count + (kind == "ext")) > rest:
-            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left", check="bounds")
-
-    def value(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        """Return a value of this kind: a number, the bytes of a str, or else the length."""
-        start, name = self.pos, join_index(field, *index)
-        try:
-            found, value = self.next_head()
-            if found != kind and (kind, found) != ("float", "int"):
-                raise FormatError(f"it has the type {found}, not {kind}")
-            if kind != "str":  # that is added with its bytes
-                self.add(start, self.pos - start, name, value, doc)
-            if kind in ("str", "array", "map"):
-                self.check_room(kind, value)
-        except FormatError as error:
-            self.beyond = self.where + (field,) if error.check == "bounds" else None
-            raise self.error(f"{name}: {error.what}", field, *index, offset=start)
-        wanted = {"int": 0xCE, "float": 0xCA}.get(kind)
-        if self.trace is not None and wanted and self.source.read(start, 1)[0] != wanted:
-            self.remark("the real library refuses it: a number that is not stored as ce + uint32, "
-                        "ca + float32", start)
-        if kind == "str":
-            value = self.next_bytes(value, "")
-            if self.trace is not None:
-                self.add(start, self.pos - start, name, msgpack_text(value), doc)
-        return value
-
-    def number(self, field: str, doc: str, *index: int) -> int:
-        """Return a uint32, in any stored form."""
-        start = self.pos
-        value: int = self.value("int", field, doc, *index)
-        if value < 0 or value >> 32:
-            what = f"{join_index(field, *index)} is {value}, expected 0 to {(1 << 32) - 1}"
-            raise self.error(what, field, *index, offset=start)
-        return value
-
-
-class MsgpackTree(MsgpackReader):
-    """Reads a MessagePack value of any kind; msgpack_loads() says what the kinds become."""
-
-    TEXT_KEYS = False
-    token: Any = None  # as in cbor_read
+    limit = "MAX_MSGPACK_DEPTH"
+    WRONG_KEY: "Type[FormatError]" = Unsupported  # of an array or a map as a key
     hard_keys = 0  # see check_key()
 
-    def tree(self, limit: str, most: int) -> Any:
-        """Return the next value, of at most `most` containers in each other."""
-        box: Any = []
-        root, stack = box, []  # stack: the containers around; boards cannot recurse so deep
-        left, keyed, key = 1, False, MISSING
-        try:
-            while left or stack:
-                if left == 0:
-                    box, left, keyed = stack.pop()
-                    continue
-                start, naming = self.pos, keyed and key is MISSING
-                kind, count = self.next_head()
-                head, value, opens = self.pos, count, False
-                if kind in ("str", "bin", "ext", "array", "map"):
-                    if 2 * count >= self.end - head:
-                        self.check_room(kind, count)
-                    value = self.body(kind, count, key)
-                    opens = type(value) is list or type(value) is Map
-                if opens and len(stack) >= most:
-                    raise FormatError(f"nested deeper than {limit} = {most}")
-                if self.token is not None:  # a tuple: bytes or numbers that are left in the file
-                    far = type(value) is tuple
-                    self.token(start, head if far else self.pos, len(stack),
-                               "key" if naming else "data" if far else kind,
-                               count if opens or far else value, key if keyed else len(box))
-                if naming:
-                    key = self.new_key(box, kind, value)
-                    continue
-                if keyed:
-                    box[key] = value
-                else:
-                    box.append(value)
-                left, key = left - 1, MISSING
-                if opens:
-                    stack.append((box, left, keyed))
-                    box, left, keyed = value, count, kind == "map"
-        except FormatError as error:
-            path = self.token and self.token.path(len(stack), key if keyed else len(box))
-            what = error.what + (" (cut short?)" if error.check == "bounds" else "")
-            raise type(error)("MessagePack: " + what, start, path, None, self.path)
-        return root[0]
+    def __init__(self, cursor: Any) -> None:
+        self.cursor, self.deepest = cursor, globals()[self.limit]
+        self.start: int = cursor.pos  # of the value that is read
 
-    def new_key(self, box: Any, kind: str, key: Any) -> Any:
-        """Return the key, which must not be in the map yet."""
-        if kind != "str" and self.TEXT_KEYS:
-            raise FormatError(f"a key of the type {kind}")
+    def read(self) -> Any:
+        deep = FormatError("MessagePack: nested deeper than this Python can read", self.start)
+        try:
+            return self.item(0, None)
+        except RuntimeError:  # RecursionError
+            raise deep
+
+    def error(self, what: str, start: "Optional[int]" = None,
+              error: "Type[FormatError]" = FormatError, check: str = "index") -> FormatError:
+        what += " (cut short?)" if check == "bounds" else ""
+        return error("MessagePack: " + what, self.start if start is None else start, None, None,
+                     self.cursor.source.path)
+
+    def head(self) -> Any:
+        """Return (kind, value or length) of the next head, and move behind it."""
+        self.start = self.cursor.pos
+        try:
+            kind, value = self.cursor.next_head()
+            self.cursor.check_room(kind, value)
+        except FormatError as error:
+            raise self.error(error.what, check=error.check)
+        return kind, value
+
+    def item(self, depth: int, key: Any) -> Any:
+        """Return the next value, in so many containers; `key`: its key in the innermost one."""
+        kind, value = self.head()
+        return self.value(kind, value, depth, key)
+
+    def value(self, kind: str, value: Any, depth: int, key: Any) -> Any:
+        """Return the value whose head was read."""
+        if kind in ("str", "bin", "ext"):
+            return self.body(kind, value)
+        if kind not in ("array", "map"):
+            return value
+        if depth >= self.deepest:
+            raise self.error(f"nested deeper than {self.limit} = {self.deepest}")
+        return self.container(kind, value, depth + 1, key)
+
+    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+        """Return the items of an array or a map."""
+        items: "List[Any]" = []
+        if kind == "array":
+            for i in range(count):
+                items.append(self.item(depth, i))
+            return items
+        found: Facts = Map()
+        for _ in range(count):
+            key = self.key(found, depth)
+            found[key] = self.item(depth, key)
+        return found
+
+    def key(self, out: Any, depth: int) -> Any:
+        """Return the next key of a map, which must not be in it yet."""
+        start = self.cursor.pos
+        kind, key = self.head()
         if kind in ("array", "map"):
-            raise Unsupported("a map key is an array or a map")
+            raise self.error("a map key is an array or a map", start, self.WRONG_KEY)
+        key = self.value(kind, key, depth, None)
         key = bytes(key) if type(key) is memoryview else key
-        check_key(self, box, key)
+        check_key(self, out, key, start)
         return key
 
-    def body(self, kind: str, nbytes: int, key: Any) -> Any:
-        """Return the value of a str, bin or ext, or an empty container, whose head was read."""
+    def body(self, kind: str, nbytes: int) -> Any:
+        """Return the value of a str, bin or ext whose head was read."""
+        cursor = self.cursor
         if kind == "str":
-            return msgpack_text(self.next_bytes(nbytes, ""))
-        if kind == "array" or kind == "map":
-            return [] if kind == "array" else Map()
-        body = self.source.view(self.pos, nbytes + (kind == "ext"))
-        self.pos += len(body)
+            return msgpack_text(cursor.next_bytes(nbytes, ""))
+        body = cursor.source.view(cursor.pos, nbytes + (kind == "ext"))
+        cursor.pos += len(body)
         if kind == "bin":
             return body
         body = bytes(body)
@@ -2082,27 +1383,8 @@ class MsgpackTree(MsgpackReader):
             both = int.from_bytes(body[1:], "big")
             nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
         if nanoseconds > 999999999:
-            raise FormatError(f"timestamp with {nanoseconds} nanoseconds")
+            raise self.error(f"timestamp with {nanoseconds} nanoseconds")
         return seconds, nanoseconds
-
-
-def msgpack_loads(data: Any) -> Any:
-    """Return one MessagePack value; bytes behind it are a FormatError.
-
-    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
-    an array or map as a map key is Unsupported, a key twice a FormatError.
-
-    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
-    [1, 'a']
-    """
-    data = bytes(memoryview(data))
-    reader = MsgpackTree(Memory(data))
-    reader.data = data  # all at once is faster
-    value = reader.tree("MAX_MSGPACK_DEPTH", MAX_MSGPACK_DEPTH)
-    if reader.pos != reader.end:
-        what = f"MessagePack: {reader.end - reader.pos} bytes behind the value"
-        raise FormatError(what, reader.pos)
-    return value
 
 
 def msgpack_size(kind: str, count: int) -> bytes:
@@ -2142,7 +1424,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
             return pack(">Bd", 0xCB, value)
         if to_inf(value, FLOAT32_LIMIT) != value and value == value:
             raise ValueError(f"{value!r} does not fit float32")
-        return b"\xca" + pack_float("f", value)
+        return b"\xca" + pack(">f", value)
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
         return msgpack_size("str" if isinstance(value, str) else "bin", len(data)) + data
@@ -2164,6 +1446,170 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
 # Rows (name, type, default, doc), one per slot, say what a table holds: see flat_loads().
 
+
+class Flat:
+    """Reads the tables of a FlatBuffer: Flat(data, base).table(rows, place) -> a dict.
+
+    Types are a struct code, "string", rows (a table), [type] (a vector), "place" (where an offset
+    leads), or a function of the fields before, which returns one of these. Errors count from
+    `base`.
+    """
+
+    where: Any = ()  # path of the table that is read
+
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        self.data, self.base, self.end = data, base, len(data)
+        self.stop = self.end  # where the fields of a table must end
+        self.vtables: Any = {}  # by position: how many slots
+        self.vectors: Any = {}  # of numbers, by position and type: they may be shared
+        self.left = 24 * self.end  # bytes of memory for what is read
+        self.vtables_left = self.end  # bytes of those to come
+
+    def error(self, what: str, at: int, *path: Any, error: Any = FormatError) -> FormatError:
+        """Return an error of a field of the table, or of the table itself."""
+        keys = self.where + path
+        name = path_of_keys(keys) or None
+        made: FormatError = error("FlatBuffers: " + what, self.base + at, name)
+        made.keys = keys
+        return made
+
+    def spend(self, nbytes: int, at: int, name: Any) -> None:
+        """Count the memory for what is read: objects may be shared, and be many times the data."""
+        self.left -= nbytes
+        if self.left < 0:
+            what = f"objects overlap: they need more memory than 24 times {self.end} bytes"
+            raise self.error(what, at, name, error=Unsupported)
+
+    def follow(self, row: Any, at: int) -> int:
+        """Return where the offset leads that is stored at a position."""
+        if at + 4 > self.end:
+            raise self.error("the data end inside an offset", at, row[0])
+        step: int = unpack_from("<I", self.data, at)[0]
+        if step == 0 or at + step + 4 > self.end:
+            raise self.error(f"offset {step} leads out of the data", at, row[0])
+        return at + step
+
+    def slots(self, table: int, count: int) -> Any:
+        """Return the distances from a table to its first `count` fields; 0: absent."""
+        at = table - unpack_from("<i", self.data, table)[0]
+        if at not in self.vtables:
+            if at < 0 or at + 4 > self.end:
+                raise self.error("vtable out of bounds", table, "vtable")
+            self.vtables[at] = self.vtable(at)
+        size = min(self.vtables[at], count)
+        return unpack_from(f"<{size}H", self.data, at + 4) + (0,) * (count - size)
+
+    def vtable(self, at: int) -> int:
+        """Return how many slots a vtable has."""
+        nbytes: int = unpack_from("<H", self.data, at)[0]
+        if nbytes < 4 or nbytes & 1 or at + nbytes > self.end:
+            raise self.error(f"vtable of {nbytes} bytes", at, "vtable")
+        self.vtables_left -= nbytes
+        if self.vtables_left < 0:
+            raise self.error("vtables are longer in sum than the data: they overlap", at, "vtable",
+                             error=Unsupported)
+        return nbytes // 2 - 2
+
+    def inline(self, kind: Any) -> int:
+        """Return the bytes of a number in its table or vector; 0 of what lies behind an offset."""
+        return WIDTH.get(kind, 0) if isinstance(kind, str) else 0
+
+    def table(self, rows: Any, table: int) -> Any:
+        """Return the fields of a table by name; absent ones have their defaults."""
+        slots = self.slots(table, len(rows))
+        self.spend(100 + 50 * len(rows), table, "table")
+        found, offsets = Map(), []
+        for row, step in zip(rows, slots):
+            name, kind = row[:2]
+            if not step or kind is None:
+                found[name] = self.absent(row, table)
+                continue
+            size = self.inline(kind)
+            if table + step + (size or 4) > self.stop:
+                raise self.error("field out of bounds", table, name)
+            if size:
+                found[name] = self.number(row, table + step)
+            else:
+                found[name] = self.follow(row, table + step)
+                offsets.append(row)
+        missing = [name for name, value in found.items() if value is MISSING]
+        if missing:
+            raise self.error(f"the required field {missing[0]} is missing", table, "table")
+        for name, kind, default, doc in offsets:
+            kind = kind(found) if callable(kind) else kind
+            found[name] = self.target((name, kind, default, doc), found[name])
+        return found
+
+    def absent(self, row: Any, table: int) -> Any:
+        """Return the default of a field that a table lacks."""
+        return list(row[2]) if isinstance(row[2], list) else row[2]
+
+    def number(self, row: Any, at: int) -> Any:
+        return unpack_from("<" + row[1], self.data, at)[0]
+
+    def target(self, row: Any, at: int) -> Any:
+        """Return what an offset leads to."""
+        kind = row[1]
+        if kind in (None, "place"):
+            return at if kind else None
+        if kind == "string":
+            return self.string(row, at)
+        if isinstance(kind, list):
+            return self.vector(row, at)
+        outer = self.where
+        self.where += row[0],
+        found = self.table(kind, at)
+        self.where = outer
+        return found
+
+    def string(self, row: Any, at: int) -> str:
+        """Return the text of the string at a position: u32 length, UTF-8, NUL."""
+        nbytes, = unpack_from("<I", self.data, at)
+        stop = at + 4 + nbytes
+        if stop >= self.end:
+            what = f"string of {nbytes} bytes, {self.end - at - 4} left"
+            raise self.error(what, at, row[0])
+        if self.data[stop]:
+            raise self.error("no NUL behind the string", at, row[0])
+        self.spend(64 + 4 * nbytes, at, row[0])
+        text = decode_text(self.data[at + 4:stop])
+        if text is None:
+            raise self.error("text is not UTF-8", at, row[0])
+        return text
+
+    def vector(self, row: Any, at: int) -> "List[Any]":
+        """Return the elements of the vector at a position: u32 count, numbers or offsets."""
+        kinds = row[1] or [None]
+        size: int = unpack_from("<I", self.data, at)[0]
+        left, width = self.end - at - 4, self.inline(kinds[0])
+        if size > left // (width or 4):
+            raise self.error(f"vector of {size} elements, {left} bytes left", at, row[0])
+        self.spend(56 + 8 * size, at, row[0])
+        if width:
+            return self.numbers(row, at, size)
+        return self.elements(row, kinds, at + 4, size)
+
+    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
+        key = at, row[1][0]
+        if key not in self.vectors:
+            self.spend(32 * size, at, row[0])
+            if len(self.vectors) > 256:
+                self.vectors.clear()
+            self.vectors[key] = unpack_from(f"<{size}{key[1]}", self.data, at + 4)
+        return list(self.vectors[key])
+
+    def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
+        """Return what offsets lead to; beyond `kinds`, the last type is theirs."""
+        out, outer = [], self.where
+        self.where += row[0],
+        for i in range(size):
+            kind = kinds[min(i, len(kinds) - 1)]
+            place = self.follow((i, kind, None, "element"), at + 4 * i)
+            out.append(self.target((i, kind, None, row[3]), place))
+        self.where = outer
+        return out
+
+
 MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
@@ -2180,222 +1626,67 @@ def flat_size(type: Any) -> int:
     return int(nbytes)
 
 
-class FlatReader(Reader):
-    """Reads one FlatBuffer by the rows of its tables.
+class AnyFlat(Flat):
+    """Reads what flat_loads() can: structs and tables without rows, too.
 
-    Types are those of flat_loads(), and "place": where an offset leads, to read it later.
+    All fields must lie in the bytes that the vtable states, as some readers do not mind.
     """
 
-    def __init__(self, data: Any, base: int = 0, around: Any = None) -> None:
-        if around is not None:  # the reader of the file
-            self.path, self.trace, self.faults = around.path, around.trace, around.faults
-        self.strict = around is None  # all fields lie in the bytes that the vtable states
-        self.data, self.base = data, base  # bytes, offset of the first one in the file
-        self.end = self.left = len(data)  # left: bytes of vtables to come
-        nbytes = 24 * self.end + (MAX_BOXES if self.strict else 0)
-        self.memory = Budget("MAX_BOXES and 24 times the data", nbytes)
-        self.vtables: Any = {}  # by position: bytes of the table, count of slots
-        self.inlines: Any = {}  # by position and type: a vector may be shared
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        super().__init__(data, base)
+        self.left += MAX_BOXES
 
-    def wrong(self, what: str, pos: int, field: str, error: Any = FormatError) -> FormatError:
-        """Return an error of a field of the table, or with the field "" of the table itself."""
-        path = (field,) if field else ()
-        return self.error("FlatBuffers: " + what, *path, offset=self.base + pos, error=error)
+    def inline(self, kind: Any) -> int:
+        return flat_size(kind) if is_inline(kind) else 0
 
-    def note(self, pos: int, nbytes: int, field: str, value: Any, doc: str, align: int = 2,
-             target: "Optional[int]" = None, depth: int = 1) -> None:
-        """Trace a field `depth` below its table; the field "" is an element of a vector."""
-        if self.trace is not None:
-            depth += len([name for name in self.where if isinstance(name, str)])  # of tables
-            target = None if target is None else self.base + target
-            self.trace.add(self.base + pos, nbytes, (self.prefix + field).rstrip("."), value, doc,
-                           depth, "structure" if nbytes else "absent", owner=self.prefix or None,
-                           target=target)
-            self.check_aligned(pos, align)
-
-    def check_aligned(self, pos: int, align: int) -> None:
-        """Note for verify what the Rust reader would not read."""
-        if pos % align:
-            self.remark("the Rust reader refuses it: a field or a vector that is not aligned",
-                        self.base + pos)
-
-    def spend(self, nbytes: int, pos: int, field: str) -> None:
-        """Count the memory for what is read: objects may be shared, and be many times the data."""
-        self.memory.spend(nbytes, "FlatBuffers: objects overlap; memory for them", self,
-                          *(field,) if field else (), offset=self.base + pos)
-
-    def follow(self, pos: int, field: str) -> int:
-        """Return where the offset stored at `pos` leads."""
-        if pos + 4 > self.end:
-            raise self.wrong("the data end inside an offset", pos, field)
-        step: int = unpack_from("<I", self.data, pos)[0]
-        if step == 0 or pos + step + 4 > self.end:
-            what = f"offset {step} leads out of the data" if step else "offset is zero"
-            raise self.wrong(what, pos, field)
-        return pos + step
-
-    def slots(self, table: int, count: int) -> Any:
-        """Return (bytes of the table, distances to its first `count` fields; 0: absent)."""
-        pos = table - unpack_from("<i", self.data, table)[0]
-        if pos not in self.vtables:
-            if pos < 0 or pos + 4 > self.end:
-                raise self.wrong("vtable out of bounds", table, "vtable")
-            nbytes, size = unpack_from("<HH", self.data, pos)
-            if nbytes < 4 or nbytes & 1 or pos + nbytes > self.end:
-                raise self.wrong(f"vtable of {nbytes} bytes", pos, "vtable")
-            self.left -= nbytes
-            if self.left < 0:
-                raise self.wrong("vtables are longer in sum than the data: they overlap", pos,
-                                 "vtable", Unsupported)
-            self.vtables[pos] = size, nbytes // 2 - 2
-            if self.trace is not None:
-                slots = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, pos + 4))
-                self.note(pos, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", depth=0)
-        size, most = self.vtables[pos]
-        if self.strict and size > self.end - table:
-            raise self.wrong(f"table of {size} bytes, {self.end - table} left", table, "table")
-        if self.trace is not None:
-            self.note(table, 4, "table", table - pos, "vtable", 4, pos, 0)
-        return size, unpack_from(f"<{min(most, count)}H", self.data, pos + 4)
-
-    def root(self, rows: Any) -> Any:
-        """Return the root table."""
-        pos = self.follow(0, "root")
-        self.note(0, 4, "root", pos, "root table", target=pos, depth=0)
-        return self.table(rows, pos)
+    def find_stop(self, table: int) -> int:
+        """Set .stop, where the fields of a table end; return how many slots there are."""
+        self.slots(table, 0)
+        at = table - unpack_from("<i", self.data, table)[0]
+        size, = unpack_from("<H", self.data, at + 2)
+        if size > self.end - table:
+            what = f"table of {size} bytes, {self.end - table} left"
+            raise self.error(what, table, "table")
+        self.stop = table + size
+        return int(self.vtables[at])
 
     def table(self, rows: Any, table: int) -> Any:
-        """Return the fields of a table by name; absent ones have their defaults."""
-        if len(self.where) > MAX_TABLES:
-            raise self.wrong(f"more than {MAX_TABLES} tables within tables", table, "", Unsupported)
-        # <tools>
         if rows == "table":
             return self.unknown(table)
-        # </tools>
-        size, slots = self.slots(table, len(rows))
-        found: Any = Map()
-        offsets = []
-        self.spend(100 + 50 * len(rows), table, "table")
-        for slot, (name, type, default, doc) in enumerate(rows):
-            step = slots[slot] if slot < len(slots) and type is not None else 0
-            if step:
-                end = step + flat_size(type)
-                if table + end > self.end or (self.strict and end > size):
-                    raise self.wrong("field out of bounds", table, name)
-                found[name] = self.inline(type, table + step, name, doc)
-                offsets += [] if is_inline(type) else [rows[slot]]
-            else:
-                found[name] = list(default) if isinstance(default, list) else default
-                self.note(table, 0, name, None, doc)  # an error in it is one of the table
-        missing = [name for name, value in found.items() if value is MISSING]
-        if missing:
-            raise self.wrong(f"the required field {missing[0]} is missing", table, "table")
-        for name, type, _, doc in offsets:
-            type = type(found) if callable(type) else type
-            found[name] = self.target(type, found[name], name, doc)
-        return found
+        if len(self.where) > MAX_TABLES:
+            raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
+                             error=Unsupported)
+        self.find_stop(table)
+        return super().table(rows, table)
 
     def unknown(self, table: int) -> Any:
         """Return by slot the bytes up to the next field, of a table without rows."""
-        size, slots = self.slots(table, 1 << 15)
+        slots = self.slots(table, self.find_stop(table))
+        size = self.stop - table
         found, steps = Map(), sorted(set(slots + (size,)))
         behind = dict(zip(steps, steps[1:]))
         for slot, step in enumerate(slots):
             if step >= size:
-                raise self.wrong("field out of bounds", table, f"slot {slot}")
+                raise self.error("field out of bounds", table, f"slot {slot}")
             if step:
                 self.spend(100 + behind[step] - step, table, "table")
                 found[slot] = bytes(self.data[table + step:table + behind[step]])
         return found
 
-    def inline(self, type: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the number or struct at a position, or where the offset there leads."""
-        nbytes = flat_size(type)
-        if not is_inline(type):
-            at = self.follow(pos, field)
-            self.note(pos, 4, field, at - pos, doc, 4, at)
-            return at
-        if isinstance(type, int):
-            self.spend(40 + nbytes, pos, field)
-        value, = unpack_from(f"<{type}s" if isinstance(type, int) else "<" + type, self.data, pos)
-        self.note(pos, nbytes, field, value, doc, 2 if isinstance(type, int) else nbytes)
-        return value
+    def number(self, row: Any, at: int) -> Any:
+        nbytes = row[1]
+        if not isinstance(nbytes, int):
+            return super().number(row, at)
+        self.spend(40 + nbytes, at, row[0])
+        return bytes(self.data[at:at + nbytes])
 
-    def target(self, type: Any, at: int, field: str, doc: str) -> Any:
-        """Return what an offset leads to."""
-        if type in (None, "place"):
-            return at if type else None
-        if type == "string":
-            return self.string(at, field, doc)
-        if isinstance(type, list):
-            return self.vector(type, at, field, doc)
-        outer = self.where
-        if field:
-            self.where += field,
-        found = self.table(type, at)
-        self.where = outer
-        return found
-
-    def string(self, pos: int, field: str, doc: str) -> str:
-        """Return the text of the string at a position: u32 length, UTF-8, NUL."""
-        nbytes, = unpack_from("<I", self.data, pos)
-        stop = pos + 4 + nbytes
-        if stop >= self.end:
-            raise self.wrong(f"string of {nbytes} bytes, {self.end - pos - 4} left", pos, field)
-        if self.data[stop]:
-            raise self.wrong("no NUL behind the string", pos, field)
-        self.spend(64 + 4 * nbytes, pos, field)
-        text = decode_text(self.data[pos + 4:stop])
-        if text is None:
-            raise self.wrong("text is not UTF-8", pos, field)
-        self.note(pos, nbytes + 5, field, text, doc, 4)
-        return text
-
-    def vector(self, types: Any, pos: int, field: str, doc: str) -> Any:
-        """Return the elements of the vector at a position; beyond `types`, the last is theirs."""
-        type = types[0]
-        size: int = unpack_from("<I", self.data, pos)[0]
-        nbytes, left = flat_size(type), self.end - pos - 4
-        if size > left // nbytes:
-            raise self.wrong(f"vector of {size} elements, {left} bytes left", pos, field)
-        self.check_aligned(pos + 4, 4 if isinstance(type, int) else max(4, nbytes))
-        self.spend(56 + 8 * size, pos, field)
-        if is_inline(type):
-            if (pos, type) not in self.inlines:
-                self.spend((40 + type if isinstance(type, int) else 32) * size, pos, field)
-                code = f"{type}s" * size if isinstance(type, int) else f"{size}{type}"
-                keep(self.inlines, (pos, type), unpack_from("<" + code, self.data, pos + 4))
-            found = list(self.inlines[pos, type])
-            self.note(pos, 4 + size * nbytes, field, found, doc)
-            return found
-        self.note(pos, 4, field, size, "number of elements")
-        if type == "place" and self.trace is None and size:
-            steps = unpack_from(f"<{size}I", self.data, pos + 4)
-            places = [pos + 4 + 4 * i + step for i, step in enumerate(steps)]
-            if min(steps) and max(places) <= self.end - 4:
-                return places
-        found, outer = [], self.where
-        for i in range(size):
-            self.where = outer + (field, i)
-            type = types[min(i, len(types) - 1)]
-            place = self.inline(type, pos + 4 + 4 * i, "", "element")
-            found.append(self.target(type, place, "", doc))
-        self.where = outer
-        return found
-
-    def usual_layout(self, table: int, rows: Any) -> Any:
-        """Return (unpack(data, position), distances) of the fields in all tables of this vtable.
-
-        It unpacks none unless all are there in the order of builders: short ones first, by slot.
-        """
-        slots, text, end = self.slots(table, len(rows))[1], "<i", 4
-        for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
-            type, step = rows[slot][1], slots[slot] if slot < len(slots) else 0
-            if step < end:
-                return struct.Struct("").unpack_from, slots
-            code = type if is_inline(type) else "I"
-            text, end = f"{text}{step - end}x{code}", step + nbytes
-        return struct.Struct(text).unpack_from, slots
+    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
+        nbytes = row[1][0]
+        if not isinstance(nbytes, int):
+            return super().numbers(row, at, size)
+        self.spend((40 + nbytes) * size, at, row[0])
+        starts = range(at + 4, at + 4 + nbytes * size, nbytes)
+        return [bytes(self.data[start:start + nbytes]) for start in starts]
 
 
 def flat_loads(data: Any, rows: Any = "table") -> Any:
@@ -2411,7 +1702,8 @@ def flat_loads(data: Any, rows: Any = "table") -> Any:
     >>> flat_loads(data), flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
     ({0: b'\\x02\\x00\\x00\\x00'}, {'x': 2, 'y': None})
     """
-    return FlatReader(bytes(data)).root(rows)
+    flat = AnyFlat(bytes(data))
+    return flat.table(rows, flat.follow(("root", rows, None, "root table"), 0))
 
 
 class FlatBuilder:
@@ -2508,7 +1800,948 @@ class FlatBuilder:
         return b"".join(reversed(self._parts))
 
 
-# -- [5e] zstd -----------------------------------------------------------------------------------
+# -- [5e] JSON -----------------------------------------------------------------------------------
+
+MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
+JSON_PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # two surrogates
+JSON_LONE = rb"\\u[dD][89a-fA-F]"
+JSON_ESCAPE = rb"\\u(?![0-9a-fA-F]{4})"  # a wrong one
+
+
+class Json:
+    """Reads JSON in UTF-8 (RFC 8259): Json(data, base, name).read(); only blanks may follow.
+
+    The module json parses it. At most `depth`, or MAX_DEPTH, arrays and objects are open at once;
+    a key twice is an error. Numbers are as in serde_json: -0 and integers of over 20 digits are
+    floats, what float64 cannot hold is an error, as is a lone surrogate; or with `python` as in
+    its json. Errors count from `base`, their field is `name`.
+    """
+
+    def __init__(self, data: bytes, base: int = 0, name: str = "item", depth: int = 0,
+                 python: bool = False) -> None:
+        self.data, self.base, self.name = data, base, name
+        self.depth, self.python = depth or MAX_DEPTH, python
+
+    def error(self, what: str, at: int = 0,
+              error: "Type[FormatError]" = FormatError) -> FormatError:
+        return error("JSON: " + what, self.base + at, self.name)
+
+    def read(self) -> Any:
+        if BOARD:
+            raise self.error("it is not read on boards", 0, Unsupported)
+        try:
+            text = self.data.decode()
+            bare = without_texts(text)
+            keys, arrays, maps = [bare.count(mark) for mark in ":[{"]
+            del bare
+            if 120 * arrays + 280 * maps > MAX_BOXES + 10 * len(self.data):
+                raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", 0, Unsupported)
+            value = self.decoder().decode(text)
+            self.check(value, keys)
+            return value
+        except FormatError as error:
+            wrong = error
+        except UnicodeDecodeError as error:
+            wrong = self.error("text is not UTF-8", error.start)
+        except ValueError as error:  # JSONDecodeError; of PyPy, a digit that is not ASCII
+            at = len(text[:getattr(error, "pos", 0)].encode())
+            wrong = self.error(getattr(error, "msg", "not a number"), at)
+        except RuntimeError:  # RecursionError
+            wrong = self.error("nested deeper than this Python can read")
+        raise wrong
+
+    def decoder(self) -> Any:
+        from json import JSONDecoder
+        return JSONDecoder(parse_int=self.make_int, parse_float=self.make_float,
+                           parse_constant=self.make_float)
+
+    def make_float(self, text: str) -> float:
+        value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
+        if not self.python and not -INFINITY < value < INFINITY:
+            raise self.error("NaN, or a number beyond float64")
+        return value
+
+    def make_int(self, text: str) -> Any:
+        if not self.python and (len(text) > 20 or text == "-0"):
+            return self.make_float(text)
+        if len(text) > MAX_DIGITS:
+            raise self.error(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
+        return int(text.encode("ascii"))
+
+    def check(self, value: Any, keys: int) -> None:
+        """Raise for what the module json lets pass; `keys`: how many are in the text."""
+        levels = [boxes for boxes in json_levels(value) if boxes]
+        if len(levels) > self.depth:
+            raise self.error(f"nested deeper than {self.depth}")
+        if sum([len(box) for boxes in levels for box in boxes if isinstance(box, dict)]) < keys:
+            raise self.error("a key twice")
+        self.check_escapes(self.data)
+
+    def check_escapes(self, data: bytes) -> None:
+        r"""Raise for \u_041, which json of PyPy takes, and for a lone surrogate."""
+        if b"\\u" not in data:
+            return
+        import re
+        data = data.replace(b"\\\\", b"")
+        if re.search(JSON_ESCAPE, data):
+            raise self.error("an escape without four digits")
+        if not self.python and re.search(JSON_LONE, re.sub(JSON_PAIR, b"", data)):
+            raise self.error("a lone surrogate is not Unicode text")
+
+
+def without_texts(json: str) -> str:
+    """Return JSON without its texts: each : is one of a key."""
+    import re
+    return re.sub('"[^"]*"', "", json.replace("\\\\", "").replace('\\"', ""))
+
+
+def json_levels(value: Any) -> Chunks:
+    """Yield the dicts and lists of each level of a value, the outermost first, then none."""
+    boxes: Any = [[value]]
+    while boxes:
+        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
+                 if isinstance(item, (dict, list, tuple))]
+        yield boxes
+
+
+def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = 0,
+              python: bool = False) -> Any:
+    """Return the value of JSON, by the rules of Json."""
+    return Json(data, base, name, depth, python).read()
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON without blanks, in the order of its dicts."""
+    from json import dumps
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def json_misfit(value: Any, depth: int) -> str:
+    """Return why a value cannot be JSON that json_read reads, or ""."""
+    try:
+        json_read(encode_text(json_text(value)), depth=depth, python=True)
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: too deep for Python
+        return str(error)
+    maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
+    wrong = [key for box in maps for key in box if type(key) is not str]
+    return "a key is not text" if wrong else ""
+
+
+# -- [6a] Tensor, File ---------------------------------------------------------------------------
+
+
+class Storage:
+    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
+
+    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
+
+    def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
+                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
+        self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
+        self.strides = strides  # bytes; None: row-major without gaps
+        self.order, self.encoding = order, encoding  # byte order; "raw", or see [6c]
+        self.why = why  # why the values cannot be read, or None
+        self.entry = entry  # of a tensor of several parts in a file: where they lie
+
+
+class Tensor:
+    """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
+
+    `.dtype` is None if unknown here, `.attrs` are facts of its `.format`. Bytes are read when asked
+    for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
+
+    >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
+    [3, 4]
+    """
+
+    __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs")
+    components: Any = None  # of a tensor of several parts
+    scheme: Any = None  # of a quantized tensor
+    layout_keys: Any = ()  # attrs that say how its parts are stored
+    if TYPE_CHECKING:  # for type checkers, what upper floors add
+        astype: Callable[[Any], "Tensor"]
+        todense: Callable[[], "Tensor"]
+        __array__: Any
+
+        def __float__(self) -> float: ...
+        def __int__(self) -> int: ...
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
+                 start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self.stored: Storage = stored
+        self.start = start  # of its first element in the source (if coded: of the bytes)
+        self.format = format
+        self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
+
+    @property
+    def attrs(self) -> Facts:
+        """Facts of the format that it came from (or will be saved to)."""
+        flat: Any = self._attrs
+        if isinstance(flat, tuple):
+            self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
+        return self._attrs
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return count_elements(self.shape)
+
+    @property
+    def itemsize(self) -> "Optional[int]":
+        """Bytes per element; None where the dtype has no fixed one."""
+        return ITEMSIZE.get(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """size x itemsize, or what is stored where the dtype has no itemsize."""
+        stored, itemsize = self.stored, self.itemsize
+        if itemsize is None or stored.strides is None and stored.encoding == "raw":
+            return stored.nbytes
+        return self.size * itemsize
+
+    @property
+    def strides(self) -> Shape:
+        """Bytes from one element to the next, per dimension."""
+        return self.stored.strides or row_major(self.shape, self.itemsize or 1)
+
+    @property
+    def offset(self) -> "Optional[int]":
+        """Offset in the file of the first element (if compressed: of the bytes), or None."""
+        return self.start if self.stored.source.of_file else None
+
+    def ranges(self) -> Any:
+        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
+        entry = self.stored.entry
+        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
+
+    def __repr__(self) -> str:
+        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
+        return text + ("" if self.format is None else " of " + self.format) + ">"
+
+    def error(self, what: str, error: "Type[FormatError]" = FormatError,
+              field: str = "data") -> FormatError:
+        return error(what, self.offset, field, self.name, self.stored.source.path, "sizes")
+
+    def check_readable(self) -> int:
+        """Return the itemsize; raise Unsupported where the elements cannot be read."""
+        itemsize, why = self.itemsize, self.stored.why
+        if why is not None or itemsize is None:
+            raise self.error(why or f"{self.dtype} cannot be read element by element", Unsupported)
+        return itemsize
+
+    def span(self) -> "Tuple[int, int]":
+        """Return (start, nbytes) of its bytes, relative to element (0, ..., 0)."""
+        stored = self.stored
+        if stored.strides is None or 0 in self.shape:
+            return 0, stored.nbytes
+        ends = [(n - 1) * stride for n, stride in zip(self.shape, stored.strides)]
+        return sum([min(end, 0) for end in ends]), sum(map(abs, ends)) + (self.itemsize or 1)
+
+    @property
+    def raw(self) -> memoryview:
+        """The stored bytes, read-only; of a sub-tensor from its first to its last."""
+        start, nbytes = self.span()
+        return self.stored.source.view(self.start + start, nbytes)
+
+    def lies(self, order: str) -> bool:
+        """Return whether its elements lie without gaps, in this byte order, decoded."""
+        stored = self.stored
+        return (stored.why is None and self.itemsize is not None and self.span()[1] == self.nbytes
+                and (stored.order == order or self.itemsize == 1))
+
+    @property
+    def zero_copy(self) -> bool:
+        """Whether `.data` shows the stored bytes themselves."""
+        return bool(self.lies(NATIVE) and self.stored.source.zero_copy)
+
+    @property
+    def data(self) -> memoryview:
+        """The elements as a flat typed memoryview in storage order and native byte order.
+
+        A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
+        primitiv tensor is column-major, a copy of a part with gaps is row-major.
+        """
+        itemsize, order = self.check_readable(), self.stored.order
+        raw: Any = self.raw
+        if self.stored.strides is not None and not self.lies(order):
+            raw, order = self.tobytes(), "<"
+        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        return view_as(raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize), code)
+
+    def is_plain(self) -> bool:
+        """Return whether one view shows its row-major little-endian bytes."""
+        stored = self.stored
+        return bool(stored.encoding == "raw" and stored.strides is stored.why is None
+                    and stored.order == "<" and stored.source.zero_copy)
+
+    def blocks(self) -> Chunks:
+        """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
+        stored, itemsize = self.stored, self.itemsize or 1  # qfloat has none
+        if stored.why is not None:
+            self.check_readable()
+        blocks = self.stored_blocks() if stored.strides is None else self.gathered()
+        if stored.order == "<" or itemsize == 1:
+            return blocks
+        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
+
+    def gathered(self) -> Chunks:
+        """Yield the bytes of elements with gaps between them, in rows along the last dimension."""
+        (first, nbytes), size = self.span(), self.check_readable()
+        view = self.stored.source.view(self.start + first, nbytes)
+        n, step = self.shape[-1], self.strides[-1]
+        for row in range(self.size // n if n else 0):
+            at = -first
+            for count, stride in zip(reversed(self.shape[:-1]), reversed(self.strides[:-1])):
+                row, index = divmod(row, count)
+                at += index * stride
+            yield b"".join([bytes(view[i:i + size]) for i in range(at, at + n * step, step)])
+
+    def stored_blocks(self) -> Chunks:
+        """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
+        source, offset, nbytes = self.stored.source, self.start, self.stored.nbytes
+        size = nbytes if source.zero_copy else BLOCK
+        for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
+            yield source.view(offset + start, min(size, nbytes - start))
+
+    def parts(self) -> Chunks:
+        """Iterate over what blocks() yields, at most PART bytes at a time."""
+        return (part for block in self.blocks() for part in pieces(block, PART))
+
+    def tobytes(self) -> bytes:
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        return b"".join([bytes(block) for block in self.blocks()])
+
+    if not BOARD:  # without it, up to Python 3.11 bytes() takes numbers from __iter__
+        __bytes__ = tobytes
+
+    @property
+    def flat(self) -> Chunks:
+        """Iterate over the elements, row-major, as Python numbers, in constant memory."""
+        self.check_readable()
+        return (value for block in self.blocks() for part in pieces(block, PART)
+                for value in unpack_values(str(self.dtype), part))
+
+    def tolist(self) -> "List[Any]":
+        """Return the elements as nested lists; of a scalar, the number."""
+        shape = self.shape
+        lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 65))]
+        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 20):
+            raise ValueError(f"tolist() of {show(shape)} makes too many lists")
+        values = list(self.flat)
+        for n, count in zip(reversed(shape), reversed(lists)):
+            values = [values[i * n:(i + 1) * n] for i in range(count)]
+        return values if shape else values[0]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number; ValueError if there are others."""
+        if self.size != 1:
+            raise ValueError(f"a tensor of one element is a number, this one has {self.size}")
+        return next(self.flat)
+
+    def copy(self, **changes: Any) -> "Tensor":
+        """Return it with some of the constructor's arguments changed."""
+        args: Facts = dict([(key, getattr(self, key)) for key in (
+            "name", "dtype", "shape", "stored", "start", "format")], attrs=Map(self.attrs.items()))
+        args.update(changes)
+        dense = "stored" in changes and args["dtype"] in ITEMSIZE
+        return (Tensor if dense else type(self))(**args)
+
+    def contiguous(self) -> "Tensor":
+        """Return a row-major little-endian copy in memory."""
+        data = self.tobytes()
+        stored = Storage(Memory(data), len(data), why=self.stored.why)
+        return Tensor(self.name, self.dtype, self.shape, stored, 0, Map(self.attrs.items()),
+                      self.format)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
+        itemsize = self.check_readable()
+        keys = list(key) if isinstance(key, tuple) else [key]
+        dots = [i for i, k in enumerate(keys) if k is Ellipsis]
+        given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        if len(dots) > 1 or given > self.ndim:
+            raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
+        keys[at:at + 1] = [Ellipsis] * (self.ndim - given)  # boards cannot make a slice
+        offset, shape, steps = self.start, [], []
+        for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
+            if k is Ellipsis or isinstance(k, slice):
+                places = range(n) if k is Ellipsis else range(n)[k]
+                shape.append(max(0, -((places.start - places.stop) // places.step)))
+                steps.append(places.step * stride)
+                offset += places.start * stride if shape[-1] else 0
+            elif -n <= as_index(k) < n:
+                offset += as_index(k) % n * stride
+            else:
+                raise IndexError(f"index {show(k)} is out of range for dimension {axis} of shape "
+                                 f"{show(self.shape)}")
+        old, dims, strides = self.stored, tuple(shape), tuple(steps)
+        if not (shape or dots):
+            return unpack_values(str(self.dtype), old.source.view(offset, itemsize), old.order)[0]
+        stored = Storage(old.source, old.nbytes, strides, old.order)
+        if 0 in dims or strides == row_major(dims, itemsize):
+            stored = Storage(old.source, count_elements(dims) * itemsize, None, old.order)
+        return Tensor(self.name, self.dtype, dims, stored, offset, (), self.format)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a scalar tensor has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Chunks:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    @property
+    def __array_interface__(self) -> Facts:
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        if self.dtype == "bfloat16":
+            raise AttributeError("numpy knows bfloat16 by __array__ only")
+        itemsize, stored = self.check_readable(), self.stored
+        code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
+        return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
+                "strides": stored.strides, "offset": -self.span()[0]}
+
+
+def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
+               name: str = "", format: Any = None) -> Tensor:
+    """Return a Tensor of bytes in memory."""
+    source = Memory(raw)
+    return Tensor(name, dtype, shape, Storage(source, source.nbytes, None, order), 0, (), format)
+
+
+def adds_to(kind: Any, on_boards: bool = True) -> Any:
+    """Return a decorator: the methods of a class are another one's, too."""
+    def add(more: Any) -> Any:
+        for name, value in more.__dict__.items() if on_boards or not BOARD else ():
+            if name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
+                setattr(kind, name, value)
+        return more
+    return add
+
+
+def as_index(key: Any) -> int:
+    """Return an index, an int or what has __index__ (numpy integers), as an int."""
+    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
+        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
+    return int(key)
+
+
+class File(TensorMap):
+    """A mapping from names to Tensors in the order of the index; also a context manager.
+
+    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    Any number of threads may read it and its Tensors.
+
+    >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    <File ztensor: 1 tensor 'w'>
+    """
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts,
+                 tensors: "Dict[str, Tensor]", options: Any = None) -> None:
+        self.kind, self.format = kind, kind.FAMILY
+        self.path: "Optional[str]" = source.path
+        self.nbytes: int = source.nbytes
+        self.attrs, self.metadata = attrs, metadata
+        self._source, self._tensors = source, tensors
+        self._options = options or {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(f"no tensor {show(name)}")
+        return self._tensors[name]
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def keys(self) -> "KeysView[str]":
+        return self._tensors.keys()
+
+    def values(self) -> "ValuesView[Tensor]":
+        return self._tensors.values()
+
+    def items(self) -> "ItemsView[str, Tensor]":
+        return self._tensors.items()
+
+    if not TYPE_CHECKING:  # that of Mapping has more precise types
+        def get(self, name: str, default: Any = None) -> Any:
+            return self[name] if name in self else default
+
+    def __repr__(self) -> str:
+        return f"<File {self.format}, tensors: {len(self)}>"
+
+    def close(self) -> None:
+        """Close the file. Views stay valid; a Tensor asked later raises."""
+        self._source.close()
+
+    def __enter__(self) -> "File":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+# -- [6b] readers --------------------------------------------------------------------------------
+#
+# A format reads a file by named fields, through the methods of a Cursor, and by rows that say what
+# is where. Who wants to know more of a file than load() gives its read() another kind of Cursor.
+
+
+class Record:
+    """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
+
+    def __init__(self, *rows: Any) -> None:
+        self.rows = rows
+        self.format = "<" + "".join([row[1] for row in rows])
+        self.nbytes = calcsize(self.format)
+
+    def pack(self, *values: Any) -> bytes:
+        return pack(self.format, *values)
+
+
+SIZES = {"str": 1, "bin": 1, "ext": 1, "array": 1, "map": 2}  # bytes of what a head counts
+
+
+class Cursor:
+    """Reads a source by named fields, from .pos on.
+
+    A path is keys and indices: ("tensors", 3, "shape") is the field tensors[3].shape. `.where` is
+    the path of the record or entry that is read now, `.tensor` the name of its tensor, `.start`
+    where it begins in the file, or the tree that it is in.
+    """
+
+    root = ""  # field that all others lie in, where the index is one tree
+    where: Any = ()
+    tensor: Any = None
+    deferred: Any = None  # the first error that counts only if there is no other
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.end = source, source.nbytes
+        self.pos = self.start = 0
+
+    def head(self, nbytes: int) -> bytes:
+        """Return the next bytes, or all left, without a move."""
+        return self.source.read(self.pos, max(0, min(nbytes, self.end - self.pos)))
+
+    def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
+        """Return nbytes bytes, if the file has them, and move behind them."""
+        data = self.head(nbytes)
+        if len(data) < nbytes:
+            what = f"{path_of_keys((field,) + index)} needs {nbytes} bytes, {len(data)} left"
+            raise self.error(what + " (cut short?)", field, *index, offset=self.pos)
+        self.pos += nbytes
+        return data
+
+    def record(self, record: Record) -> Any:
+        """Return the values of a fixed record and move behind it."""
+        self.start = self.pos
+        return unpack_from(record.format, self.next_bytes(record.nbytes, record.rows[0][0]))
+
+    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
+        """Return the next bytes, as one field, and move behind them."""
+        return self.next_bytes(nbytes, field, *index)
+
+    def skip(self, nbytes: int, field: str, doc: str) -> None:
+        """Move over bytes of the file, as one field, that are read elsewhere."""
+        self.pos += nbytes
+
+    def attempt(self, read: Any, *args: Any) -> Any:
+        """Return what read(self, *args) returns; None, without a move, if that is a FormatError."""
+        here, where = self.pos, self.where
+        try:
+            return read(self, *args)
+        except FormatError:
+            self.pos, self.where = here, where
+            return None
+
+    def cbor(self, nbytes: int, schema: Any, root: str, path: Any = (), codec: Any = Cbor,
+             rest: str = "") -> Any:
+        """Return the value of the next bytes, one item of CBOR, and move behind them.
+
+        `schema` checks it and explains its fields; the whole is the field `root`, others begin with
+        `path`. Bytes behind the item are an error unless they are called `rest`.
+        """
+        self.start, self.root = self.pos, path_of_keys(path) or root
+        value, end = self.cbor_tree(codec, self.next_bytes(nbytes, root), schema, path, rest)
+        if end < nbytes and not rest:
+            raise self.error("bytes left over behind the index", offset=self.start + end)
+        self.check(schema, value, *path)
+        return value
+
+    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
+        return codec(data, self.start).read()
+
+    def json(self, nbytes: int, schema: Any, root: str, pad: bytes = b" ", **rules: Any) -> Any:
+        """As cbor(), of JSON by `rules` of Json; `pad`: byte of a field behind it, or b""."""
+        self.start, self.root = self.pos, root
+        value = self.json_tree(self.next_bytes(nbytes, root), schema, pad, rules)
+        self.check(schema, value)
+        return value
+
+    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
+        return Json(data, self.start, self.root, **rules).read()
+
+    def flatbuffer(self, nbytes: int, root: str) -> Any:
+        """Return a Flat of the next bytes, whose tables are read when they are asked for."""
+        self.start = self.pos
+        return self.flat_tree(self.next_bytes(nbytes, root))
+
+    def flat_tree(self, data: bytes) -> Any:
+        return Flat(data, self.start)
+
+    def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
+        """Return the reader of one value of MessagePack from here on; `schema` explains it."""
+        self.root = root
+        return codec(self)
+
+    def next_head(self) -> Any:
+        """Return (kind, value or length) of the next head, and move behind it."""
+        data = self.head(9)
+        kind, value, nbytes = msgpack_head(data, 0, len(data))
+        self.pos += nbytes
+        return kind, value
+
+    def check_room(self, kind: str, count: Any) -> None:
+        """Raise FormatError if the file has too few bytes for what such a head begins."""
+        if kind in SIZES and SIZES[kind] * count + (kind == "ext") > self.end - self.pos:
+            rest = self.end - self.pos
+            raise FormatError(f"{kind} of {count}, {count_of(rest, 'byte')} left", check="bounds")
+
+    def msgpack(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        """Return a value of this kind: a number, the bytes of a str, or else the length."""
+        self.start = self.pos
+        try:
+            value = self.head_of(kind, field, doc, *index)
+            if kind in ("str", "array", "map"):  # of a bin admit() looks
+                self.check_room(kind, value)
+        except FormatError as error:
+            what = f"{path_of_keys((field,) + index)}: {error.what}"
+            made = self.error(what, field, *index, offset=self.start)
+            made.cut = error.check == "bounds"
+            raise made
+        return self.next_bytes(value, field, *index) if kind == "str" else value
+
+    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        """Return the number or length in the next head, which is of this kind."""
+        found, value = self.next_head()
+        if found != kind and (kind, found) != ("float", "int"):
+            raise FormatError(f"it has the type {found}, not {kind}")
+        return value
+
+    def uint32(self, field: str, doc: str, *index: int) -> int:
+        """Return a uint32 of MessagePack, in any stored form."""
+        value: int = self.msgpack("int", field, doc, *index)
+        if value < 0 or value >> 32:
+            what = f"{path_of_keys((field,) + index)} is {value}, expected 0 to {(1 << 32) - 1}"
+            raise self.error(what, field, *index, offset=self.start)
+        return value
+
+    def check(self, schema: Any, found: Any, *path: Any) -> None:
+        """Raise for the first thing that is wrong in a map; no Schema checks nothing."""
+        for place, why in schema.wrongs(found, *path) if schema else ():
+            raise self.error(why, *place)
+
+    def limit(self, field: str, value: int, low: int, high: int, why: str,
+              error: "Type[FormatError]" = FormatError) -> None:
+        """Raise unless a field has a value from low to high."""
+        if not low <= value <= high:
+            what = f"{field} is {value}, expected {low} to {high}: {why}"
+            raise self.error(what, field, error=error)
+
+    def one(self, read: Any, *args: Any) -> None:
+        """Call read(), which raises for one entry or tensor alone."""
+        read(*args)
+
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
+                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
+        """Return the Tensors by name that open_entry(key, entry) makes of the entries of an index.
+
+        `schema` checks each. All lie from `low` to `high`. `fields` of an entry have name, size and
+        place, for errors; "": the entry itself.
+        """
+        tensors: "Dict[str, Tensor]" = Map()
+
+        def read(key: Any, entry: Any) -> None:
+            name = entry.get("name") if type(key) is int and type(entry) is Map else key
+            self.tensor = name if type(name) is str else None
+            self.check(schema, entry)
+            self.admit(tensors, open_entry(key, entry), low, high, fields)
+        for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
+            self.where = where + (key,)
+            self.one(read, key, entry)
+        self.where, self.tensor = (), None
+        return tensors
+
+    def collect(self, items: Any, high: float, fields: Any) -> Facts:
+        """Return the Tensors that come one behind the other, by name; as entries()."""
+        tensors: "Dict[str, Tensor]" = Map()
+        for item in items:
+            self.one(self.admit, tensors, item, 0, high, fields)
+        self.where, self.tensor = (), None
+        return tensors
+
+    def admit(self, tensors: Any, item: "Tensor", low: float, high: float, fields: Any) -> None:
+        """Add a tensor if it has a name of its own and the bytes that dtype and shape need."""
+        name, size, place = [(field,) if field else () for field in fields]
+        start, stored, self.tensor = item.start, item.stored, item.name
+        nbytes = need = stored.nbytes
+        if item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
+            need = count_elements(item.shape) * ITEMSIZE[item.dtype]
+        if item.name in tensors:
+            raise self.error("two tensors have this name", *name)
+        if nbytes and not low <= start <= high - nbytes:
+            what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
+            raise self.error(what, *place, check="bounds")
+        if need != nbytes:
+            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
+            raise self.error(what, *size, check="sizes")
+        tensors[item.name] = item
+
+    def place(self, tensors: Any, base: int, *path: Any) -> None:
+        """Move the tensors, which counted from 0, to where they are: all must lie in the file."""
+        for item in tensors.values():
+            item.start += base
+        self.keep_whole(tensors, *path)
+
+    def keep_whole(self, tensors: Any, *path: Any) -> None:
+        """Raise unless all tensors lie in the file."""
+        for item in tensors.values():
+            end = item.start + item.stored.nbytes
+            if end > self.end:
+                what = f"cut short: {self.end} bytes, the data of {quote(item.name)} end at {end}"
+                raise self.error(what, *path, check="bounds")
+
+    def together(self, check: Any, *args: Any) -> None:
+        """Call check(), which raises where the tensors do not fit together."""
+        check(*args)
+
+    def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
+              check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of the field at this path of the entry; it lies at or behind .start."""
+        keys = self.where + path
+        made = error(what, self.start if offset is None else offset,
+                     path_of_keys(keys) or self.root or None,
+                     self.tensor if tensor is None else tensor, self.source.path, check)
+        made.keys = keys
+        return made
+
+    def defer(self, error: FormatError) -> None:
+        """Raise the error in the end: any other comes first, for the file may be right."""
+        self.deferred = self.deferred or error
+
+    def raise_deferred(self) -> None:
+        if self.deferred is not None:
+            raise self.deferred
+
+
+def msgpack_loads(data: Any) -> Any:
+    """Return one MessagePack value; bytes behind it are a FormatError.
+
+    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
+    an array or map as a map key is Unsupported, a key twice a FormatError.
+
+    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
+    [1, 'a']
+    """
+    cursor = Cursor(Memory(data))
+    value = Msgpack(cursor).read()
+    if cursor.pos != cursor.end:
+        what = f"MessagePack: {cursor.end - cursor.pos} bytes behind the value"
+        raise FormatError(what, cursor.pos)
+    return value
+
+
+def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
+    """Return the message for so many bytes, where a dtype and a shape need others."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
+
+
+def all_u64(numbers: Any) -> bool:
+    """Return whether all values are integers from 0 to 2**64-1."""
+    return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
+
+
+U64 = "0 to 2**64-1"
+KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
+    "text": (str, None, "text"), "map": (Map, None, "a map"),
+    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
+    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
+    "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
+             "[start, end), integers " + U64),
+    "numbers": (list, all_u64, "an array of integers " + U64)}
+
+
+class Schema:
+    """What a map of an index holds: rows (key, kind, needed, doc[, inside]).
+
+    The rows check what is read and what will be written, and explain each field. A kind is "any",
+    one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
+    Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
+    that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
+    keys. `keys`: (function, words) for keys that must be so. `of`: list for an array, where the
+    keys are indices.
+    """
+
+    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
+
+    def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
+                 of: Any = Map, doc: str = "") -> None:
+        self.rows: Any = Map([(row[0], (row[1],) + row[3:]) for row in rows])  # as `other`
+        self.other, self.keys, self.of, self.doc = other, keys, of, doc
+        self.needed = [row[0] for row in rows if row[2]]
+        self.nullable = [row[0] for row in rows if row[2] is None]
+
+    def wrongs(self, found: Any, *path: Any) -> Chunks:
+        """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
+        if type(found) is not self.of:
+            yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
+            return
+        for key, value in found.items() if self.of is Map else enumerate(found):
+            kind, words = self.rows.get(key, self.other)[0], ""
+            if self.keys and not self.keys[0](key):
+                yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
+            elif isinstance(kind, Schema):
+                if value is not None or key not in self.nullable:
+                    yield from kind.wrongs(value, *path + (key,))
+            elif kind != "any" and (value is not None or key not in self.nullable):
+                if callable(kind):
+                    words = kind(value)
+                else:
+                    python, fits, text = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
+                    words = "" if type(value) is python and (not fits or fits(value)) else text
+            if words:
+                name = plain(key) if isinstance(key, str) else show(key)
+                yield path + (key,), f"{name} is {show(value)}, expected {words}"
+        for key in self.needed:
+            if key not in found:
+                yield path, f"the entry lacks {key!r}"
+
+
+# -- [6c] casts ----------------------------------------------------------------------------------
+
+
+@adds_to(Tensor)
+class Casts:
+    def astype(self: Any, dtype: Any) -> Tensor:
+        """Return a copy in memory with another dtype, without attrs of the old one.
+
+        Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
+        a NaN or a number out of range.
+        """
+        self.check_readable()
+        data, dtype = bytearray(), as_dtype(dtype)
+        for block in cast_blocks(self, dtype):
+            data += block
+        stored = Storage(Memory(data), len(data))
+        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+
+
+def cast_blocks(base: Any, dtype: str) -> Chunks:
+    """Return an iterator over the bytes of a tensor as another dtype."""
+    if base.dtype == "qfloat":
+        return FEATURES["quantized"].scaled_blocks(base, dtype)
+    return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
+
+
+def cast_attrs(base: Tensor) -> Facts:
+    """Return the attrs of a tensor but for those that describe its dtype and layout."""
+    gone = [key for kind in BY_NAME.values() for key in kind.DTYPE_ATTRS]
+    return attrs_without(base, gone + list(base.layout_keys))
+
+
+def attrs_without(item: Tensor, keys: Any) -> Facts:
+    """Return the attrs of a tensor but for some."""
+    return Map([(key, value) for key, value in item.attrs.items() if key not in keys])
+
+
+# -- [6d] derived --------------------------------------------------------------------------------
+
+
+class Derived(Tensor):
+    """A tensor whose elements are made of what is stored, when they are asked for."""
+
+    __slots__ = ("_kept",)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * (self.itemsize or 1)
+
+    @property
+    def strides(self) -> Shape:
+        return row_major(self.shape, self.itemsize or 1)
+
+    def lies(self, order: str) -> bool:
+        return False
+
+    def decoded(self) -> Tensor:
+        """Return it with its elements in memory; up to MAX_KEPT bytes are kept while it lives."""
+        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
+        if kept is None:
+            kept = self.contiguous()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.stored.source.view(self.start, 0)  # raises if the File is closed
+        return kept
+
+    @property
+    def data(self) -> memoryview:
+        return self.contiguous().data
+
+    def blocks(self) -> Chunks:
+        """Yield the decoded bytes."""
+        self.check_readable()
+        return self.decode(ENCODINGS[self.stored.encoding])
+
+    def decode(self, codec: Any) -> Chunks:
+        stored = self.stored
+        try:
+            yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
+        except FormatError as error:
+            raise self.error(error.what, type(error))
+
+    def __getitem__(self, key: Any) -> Any:
+        self.check_readable()
+        return self.decoded()[key]
+
+    @property
+    def __array_interface__(self) -> Facts:
+        return self.contiguous().__array_interface__
+
+
+MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
+
+
+class Cast(Derived):
+    """A tensor with another dtype, cast block by block when asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        stored = Storage(Memory(b""), 0, encoding="cast")
+        super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
+                         base.format)
+        self._base = base
+
+    def blocks(self) -> Chunks:
+        return cast_blocks(self._base, str(self.dtype))
+
+    def __reduce__(self) -> Any:
+        return self.contiguous().__reduce__()
+
+
+# -- [6e] zstd -----------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
@@ -2565,6 +2798,7 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
 class Zstd:
     """What ENCODINGS holds of an encoding."""
 
+    tensor = Derived  # class of the tensors
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
     require = staticmethod(zstd_module)  # raises where it is missing
 
@@ -2592,7 +2826,6 @@ class Zstd:
             found = f"more than {need}" if more else need - left
             raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
 
-    # <save>
     def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
         """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
         module = zstd_module()
@@ -2609,1149 +2842,134 @@ class Zstd:
         for block in blocks:
             yield compressor.compress(block)
         yield compressor.flush()
-    # </save>
 
 
 ENCODINGS["zstd"] = Zstd()
 
 
-# -- [5f] JSON -----------------------------------------------------------------------------------
-
-MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
-JSON_ESCAPE = rb"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})"  # a wrong one
-JSON_KINDS = {"[": "array", "{": "map", '"': "text", "0": "number"}
-JSON_COSTS = {"array": 120, "map": 280}  # bytes that CPython takes
-JSON_VALUE = '[{"0'  # how a value begins; 0: a number or a word
+# -- [6f] parts ----------------------------------------------------------------------------------
 
 
-def json_read(data: bytes, base: int = 0, name: str = "item", depth: int = MAX_DEPTH,
-              python: bool = False, token: Any = None, runs: Any = None) -> Any:
-    """Return the value of JSON in UTF-8 (RFC 8259); only blanks may follow.
+class Part:
+    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
 
-    The module json reads it. At most `depth` arrays and objects are open at once; a key twice is
-    an error. Numbers are as in serde_json: -0 and integers of over 20 digits are floats, what
-    float64 cannot hold is an error, as is a lone surrogate; or with `python` as in its json.
-    `name` is the field of errors. `token` and `runs` are as in cbor_read; a token ends where the
-    next begins.
-    """
-    if BOARD:
-        raise Unsupported("JSON is not read on boards", base, name)
-    decoder = json_decoder(python, runs)
-    try:
-        text = data.decode()
-        large = 280 * data.count(b"{") + 120 * data.count(b"[") > MAX_BOXES + 10 * len(data)
-        if token is None and not large and b"\\u" not in data:  # of PyPy, of surrogates
-            try:
-                return json_value(text, depth, decoder)
-            except (ValueError, RuntimeError):  # RuntimeError: too deep for Python
-                pass
-        json_trace(data, depth, python, token)  # raises what is wrong, and where
-        return json_value(text, depth, decoder)
-    except UnicodeDecodeError as error:
-        wrong = FormatError("text is not UTF-8", error.start)
-    except FormatError as error:
-        wrong = error
-    except (ValueError, RuntimeError) as error:  # limits of this Python, lower than ours
-        wrong = Unsupported(str(error))
-    raise type(wrong)("JSON: " + wrong.what, base + (wrong.offset or 0), name)
+    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
+                 decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
+                 why: "Optional[str]" = None, digest: "Optional[str]" = None,
+                 source: Any = None) -> None:
+        self.role, self.dtype, self.offset = role, dtype, offset
+        self.nbytes = nbytes  # as stored
+        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
+        self.encoding, self.order = encoding, order
+        self.why = why  # why its values cannot be read, or None
+        self.digest, self.source = digest, source  # of the file; what has its bytes, if not it
 
+    def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
+        """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
+        given = self.decoded_nbytes
+        wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
+        if self.encoding in ENCODINGS and (
+                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+            return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
+        if given in (None, need):
+            return None
+        return wrong, say_need(f"{given} bytes", self.dtype, shape, need)
 
-def json_decoder(python: bool, runs: Any = None) -> Any:
-    """Return the decoder of the module json that keeps the rules of json_read()."""
-    from json import JSONDecoder
-
-    def make_map(pairs: Any) -> Facts:
-        made = Map(pairs)
-        if len(made) < len(pairs):
-            raise FormatError("a key twice")
-        if FAST and runs:
-            found = [key for key, value in pairs if type(value) is str and value in runs]
-            made.update([(key, runs.pop(made[key])) for key in found])
+    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
+        stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
+                         self.why)
+        make: Any = Tensor
+        if self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE:
+            make = ENCODINGS[self.encoding].tensor
+        made: Tensor = make(name, self.dtype, shape, stored, self.offset, attrs, format)
         return made
 
-    def make_float(text: str) -> float:
-        value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
-        if not python and not -INFINITY < value < INFINITY:
-            raise FormatError("NaN, or a number beyond float64")
-        return value
 
-    def make_int(text: str) -> Any:
-        if not python and (len(text) > 20 or text == "-0"):
-            return make_float(text)
-        if len(text) > MAX_DIGITS:
-            raise FormatError(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
-        return int(text.encode("ascii"))
-    return JSONDecoder(object_pairs_hook=make_map, parse_int=make_int, parse_float=make_float,
-                       parse_constant=make_float)
+def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
+    """Return the shapes of the parts by role; `nnz`: elements stored of a sparse tensor."""
+    if layout == "csr":
+        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
+    if layout == "coo":
+        return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
+    return {"data": shape} if layout == "dense" else {}
 
 
-def json_value(text: str, depth: int, decoder: Any) -> Any:
-    """Return the value, unless more than `depth` arrays and objects are open at once."""
-    value = decoder.decode(text)
-    if len([boxes for boxes in json_levels(value) if boxes]) > depth:
-        raise FormatError("nested too deep")
-    return value
+class Entry:
+    """A tensor of several parts as an index describes it.
 
-
-def json_levels(value: Any) -> Chunks:
-    """Yield the dicts and lists of each level of a value, the outermost first, then none."""
-    boxes: Any = [[value]]
-    while boxes:
-        boxes = [item for box in boxes for item in (box.values() if isinstance(box, dict) else box)
-                 if isinstance(item, (dict, list, tuple))]
-        yield boxes
-
-
-def json_trace(data: bytes, depth: int, python: bool, token: Any) -> None:
-    """Pass the tokens of JSON to `token`; raise FormatError at a wrong one.
-
-    A token ends where the next one begins that is not a bracket.
-    """
-    memory = Budget("MAX_BOXES", MAX_BOXES + 10 * len(data))
-    late: Any = []  # tokens without their ends
-
-    def send(stop: int) -> None:
-        for start, *rest in late:
-            if token is not None:
-                token(stop if rest[1] == "break" else start, stop, *rest)
-        late.clear()
-    try:
-        for one in json_tokens(data, python):
-            start, level, kind = one[:3]
-            if kind in JSON_COSTS:
-                memory.spend(JSON_COSTS[kind], "memory for arrays and maps", offset=start)
-                if level >= depth:
-                    raise FormatError(f"nested deeper than {depth}", start)
-            if kind != "break":
-                send(start)
-            late.append(one)
-        send(len(data.rstrip(b" \t\r\n")))
-    except FormatError as error:
-        send(error.offset or 0)
-        if token is not None:
-            token.path(0, MISSING)
-        raise
-
-
-def json_tokens(data: bytes, python: bool) -> Chunks:
-    """Yield (position, containers around, kind, value, key) of each token, as in cbor_read."""
-    text = data.decode("latin-1")  # one character for each byte
-    boxes: Any = [["", None, 0]]  # open ones: what follows an item, keys of an object, key or index
-    decoder, allowed, end = json_decoder(python), JSON_VALUE, 0
-    while True:
-        start, mark = json_mark(text, end)
-        if not mark or mark not in allowed:
-            break
-        box, level, end = boxes[-1], len(boxes) - 1, start + 1
-        if mark in ",:":
-            allowed = JSON_VALUE if mark == ":" or box[1] is None else '"'
-            continue
-        if mark in "]}":
-            yield start, level, "break", None, None
-            boxes.pop()
-            allowed = boxes[-1][0]
-            continue
-        value: Any = 0 if mark + json_mark(text, end)[1] in ("[]", "{}") else -1  # so many items
-        if mark in '"0':
-            value, end = json_leaf(data, text, start, decoder, python)
-        if allowed[0] == '"':
-            yield start, level, "key", value, None
-            if value in box[1]:
-                raise FormatError(f"key {show(value)} twice", start)
-            box[1].add(value)
-            box[2], allowed = value, ":"
-            continue
-        yield start, level, JSON_KINDS[mark], value, box[2]
-        box[2] = box[2] + 1 if box[1] is None else None
-        allowed = box[0]
-        if mark in "[{":
-            keys: Any = None if mark == "[" else set()
-            boxes.append([",]", keys, 0] if mark == "[" else [",}", keys, None])
-            allowed = JSON_VALUE + "]" if mark == "[" else '"}'
-    if mark or allowed:
-        here = show(data[start:start + 9]) if mark else "the end"
-        wanted = "a value" if JSON_VALUE in allowed else " or ".join(allowed) or "nothing"
-        raise FormatError(f"{here}, expected {wanted}", start)
-
-
-def json_mark(text: str, at: int) -> "Tuple[int, str]":
-    """Return where the next token begins, and its first character; 0: of a number or a word."""
-    mark = text[at:at + 1]
-    while mark and mark in " \t\r\n":
-        at += 1
-        mark = text[at:at + 1]
-    return at, mark if mark in '[]{}:,"' else "0"
-
-
-def json_leaf(data: bytes, text: str, start: int, decoder: Any, python: bool) -> Any:
-    """Return (value, position behind it) of a text, a number or a word."""
-    import re
-    try:
-        end = decoder.raw_decode(text, start)[1]
-        token = data[start:end]
-        value = decoder.decode(token.decode())
-        if b"\\u" in token and re.search(JSON_ESCAPE, token):  # PyPy takes \u0_41
-            raise ValueError
-        if python or not isinstance(value, str) or is_text(value):
-            return value, end
-        what = f"{show(value)} is not Unicode text (a lone surrogate)"
-    except FormatError as error:
-        what = error.what
-    except ValueError:
-        what = f"{show(data[start:start + 9])}, expected a value"
-    raise FormatError(what, start)
-
-
-def json_text(value: Any) -> str:
-    """Return a value as JSON without blanks, in the order of its dicts."""
-    from json import dumps
-    return dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def json_misfit(value: Any, depth: int) -> str:
-    """Return why a value cannot be JSON that json_read reads, or ""."""
-    try:
-        json_read(encode_text(json_text(value)), depth=depth, python=True)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: too deep for Python
-        return str(error)
-    maps = [box for boxes in json_levels(value) for box in boxes if isinstance(box, dict)]
-    wrong = [key for box in maps for key in box if type(key) is not str]
-    return "a key is not text" if wrong else ""
-
-
-# -- [6a] Tensor, File ---------------------------------------------------------------------------
-
-
-def pieces(view: Any, nbytes: int) -> Chunks:
-    for start in range(0, len(view), nbytes):
-        yield view[start:start + nbytes]
-
-
-def join_blocks(blocks: Any) -> bytes:
-    if BOARD:
-        return b"".join([bytes(block) for block in blocks])
-    out = BytesIO()  # unlike join() it copies each block while that is in the cache
-    out.writelines(blocks)
-    return out.getvalue()
-
-
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims, steps = [], []
-    for n, stride in zip(shape, strides):
-        if dims and steps[-1] == n * stride:  # no gap: the two are one
-            dims[-1] *= n
-            steps[-1] = stride
-        elif n != 1:
-            dims.append(n)
-            steps.append(stride)
-    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
-        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
-    nbytes = itemsize * count_elements(dims)
-    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
-        yield from pieces(view[first:first + nbytes], BLOCK)
-        return
-    n = dims[0]
-    rows = max(1, BLOCK * n // nbytes)
-    if steps[0] == itemsize and n > 4 * rows and not BOARD:  # so many lie together: longer runs
-        rows = max(rows, min(4 * rows, 512 // itemsize))
-    for start in range(0, n, rows):
-        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
-        yield from gather(*args) if nbytes > n * BLOCK else [_gather_block(*args)]
-
-
-def _turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As _gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
-    from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
-
-
-def _gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
-    """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if FAST and steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return _turn_block(view, first, dims, steps, itemsize)
-    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
-    longest = dims.index(max(dims))
-    n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first)]  # (place in out, place in view) of each run
-    for axis, count in enumerate(dims):
-        if axis != longest:
-            starts = [(to + i * places[axis], at + i * steps[axis])
-                      for to, at in starts for i in range(count)]
-    if BOARD:  # it lacks typed views, which have slices with steps
-        for i in range(n):
-            for to, at in starts:
-                at += i * step
-                out[to + i * place:to + i * place + itemsize] = view[at:at + itemsize]
-        return out
-    target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
-    place, step = place // itemsize, step // itemsize
-    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
-    for i in range(0, n, tile):
-        count = min(tile, n - i)
-        for to, at in starts:
-            to, at = to // itemsize + i * place, at // itemsize + i * step
-            stop = at + count * step
-            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
-    return out
-
-
-class Storage:
-    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
-
-    __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
-
-    def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
-        self.source = source
-        self.nbytes = nbytes  # as stored; of the whole base in a strided sub-tensor
-        self.strides = strides  # bytes; None: row-major without gaps
-        self.order = order  # byte order of the stored elements
-        self.encoding = encoding  # "raw", a name in ENCODINGS, or of a class: "sparse", "cast"
-        self.why = why  # why the values cannot be read, or None
-        self.entry = entry  # of a tensor of several parts in a file: where they lie
-
-
-class Tensor:
-    """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
-
-    `.dtype` is None if unknown here, `.attrs` are facts of its `.format`. Bytes are read when asked
-    for: Unsupported (dtype, encoding), FormatError (damage) or ValueError (closed File).
-
-    >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
-    [3, 4]
+    Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
+    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6e]), "" (any:
+    the layout is not known, the parts are listed).
     """
 
-    __slots__ = ("name", "dtype", "shape", "stored", "start", "format", "_attrs", "_kept")
-    components: Any = None  # of a tensor of several parts, see [6b]
-    layout_keys: Any = ()  # of a sparse tensor: attrs that say how it is stored
-    scheme: Any = None  # of a quantized tensor, see [6c]
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
+                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
+        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
+        self.attrs, self.parts = attrs, parts
+        self.why = why  # why its values cannot be read, or None
+        self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
+        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
-                 start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape = name, dtype, shape
-        self.stored: Storage = stored
-        self.start = start  # of its first element in the source (if coded: of the bytes)
-        self.format = format
-        self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
+    def main(self) -> Part:
+        """Return the part whose bytes are the tensor's `.raw`."""
+        for role in ["data", "values"] + list(self.parts):
+            if role in self.parts:
+                return self.parts[role]
+        return Part("", None, 64, 0)
 
-    @property
-    def attrs(self) -> Facts:
-        """Facts of the format that it came from (or will be saved to)."""
-        flat: Any = self._attrs
-        if isinstance(flat, tuple):
-            self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
-        return self._attrs
-
-    def attrs_without(self, keys: Any) -> Facts:
-        return Map([(key, value) for key, value in self.attrs.items() if key not in keys])
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return count_elements(self.shape)
-
-    @property
-    def itemsize(self) -> "Optional[int]":
-        """Bytes per element; None where the dtype has no fixed one."""
-        return ITEMSIZE.get(self.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        """size x itemsize, or what is stored where the dtype has no itemsize."""
-        stored, itemsize = self.stored, ITEMSIZE.get(self.dtype)
-        if itemsize is None or (stored.encoding == "raw" and stored.strides is None):
-            return stored.nbytes
-        return self.size * itemsize
-
-    @property
-    def strides(self) -> Shape:
-        """Bytes from one element to the next in the decoded data, per dimension."""
-        return self.stored.strides or row_major(self.shape, self.itemsize or 1)
-
-    @property
-    def offset(self) -> "Optional[int]":
-        """Offset in the file of the first element (if compressed: of the bytes), or None."""
-        return self.start if self.stored.source.of_file else None
+    def open(self, source: Any, format: str) -> Tensor:
+        """Return the tensor; no byte of it is read."""
+        main, encoding, why = self.main(), "sparse", None
+        if not self.layout:
+            encoding, why = main.encoding, main.why or self.why
+        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
+        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
+                                    self.attrs, format)
 
     def ranges(self) -> Any:
-        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        entry = self.stored.entry
-        return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
+        """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
+        main = self.main()
+        return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
+                for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
 
-    def todense(self) -> "Tensor":
-        """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self
 
-    def __repr__(self) -> str:
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
-        text += "" if self.format is None else " of " + self.format
-        # <tools>
-        if not BOARD and (self.stored.encoding == "raw" or self.size <= MAX_SHOWN):
-            try:
-                for edge in (MAX_SHOWN, 3, 1, 0):
-                    whole = f"{text}:\n{self.preview(edge)}>"
-                    if len(whole) <= MAX_LINE:
-                        return whole
-            except (ValueError, OSError):  # damaged, closed, no values
-                pass
-        # </tools>
-        return text + ">"
+class Compound(Tensor):
+    """A tensor of a layout that is not known here: its parts can be read one by one."""
 
-    def preview(self, edge: int = MAX_SHOWN) -> str:
-        """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-        if self.ndim > 64:
-            raise ValueError(f"{self.ndim} dimensions are too many to be shown; see .flat")
-        if not 0 < self.size <= MAX_SHOWN:
-            edge = min(edge, 3 if self.ndim < 5 else 1 if self.ndim < 10 else 0)
-        width = 0
-
-        def text_of(item: Any, depth: int) -> str:
-            nonlocal width
-            if not depth:
-                text = repr(float("%.8g" % item) if isinstance(item, float) else item)
-                width = max(width, len(text))
-                return text.rjust(width)
-            n = item.shape[0]
-            rows = list(range(n)) if n <= 2 * edge else (
-                list(range(edge)) + [-n] + list(range(n - edge, n)))
-            texts = ["..." if i < 0 else text_of(item[i], depth - 1) for i in rows]
-            if depth == 1:  # in lines of 78 columns
-                count = max(1, (80 - 2 * self.ndim) // (width + 2))
-                texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-            return "[" + (",\n" + " " * (self.ndim - depth + 1)).join(texts) + "]"
-        base = self.decoded() if self.shape else self.item()
-        text_of(base, self.ndim)  # how wide they are
-        return text_of(base, self.ndim)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a scalar tensor has no length")
-        if not BOARD:
-            self.check_dims(self.shape[:1])
-        return self.shape[0]
-
-    def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
-        return bool(self.item())
-
-    def error(self, what: str, error: "Type[FormatError]" = FormatError,
-              field: str = "data") -> FormatError:
-        return error(what, self.offset, field, self.name, self.stored.source.path, "sizes")
-
-    def check_readable(self) -> int:
-        """Return the itemsize; raise Unsupported where the elements cannot be read."""
-        itemsize = ITEMSIZE.get(self.dtype)
-        if self.stored.why is not None or itemsize is None:
-            why = self.stored.why or f"{self.dtype} cannot be read element by element"
-            # <tools>
-            why += self.say_bytes()
-            # </tools>
-            raise self.error(why, Unsupported)
-        return itemsize
-
-    def say_bytes(self) -> str:
-        """Return the end of a message: the call that makes torch's tensor of the stored bytes."""
-        stored = self.stored
-        alone = (self.dtype, stored.encoding, stored.order) == (None, "raw", "<")
-        for code in self.attrs.values() if alone and stored.entry is None else ():
-            if isinstance(code, str) and code in TORCH_TYPES:
-                shape = list(self.shape)
-                if TORCH_TYPES[code].endswith("_x2"):  # two in a byte
-                    shape[-1:] = [n + 1 >> 1 for n in shape[-1:]]
-                return ("; .raw has the bytes: torch.frombuffer(bytearray(t.raw), "
-                        f"dtype=torch.{TORCH_TYPES[code]}).reshape({show(shape)})")
-        return ""
-
-    def _span(self) -> "Tuple[int, int]":
-        """Return (start, nbytes) of its bytes, relative to element (0, ..., 0)."""
-        stored = self.stored
-        if stored.strides is None or 0 in self.shape:
-            return 0, stored.nbytes
-        ends = [(n - 1) * stride for n, stride in zip(self.shape, stored.strides)]
-        return sum([min(end, 0) for end in ends]), sum(map(abs, ends)) + (self.itemsize or 1)
+    __slots__ = ()
 
     @property
-    def raw(self) -> memoryview:
-        """The stored bytes, read-only; of a sub-tensor from its first to its last."""
-        start, nbytes = self._span()
-        return self.stored.source.view(self.start + start, nbytes)
-
-    def _is_whole(self) -> bool:
-        """Return whether its bytes lie decoded and without gaps."""
-        stored = self.stored
-        return bool(stored.encoding == "raw" and (
-            stored.strides is None or self._span()[1] == self.nbytes))
-
-    @property
-    def zero_copy(self) -> bool:
-        """Whether `.data` shows the stored bytes themselves."""
-        stored, native = self.stored, self.itemsize == 1 or self.stored.order == NATIVE
-        return (stored.why is None and self.itemsize is not None and native
-                and self._is_whole() and bool(stored.source.zero_copy))
-
-    @property
-    def data(self) -> memoryview:
-        """The elements as a flat typed memoryview in storage order and native byte order.
-
-        A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
-        primitiv tensor is column-major, a copy of a part with gaps is row-major.
-        """
-        itemsize = self.check_readable()
-        base = self if self._is_whole() else self.contiguous()
-        native = itemsize == 1 or base.stored.order == NATIVE
-        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
-        return view_as(base.raw if native else swap(base.raw, itemsize), code)
-
-    def is_plain(self) -> bool:
-        """Return whether one view shows its row-major little-endian bytes."""
-        stored = self.stored
-        return bool(stored.encoding == "raw" and stored.strides is stored.why is None
-                    and stored.order == "<" and stored.source.zero_copy)
-
-    def blocks(self) -> Chunks:
-        """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
-        stored = self.stored
-        if self.is_plain():
-            return iter((stored.source.view(self.start, stored.nbytes),))
-        itemsize = self.check_readable()
-        # <zstd burnrecord>
-        if stored.encoding != "raw":
-            return self._decode()
-        # </zstd burnrecord>
-        blocks = self.stored_blocks() if stored.strides is None else gather(
-            self.raw, -self._span()[0], self.shape, stored.strides, itemsize)
-        if stored.order == "<" or itemsize == 1:
-            return blocks
-        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
-
-    def parts(self) -> Chunks:
-        """Iterate over what blocks() yields, at most PART bytes at a time."""
-        return (part for block in self.blocks() for part in pieces(block, PART))
-
-    def stored_blocks(self) -> Chunks:
-        """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
-        source, offset, nbytes = self.stored.source, self.start, self.stored.nbytes
-        size = nbytes if source.zero_copy else BLOCK
-        for start in range(0, nbytes, size) if nbytes else [nbytes]:  # a closed File raises
-            yield source.view(offset + start, min(size, nbytes - start))
-
-    def _decode(self) -> Chunks:
-        stored = self.stored
-        try:
-            yield from ENCODINGS[stored.encoding].decode(stored.source, self.start,
-                                                         stored.nbytes, self.nbytes)
-        except FormatError as error:
-            raise self.error(error.what, type(error))
-
-    def _decoded_once(self) -> "Tensor":
-        """Return it decoded; up to MAX_KEPT bytes are kept while it lives."""
-        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
-        if kept is None:
-            kept = self.decoded()
-            if kept.nbytes <= MAX_KEPT:
-                self._kept = kept
-        self.stored.source.view(self.start, 0)  # raises if the File is closed
-        return kept
-
-    def copy(self, **changes: Any) -> "Tensor":
-        """Return it with some of the constructor's arguments changed."""
-        args: Facts = dict([(key, getattr(self, key)) for key in (
-            "name", "dtype", "shape", "stored", "start", "format")], attrs=Map(self.attrs.items()))
-        args.update(changes)
-        dense = "stored" in changes and args["dtype"] in ITEMSIZE
-        return (Tensor if dense else type(self))(**args)
-
-    def in_memory(self, data: Any) -> "Tensor":
-        """Return it over row-major little-endian bytes in memory."""
-        return self.copy(stored=Storage(Memory(data), len(data), why=self.stored.why), start=0)
-
-    def decoded(self) -> "Tensor":
-        """Return it with raw bytes: of a large coded one in a spool file."""
-        if self.stored.encoding == "raw":
-            return self
-        if BOARD or self.nbytes <= 32 * BLOCK:
-            return self.contiguous()
-        from tempfile import TemporaryFile
-        with TemporaryFile() as spool:
-            spool.writelines(self.blocks())
-            spool.flush()
-            view = map_privately(spool.fileno(), self.nbytes, None)
-        return self.contiguous() if view is False else self.in_memory(view)
-
-    def column_blocks(self) -> Chunks:
-        """Yield column-major little-endian bytes."""
-        stored, shape = self.stored, self.shape
-        if FAST and len(shape) == 2 and stored.nbytes <= 1 << 12 and self.is_plain():  # few steps
-            view = view_as(stored.source.view(self.start, stored.nbytes),
-                           BITS_CODE[self.check_readable()])
-            return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
-        return self.transpose().blocks()
-
-    def transpose(self) -> "Tensor":
-        """Return the transpose (a view): its row-major bytes are column-major ones here."""
-        if self.ndim < 2:
-            return self
-        base = self.decoded()
-        old, strides = base.stored, tuple(reversed(base.strides))
-        stored = Storage(old.source, old.nbytes, strides, old.order)
-        return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
-
-    def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
-        return join_blocks(self.blocks())
-
-    @property
-    def flat(self) -> Chunks:
-        """Iterate over the elements, row-major, as Python numbers, in constant memory."""
-        self.check_readable()
-        return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
-
-    def tolist(self) -> "List[Any]":
-        """Return the elements as nested lists; of a scalar, the number."""
-        values, shape = list(self.flat), self.shape
-        if not shape:
-            return values[0]
-        lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 513))]
-        if len(shape) > 512 or sum(lists) > max(len(values) * len(shape), 1 << 20):
-            raise ValueError(f"tolist() of {show(shape)} makes too many lists")
-        for n, count in zip(reversed(shape), reversed(lists)):
-            values = [values[i * n:(i + 1) * n] for i in range(count)]
-        return values
-
-    def item(self) -> Any:
-        """Return the only element as a Python number; ValueError if there are others."""
-        if self.size != 1:
-            raise ValueError(f"a tensor of one element is a number, this one has {self.size}")
-        return next(self.flat)
-
-    def astype(self, dtype: Any) -> "Tensor":
-        """Return a copy in memory with another dtype, without attrs of the old one.
-
-        Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
-        a NaN or a number out of range.
-        """
-        return self.cast(dtype).contiguous()
-
-    def cast(self, dtype: Any) -> "Tensor":
-        """Return what astype() does, cast when its bytes are asked for."""
-        dtype = as_dtype(dtype)
-        self.check_readable()
-        return Cast(self, dtype)
-
-    def cast_blocks(self, dtype: str) -> Chunks:
-        return (cast_block(part, str(self.dtype), dtype) for part in self.parts())
-
-    def contiguous(self) -> "Tensor":
-        """Return a row-major little-endian copy in memory."""
-        return self.in_memory(self.tobytes())
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return a number or a zero-copy part; of a compressed one, see MAX_KEPT."""
-        self.check_readable()
-        old = self.stored
-        # <zstd burnrecord sparse quantized tools>
-        if old.encoding != "raw":
-            return self._decoded_once()[key]
-        # </zstd burnrecord sparse quantized tools>
-        keys, shape = key if isinstance(key, tuple) else (key,), self.shape
-        if FAST and old.strides is None and len(keys) <= len(shape):
-            offset, nbytes = self.start, old.nbytes
-            for k, n in zip(keys, shape):
-                if type(k) is not int or not -n <= k < n:
-                    break
-                nbytes //= n
-                offset += k % n * nbytes
-            else:  # integers of row-major elements: the usual case
-                return self._part(offset, nbytes, shape[len(keys):] or None, None)
-        return self._part(*self._locate(list(keys)))
-
-    def _part(self, offset: int, nbytes: int, shape: Any, strides: Any) -> Any:
-        """Return a Tensor of a part; without a shape, its number."""
-        old = self.stored
-        if shape is None:
-            return unpack_values(str(self.dtype), old.source.view(offset, nbytes), old.order)[0]
-        stored = Storage(old.source, nbytes, strides, old.order)
-        return Tensor(self.name, self.dtype, shape, stored, offset, (), self.format)
-
-    def _locate(self, keys: "List[Any]") -> Any:
-        """Return the arguments of _part()."""
-        dots = [i for i, k in enumerate(keys) if k is Ellipsis]
-        given, at = len(keys) - len(dots), dots[0] if dots else len(keys)
-        if len(dots) > 1 or given > self.ndim:
-            raise IndexError(f"{given} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        keys[at:at + 1] = [Ellipsis] * (self.ndim - given)
-        offset, sizes, steps = self.start, [], []
-        for axis, (k, n, stride) in enumerate(zip(keys, self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):  # boards cannot make a slice
-                places = range(n) if k is Ellipsis else range(n)[k]
-                size = max(0, -((places.start - places.stop) // places.step))
-                offset += places.start * stride if size else 0
-                sizes.append(size)
-                steps.append(places.step * stride)
-                continue
-            index = as_index(k)
-            if not -n <= index < n:
-                raise IndexError("index %s is out of range for dimension %d of shape %s" % (
-                    show(index), axis, show(self.shape)))
-            offset += index % n * stride
-        shape, strides, nbytes = tuple(sizes), tuple(steps), self.stored.nbytes
-        itemsize = ITEMSIZE[self.dtype]
-        if 0 in shape or strides == row_major(shape, itemsize):
-            strides, nbytes = (), count_elements(shape) * itemsize
-        return offset, nbytes, shape if shape or dots else None, strides or None
-
-    def __iter__(self) -> Chunks:
-        return (self[i] for i in range(len(self)))
-
-    # <full>
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
-
-    def check_dims(self, shape: Shape) -> None:
-        for n in shape:
-            if n > sys.maxsize:  # no sequence can be so long
-                what = f"a dimension of {show(self.shape)} is over sys.maxsize; use .shape"
-                raise ValueError(what)
-
-    @property
-    def __array_interface__(self) -> Facts:
-        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype == "bfloat16":
-            raise AttributeError("numpy knows bfloat16 by __array__ only")
-        itemsize = self.check_readable()
-        self.check_dims(self.shape)
-        base = self if self.stored.encoding == "raw" else self.contiguous()
-        order = "|" if itemsize == 1 else base.stored.order
-        code = f"{order}{str(self.dtype)[0]}{itemsize}"
-        return {"version": 3, "shape": self.shape, "typestr": code, "data": base.raw,
-                "strides": base.stored.strides, "offset": -base._span()[0]}
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
-        if not ARRAYS:
-            return feature("arrays")  # which this copy lacks
-        import numpy
-        array: Any = self
-        if self.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if not ARRAYS:
-            return feature("arrays")
-        if self.dtype == "bfloat16":
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(self, self.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> "Tuple[int, int]":
-        return 1, 0  # memory of the CPU
-
-    # <arrays>
-    def __jax_array__(self) -> Any:
-        array = self.__array__()
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return sys.modules["jax"].numpy.asarray(native)
-
-    def __buffer__(self, flags: int) -> Any:
-        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
-        code, stored = STRUCT_CODE.get(str(self.dtype)), self.stored
-        native = stored.order == NATIVE or self.itemsize == 1
-        if not code or stored.why or stored.strides or not native or 0 in self.shape or (
-                self.ndim > 64):
-            raise BufferError("not a plain native array with elements: take .contiguous().data")
-        return self.data.cast("B").cast(code, self.shape)
-    # </arrays>
-
-    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts as flat tensors, by role."""
+        found = Map()
+        for role, part in self.stored.entry.parts.items():
+            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
+            count = nbytes // ITEMSIZE.get(part.dtype, 1)
+            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
+        return found
 
     def __reduce__(self) -> Any:
-        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
-        stored, start = self.stored, self.start
-        if not isinstance(stored.source, Path):
-            base = self if stored.strides is None else self.contiguous()
-            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
-            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
-        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
-        return type(self), args
-    # </full>
+        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
+        old, parts, data = self.stored.entry, Map(), b""
+        if self.stored.source.stamp is not None:
+            return super().__reduce__()
+        for role, part in old.parts.items():
+            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
+                               part.encoding, part.order, part.why, part.digest)
+            data += bytes(self.stored.source.view(part.offset, part.nbytes))
+        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
+        return entry.open, (Memory(data), str(self.format))
 
 
-def as_index(key: Any) -> int:
-    """Return an index, an int or what has __index__ (numpy integers), as an int."""
-    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
-        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
-    return int(key)
+LAYOUTS[""] = Compound
 
 
-class File(TensorMap):
-    """A mapping from names to Tensors in the order of the index; also a context manager.
-
-    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
-    Any number of threads may read it and its Tensors.
-
-    >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
-    <File ztensor: 1 tensor 'w'>
-    """
-
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts,
-                 tensors: "Dict[str, Tensor]", options: Any = None) -> None:
-        self.kind, self.format = kind, kind.FAMILY
-        self.path: "Optional[str]" = source.path
-        self.nbytes: int = source.nbytes
-        self.attrs, self.metadata = attrs, metadata
-        self._source, self._tensors = source, tensors
-        self._options = options or {}
-
-    def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
-        return self._tensors[name]
-
-    def say_missing(self, name: str) -> str:
-        text = "no tensor %s (%s)" % (show(name), count_of(len(self), "tensor"))
-        # <tools>
-        if name in self.attrs.get("missing", ()):
-            return f"{quote(name)} does not lie whole in the file, which is cut short"
-        if not BOARD and isinstance(name, str) and len(self) <= 20000:
-            text += nearest(name, self)
-        # </tools>
-        return text
-
-    def __iter__(self) -> "Iterator[str]":
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tensors
-
-    def keys(self) -> "KeysView[str]":
-        return self._tensors.keys()
-
-    def values(self) -> "ValuesView[Tensor]":
-        return self._tensors.values()
-
-    def items(self) -> "ItemsView[str, Tensor]":
-        return self._tensors.items()
-
-    if not TYPE_CHECKING:  # that of Mapping has more precise types
-        def get(self, name: str, default: Any = None) -> Any:
-            return self[name] if name in self else default
-
-    def __repr__(self) -> str:
-        path = "" if self.path is None else " " + quote(self.path)
-        names = ", ".join([quote(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
-
-    # <tools>
-    def merged(self) -> "Tuple[Facts, List[str]]":
-        """Return the metadata; and what several files do not agree on, which is left out."""
-        return self.metadata, []
-    # </tools>
-
-    def close(self) -> None:
-        """Close the file. Views stay valid; a Tensor asked later raises."""
-        self._source.close()
-
-    def __enter__(self) -> "File":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
-
-    # <full>
-    _ipython_key_completions_ = keys
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(item.dtype, show(item.shape), item.nbytes, name)
-                for name, item in list(self.items())[:MAX_SHOWN]]
-        total = sum([item.nbytes for item in self.values()])
-        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-        for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
-            text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
-                                      in zip(("left", "left", "right", "left"), row)])
-        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
-
-    def __reduce__(self) -> Any:
-        if not isinstance(self._source, Path):
-            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return load_again, (self.format, self._source.__reduce__()[1], self._options)
-    # </full>
-
-
-def nearest(name: str, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
-    def likeness(other: str) -> float:
-        """Return how much is a beginning and an end of both, from 0 to 1."""
-        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
-        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
-    near = max(names, key=likeness, default="")
-    return f"; did you mean {quote(near)}?" if likeness(near) >= 0.5 else ""
-
-
-if not BOARD and "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
-    sys.modules["_collections_abc"].Mapping.register(File)
-
-
-def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
-               name: str = "", format: Any = None) -> Tensor:
-    source = Memory(raw)
-    return Tensor(name, dtype, shape, Storage(source, source.nbytes, None, order), 0, (), format)
-
-
-def is_sparse(item: Tensor) -> bool:
-    return isinstance(item, FEATURES.get("sparse", ()))
-
-
-class Cast(Tensor):
-    """A tensor with another dtype, cast block by block when asked for."""
-
-    __slots__ = ("_base",)
-
-    def __init__(self, base: Tensor, dtype: str) -> None:
-        gone = [key for kind in FORMATS for key in kind.DTYPE_ATTRS] + list(base.layout_keys)
-        stored = Storage(Memory(b""), 0, None, "<", "cast")
-        super().__init__(base.name, dtype, base.shape, stored, 0, base.attrs_without(gone),
-                         base.format)
-        self._base = base
-
-    def blocks(self) -> Chunks:
-        return self._base.cast_blocks(str(self.dtype))
-
-
-# <save>
-def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
-           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
-    """Return a Tensor in memory of lists, numbers, buffers or arrays.
-
-    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
-    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are attrs for the format to save to; `attrs` is a
-    mapping of more of them, for keys such as "data". ValueError for what is unfit.
-
-    >>> t = tensor([[1, 2], [3, 4]], "float32")
-    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
-    ((2, 2), 3.0, '0000803f')
-    """
-    attrs = dict(attrs or {}, **more)
-    if components is not None:
-        return feature("sparse").make(dtype, shape, components, attrs)
-    if dtype == "qfloat":
-        return feature("quantized").make(data, shape, attrs)
-    made = _from_value(data, None if dtype is None else as_dtype(dtype), attrs)
-    if shape is not None:
-        shape = as_shape(shape)
-        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
-            raise ValueError(f"{made.size} elements do not have the shape {show(shape)}")
-        made = made.contiguous().copy(shape=shape)
-    if attrs:
-        made.attrs.update(attrs)
-    return made
-
-
-def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
-    if ARRAYS:
-        data = adopt(data)
-    if isinstance(data, Tensor):
-        made = data.copy()
-        known = None if made.format is None else find_format(made.format).TENSOR_ATTRS
-        if known is not None and [key for key in attrs if key not in known]:
-            made = made.copy(attrs=Map(), format=None)  # the user's
-    elif isinstance(data, (list, tuple, bool, int, float)):
-        made = _from_lists(data, dtype)
-    else:
-        made = _from_buffer(data, dtype)
-    return made if dtype in (None, made.dtype) else made.astype(str(dtype))
-
-
-def adopt(item: Any) -> Any:
-    """Return a Tensor or a File of another copy of this module as one of this copy."""
-    if isinstance(item, (Tensor, File)):
-        return item
-    if hasattr(item, "say_missing"):
-        tensors = {name: adopt(value) for name, value in item.items()}
-        kind = find_format(getattr(getattr(item, "kind", item), "NAME", item.format))
-        return File(kind, item._source, item.attrs, item.metadata, tensors, item._options)
-    if not hasattr(item, "attrs_without"):
-        return item
-    format = item.format if item.format in NAMES else None
-    attrs, old = Map(item.attrs.items() if item.format == format else ()), item.stored
-    make: Any = FEATURES.get(type(item).__name__.lower(), Tensor)
-    if "sparse" in FEATURES and make is FEATURES["sparse"]:
-        parts = Map([(key, adopt(part)) for key, part in item.components.items()])
-        return make.join(parts, item.shape, item.name, attrs, format)
-    stored = Storage(old.source, old.nbytes, old.strides, old.order, old.encoding, old.why)
-    return make(item.name, item.dtype, item.shape, stored, item.start, attrs, format)
-
-
-def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as one dimension or several, as a tuple."""
-    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
-    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
-
-
-def _from_lists(data: Any, dtype: Any) -> Tensor:
-    shape, level = [], [data]
-    while level and isinstance(level[0], (list, tuple)):
-        size = len(level[0])
-        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
-            raise ValueError(f"the lists are ragged at depth {len(shape)}")
-        shape.append(size)
-        level = [item for row in level for item in row]
-    values, types = level, set(map(type, level))
-    if types - {int, float, bool}:
-        # <full>
-        if [item for item in level if getattr(item, "shape", ())]:
-            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
-        # </full>
-        values = [item.item() if hasattr(item, "item") else item for item in level]
-        types = set(map(type, values))
-    for one in types - {int, float, bool}:
-        remedy = ""
-        if not BOARD and one is str:
-            remedy = REMEDIES["U"]
-        raise ValueError(f"{one.__name__} among the numbers{remedy}")
-    if dtype is None:
-        dtype = "bool" if types == {bool} else "float64"
-        if int in types and float not in types:
-            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
-    return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
-
-
-def _from_bytes(data: Any, dtype: str) -> Tensor:
-    if len(data) % ITEMSIZE[dtype]:
-        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
-    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
-
-
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
-BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
-                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
-
-
-def _from_buffer(data: Any, dtype: Any) -> Tensor:
-    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if isinstance(data, (bytes, bytearray)):
-            return _from_bytes(bytes(data), dtype or "uint8")
-        return _from_lists(list(data), dtype)
-    if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    view, given = view_of(data)
-    if ARRAYS and given not in ITEMSIZE:
-        return _from_opaque(view, given)
-    if given == "uint8" and dtype is not None and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")):
-        return _from_bytes(view, dtype)
-    if given == "uint16" and dtype in ("float16", "bfloat16"):
-        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
-                         f'bits, tensor(x).astype("{dtype}") if they are the values')
-    order = view.format[0] if view.format[0] in "<>" else NATIVE
-    return new_tensor(given, view.shape or (), view, order)
-
-
-def view_of(data: Any) -> Any:
-    """Return a buffer or an array as a memoryview, and the dtype; TypeError for what is unfit."""
-    view, given = _typed_view(data)
-    dtype = getattr(data, "dtype", None)
-    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if given is not None and (dtype is None or given != "uint8" or
-                              getattr(dtype, "char", "") == "B"):
-        return view, given
-    name = str(dtype).split(".")[-1]  # takes longer than all of the above
-    if ARRAYS:
-        view, given = _typed_view(as_buffer(data, name))
-        if name == "bfloat16" or (name in TORCH_TYPES and "opaque" in FEATURES):
-            given = name
-    if view is None or given is None:
-        what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
-        if hasattr(data, "items"):
-            names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
-            remedy = f"; flatten it: {{{', '.join(names)}}}"
-        raise TypeError(f"cannot make a tensor of {what}{remedy}")
-    return view, given
-
-
-def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
-    """Return what a buffer shows and its dtype, None for what there is not."""
-    try:
-        view = memoryview(data)
-        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
-    except (TypeError, ValueError, BufferError):
-        return None, None
-
-
-def as_buffer(data: Any, given: str) -> Any:
-    """Return an array of any library, of this dtype, as a buffer; of bfloat16 its bits."""
-    if given == "complex128":
-        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
-    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg().resolve_conj()
-    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
-    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
-        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
-    return data.__array__() if hasattr(data, "__array__") else data
-
-
-def _from_opaque(view: Any, given: str) -> Tensor:
-    """Return an array of a type without values here, for the format that holds its bytes."""
-    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
-    shape, raw = view.shape, view.tobytes()
-    if NATIVE == ">" and given == "complex64":
-        raw = swap(raw, 4)
-    if given.endswith("_x2"):
-        shape = shape[:-1] + (2 * shape[-1],)
-    format, key = FEATURES["opaque"]
-    why = f"{given} has no values here, only bytes, which {format} can hold"
-    stored = Storage(Memory(raw), len(raw), why=why)
-    return Tensor("", None, shape, stored, 0, (key, code), format)
-# </save>
-
-
-# -- [6b] sparse ---------------------------------------------------------------------------------
+# -- [6g] sparse ---------------------------------------------------------------------------------
 
 MAX_DENSE = 1 << 30  # bytes of the dense form
 
 
-class Sparse(Tensor):
+class Sparse(Derived):
     """A tensor of which some elements are stored (csr or coo); it is read as its dense form."""
 
     __slots__ = ("_parts",)  # Tensors, when they have been opened
@@ -3761,18 +2979,19 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if not hasattr(self, "_parts"):
             parts = open_sparse(self, self.stored.entry)
-            why = find_bad_index(self.shape, parts, find_format(str(self.format)).RISING)
+            why = find_bad_index(self.shape, parts, BY_NAME[self.format].RISING)
             if why:
                 raise self.error(why)
             self._parts = parts
         return Map(self._parts.items())
 
     def todense(self) -> Tensor:
+        """Return it with its zeros, in memory."""
         return self.contiguous()
 
     @property
     def layout_keys(self) -> Any:
-        return () if self.format is None else find_format(self.format).LAYOUT_KEYS
+        return () if self.format is None else BY_NAME[self.format].LAYOUT_KEYS
 
     def cost(self, most: int) -> int:
         """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
@@ -3806,12 +3025,14 @@ class Sparse(Tensor):
             yield block
 
     def copy(self, **changes: Any) -> Tensor:
-        if "stored" in changes:  # its dense form: what described the parts is gone
-            changes.setdefault("attrs", self.attrs_without(self.layout_keys))
         new = super().copy(**changes)
         if isinstance(new, Sparse) and hasattr(self, "_parts"):
             new._parts = self._parts
         return new
+
+    def contiguous(self) -> Tensor:
+        """Return its dense form, in memory, without what described the parts."""
+        return super().contiguous().copy(attrs=attrs_without(self, self.layout_keys))
 
     @staticmethod
     def join(parts: Any, shape: Shape, name: str, attrs: Any, format: Any) -> Tensor:
@@ -3838,13 +3059,13 @@ class Sparse(Tensor):
         for key in ("values", "indices") if places != sorted(places) else ():
             part = parts[key]
             elements = sorted(zip(places, pieces(part.tobytes(), part.check_readable())))
-            parts[key] = part.in_memory(b"".join([element for _, element in elements]))
+            parts[key] = new_tensor(
+                part.dtype, part.shape, b"".join([element for _, element in elements]))
         return parts
 
     @staticmethod
-    def make(dtype: Any, shape: Any, components: Any, attrs: Facts) -> Tensor:
-        """Return a sparse Tensor of its parts, each as tensor() takes it."""
-        shape = None if shape is None else as_shape(shape)
+    def make(shape: Any, components: Any, attrs: Facts) -> Tensor:
+        """Return a sparse Tensor of its parts."""
         layout = {("coords", "values"): "coo", ("indices", "indptr", "values"): "csr"}.get(
             tuple(sorted(components)))
         if shape is None or layout is None or (layout == "csr" and len(shape) != 2):
@@ -3852,10 +3073,11 @@ class Sparse(Tensor):
                              "shape of rank 2 and {values, indptr, indices}")
         parts: "Dict[str, Tensor]" = Map()
         for key in sorted(components, reverse=True):  # values first
-            part = tensor(components[key], dtype if key == "values" else None)
+            part: Any = components[key]
             if key != "values" and part.dtype not in INDEX_TYPES:
                 part = part.astype("uint64")
-            nnz = parts.get("values", part).size
+            values: Any = parts.get("values", part)
+            nnz = values.size
             dims = part_shapes(layout, shape, nnz)[key]
             if part.size != count_elements(dims):
                 raise ValueError(f"{key} has {part.size} elements, {nnz} values of shape "
@@ -3975,7 +3197,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
             for column in indices[indptr[i]:indptr[i + 1]]]
 
 
-# -- [6c] quantized ------------------------------------------------------------------------------
+# -- [6h] quantized ------------------------------------------------------------------------------
 
 
 class Plan:
@@ -3996,7 +3218,8 @@ class Plan:
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
-DEQUANTIZE = '; .dequantize() or convert(cast="float32"), --cast float32'
+DEQUANTIZE = FEATURES["dequantize"] = \
+    '; .dequantize() or convert(cast="float32"), --cast float32'
 
 
 class Quantized(Tensor):
@@ -4051,7 +3274,7 @@ class Quantized(Tensor):
         plan = self.plan()
         dtype = "float32" if plan.floats else "int8"
         blocks = (pack_values(dtype, numbers) for _, numbers in self.runs(plan))
-        return new_tensor(dtype, self.shape, join_blocks(blocks), "<", self.name, self.format)
+        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name, self.format)
 
     @property
     def scales(self) -> Tensor:
@@ -4059,6 +3282,11 @@ class Quantized(Tensor):
         plan = self.plan()
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
+
+    def contiguous(self) -> Tensor:
+        """Return it with a copy of its bytes in memory."""
+        data = self.tobytes()
+        return self.copy(stored=Storage(Memory(data), len(data)), start=0)
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
@@ -4072,7 +3300,7 @@ class Quantized(Tensor):
             raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
         return Cast(self, "float32")
 
-    def cast_blocks(self, dtype: str) -> Chunks:
+    def scaled_blocks(self, dtype: str) -> Chunks:
         """Yield values x scales as float32."""
         plan = self.plan()
         step = plan.step
@@ -4090,7 +3318,7 @@ class Quantized(Tensor):
             raise ValueError("qfloat needs bytes, shape= and " + known.NEEDS)
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
-        return Quantized("", "qfloat", as_shape(shape), stored, 0, Map(attrs.items()))
+        return Quantized("", "qfloat", shape, stored, 0, Map(attrs.items()))
 
 
 def minifloat(kind: str, code: int) -> float:
@@ -4105,93 +3333,187 @@ def minifloat(kind: str, code: int) -> float:
     return float(unpack_from("<e", pack("<H", bits), 0)[0] * factor)
 
 
+# -- [6i] values ---------------------------------------------------------------------------------
+
+
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
+           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
+    """Return a Tensor in memory of lists, numbers, buffers or arrays.
+
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
+    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
+    converts, `shape` reshapes. Other keywords are attrs for the format to save to; `attrs` is a
+    mapping of more of them, for keys such as "data". ValueError for what is unfit.
+
+    >>> t = tensor([[1, 2], [3, 4]], "float32")
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
+    ((2, 2), 3.0, '0000803f')
+    """
+    attrs = dict(attrs or {}, **more)
+    shape = None if shape is None else as_shape(shape)
+    if components is not None:
+        parts = dict([(key, tensor(value, dtype if key == "values" else None))
+                      for key, value in components.items()])
+        made: Tensor = feature("sparse").make(shape, parts, attrs)
+        return made
+    if dtype == "qfloat":
+        return feature("quantized").make(data, shape, attrs)
+    made = _from_value(data, None if dtype is None else as_dtype(dtype), attrs)
+    if shape is not None:
+        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+            raise ValueError(f"{made.size} elements do not have the shape {show(shape)}")
+        made = made.contiguous().copy(shape=shape)
+    if attrs:
+        made.attrs.update(attrs)
+    return made
+
+
+def feature(name: str) -> Any:
+    """Return what a wing registers; Unsupported in a copy without it."""
+    if name not in FEATURES:
+        raise Unsupported(f"this copy was made without {name}")
+    return FEATURES[name]
+
+
+def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
+    if isinstance(data, Tensor):
+        made = data.copy()
+        known = None if made.format is None else BY_NAME[made.format].TENSOR_ATTRS
+        if known is not None and [key for key in attrs if key not in known]:
+            made = made.copy(attrs=Map(), format=None)  # the user's
+    elif isinstance(data, (list, tuple, bool, int, float)):
+        made = _from_lists(data, dtype)
+    else:
+        made = _from_buffer(data, dtype)
+    return made if dtype in (None, made.dtype) else made.astype(str(dtype))
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as one dimension or several, as a tuple."""
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
+
+
+def _from_lists(data: Any, dtype: Any) -> Tensor:
+    shape, level = [], [data]
+    while level and isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+            raise ValueError(f"the lists are ragged at depth {len(shape)}")
+        shape.append(size)
+        level = [item for row in level for item in row]
+    values, types, remedies = level, set(map(type, level)), FEATURES.get("remedies", {})
+    if types - {int, float, bool}:
+        if [item for item in level if getattr(item, "shape", ())]:
+            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
+        values = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set(map(type, values))
+    for one in types - {int, float, bool}:
+        remedy = remedies.get("U", "") if one is str else ""
+        raise ValueError(f"{one.__name__} among the numbers{remedy}")
+    if dtype is None:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
+            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
+
+
+def _from_bytes(data: Any, dtype: str) -> Tensor:
+    if len(data) % ITEMSIZE[dtype]:
+        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
+    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
+
+
+BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
+BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
+                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
+
+
+def _from_buffer(data: Any, dtype: Any) -> Tensor:
+    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    if BOARD:  # a memoryview has no format there: other buffers as numbers
+        memoryview(data)  # a TypeError for what is not a buffer
+        if isinstance(data, (bytes, bytearray)):
+            return _from_bytes(bytes(data), dtype or "uint8")
+        return _from_lists(list(data), dtype)
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, given = view_of(data)
+    if isinstance(view, Tensor):
+        return view
+    if given == "uint8" and dtype is not None and view.ndim == 1 and not (
+            hasattr(data, "dtype") or hasattr(data, "typecode")):
+        return _from_bytes(view, dtype)
+    if given == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
+                         f'bits, tensor(x).astype("{dtype}") if they are the values')
+    order = view.format[0] if view.format[0] in "<>" else NATIVE
+    return new_tensor(given, view.shape or (), view, order)
+
+
+def view_of(data: Any) -> Any:
+    """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit."""
+    view, given = _typed_view(data)
+    dtype = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if given is not None and (dtype is None or given != "uint8" or
+                              getattr(dtype, "char", "") == "B"):
+        return view, given
+    name = str(dtype).split(".")[-1]  # takes longer than all of the above
+    if "arrays" in FEATURES:
+        view, given = FEATURES["arrays"](data, name)
+    if view is None or given is None:
+        what = type(data).__name__ + ("" if dtype is None else f" of {name}")
+        kind = "U" if isinstance(data, str) else getattr(dtype, "kind", "")
+        remedy = FEATURES.get("remedies", {}).get(kind, "")
+        if hasattr(data, "items"):
+            names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
+            remedy = f"; flatten it: {{{', '.join(names)}}}"
+        raise TypeError(f"cannot make a tensor of {what}{remedy}")
+    return view, given
+
+
+def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
+    """Return what a buffer shows and its dtype, None for what there is not."""
+    try:
+        view = memoryview(data)
+        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
+    except (TypeError, ValueError, BufferError):
+        return None, None
+
+
 # -- [7] formats ---------------------------------------------------------------------------------
-# <tools>
 #
+# <tools>
 # To add a format: 1. a room with one class below Format, its line in the contents, an object of it
-# in FORMATS. Its docstring draws the layout; its attributes say what the generic rooms ask (dtypes,
-# suffixes, IN_FRONT ...). 2. Fixed fields are rows of a Record, maps of the index rows of a Schema:
-# they check what is read and what will be written, and explain both. 3. read(cursor) reads the
-# header with cursor.record() and returns (attrs, metadata, tensors). The index: cursor.cbor() or
-# read_json(), then cursor.open_entries() makes a Tensor of each entry; or by records, each behind
-# cursor.where = "tensors", i, which also stands before each Tensor. admit() checks what is the same
-# in all formats. raise cursor.error(what, *path), or cursor.fault() for one tensor: the path leads
-# to the field, its offset comes from a second parse. Storage(why=...) and an attr of DTYPE_ATTRS
-# keep bytes of unknown types. 4. write() calls check_items() and refuse(), then returns lay_out()
-# of the head and the tensors. 5. Load, save, explain, verify, convert, vendor and the command line
-# need nothing more. An index with thousands of entries is opened faster with Usual or UsualJson.
-# Tests: a Row, goldens, bad files, a reader in .ci/tiny.py, `--accept`; it is also in README.
+# in FORMATS. The docstring draws the layout. The attributes say what other rooms ask of a format:
+# names, MAGICS (or detect()), DTYPES, OPTIONS, ALIGN, CHECKS, IN_FRONT ...; see class Format.
+# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: the rows check a field,
+# explain it, and write it.
+# 3. read(cursor) returns (attrs, metadata, tensors) and touches no byte of a tensor.
+# cursor.record() reads fixed fields, .cbor(), .json(), .flatbuffer() or .msgpack() the index. Then
+# cursor.entries(found, ENTRY, open_entry) checks each entry, calls open_entry(key, entry) for its
+# Tensor, and checks name, place and size of that. Tensors without an index go to cursor.collect().
+# low= and high= are the bounds of the data; cursor.place() moves Tensors that count from elsewhere.
+# 4. raise cursor.error(what, *path): the path leads to the field in the record or the entry, for
+# records behind cursor.where = "tensors", i. cursor.limit() checks a number of the header;
+# cursor.defer() keeps an error that yields to any other; cursor.together() calls a check of all
+# tensors; cursor.attempt() tries one of two layouts. Unsupported is for files that may be right.
+# Storage(why=...) and an attr of DTYPE_ATTRS keep the bytes of unknown types.
+# 5. write() calls check_items() and refuse(), then returns lay_out() of the head and the tensors; a
+# format that is only read has WRITES = False. What its specification forbids without being an
+# error is said by notes(), bytes between the fields by padding().
+# 6. Load, save, explain, verify, convert, vendor and the command line need nothing more; a shortcut
+# for thousands of entries is a row or a class of room [8h]. Tests: a Row, goldens, bad files, a
+# reader in .ci/tiny.py, `--accept`; it is also in README.
 # </tools>
 
-U64 = "0 to 2**64-1"
-KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
-    "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
-    # <later>
-    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
-    # </later>
-    # <burnpack safetensors>
-    "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
-             "[start, end), integers " + U64),
-    # </burnpack safetensors>
-    "numbers": (list, all_u64, "an array of integers " + U64)}
 
-
-class Schema:
-    """What a map of an index holds: rows (key, kind, needed, doc[, inside]).
-
-    The rows check what is read and what will be written, and explain each field. A kind is "any",
-    one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
-    Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
-    that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
-    keys. `keys`: (function, words) for keys that must be so. `of`: list for an array, where the
-    keys are indices.
-    """
-
-    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
-
-    def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
-                 of: Any = Map, doc: str = "") -> None:
-        self.rows: Facts = Map([(row[0], (row[1],) + row[3:]) for row in rows])  # as `other`
-        self.other, self.keys, self.of, self.doc = other, keys, of, doc
-        self.needed = [row[0] for row in rows if row[2]]
-        self.nullable = [row[0] for row in rows if row[2] is None]
-
-    def about(self, key: Any) -> Any:
-        """Return (what the value of a key means, the Schema of what lies in it or None)."""
-        kind, doc, *inside = self.rows.get(key, self.other)
-        return doc, kind if isinstance(kind, Schema) else inside[0] if inside else None
-
-    def wrongs(self, found: Any, *path: Any) -> Chunks:
-        """Yield (path, why) of all that is wrong in a map, and in the maps inside of it."""
-        if type(found) is not self.of:
-            yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
-            return
-        pairs: Any = found.items() if self.of is Map else enumerate(found)
-        for key, value in pairs:
-            kind = self.rows.get(key, self.other)[0]
-            if self.keys is not None and not self.keys[0](key):
-                yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
-            elif kind == "any" or (value is None and key in self.nullable):
-                continue
-            elif isinstance(kind, Schema):
-                yield from kind.wrongs(value, *path + (key,))
-            else:
-                words = self.misfit(kind, value)
-                if words:
-                    name = plain(key) if isinstance(key, str) else show(key)
-                    yield path + (key,), f"{name} is {show(value)}, expected {words}"
-        for key in self.needed:
-            if key not in found:
-                yield path, f"the entry lacks {key!r}"
-
-    @staticmethod
-    def misfit(kind: Any, value: Any) -> Any:
-        """Return what a value should be, or "" where it is of its kind."""
-        if callable(kind):
-            return kind(value)
-        python, fits, words = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-        return "" if type(value) is python and (fits is None or fits(value)) else words
+def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
+    """Raise TypeError for an option that is not known."""
+    for key in [key for key in options if key not in known]:
+        texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+        raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
 
 
 class Format:
@@ -4226,7 +3548,6 @@ class Format:
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
-    READER: Any = Cursor  # what read() takes
     ALIGN = 1  # in bytes: tensors begin at multiples of it, padding between
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
@@ -4237,30 +3558,30 @@ class Format:
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
-    def __repr__(self) -> str:
-        return f"<format {self.NAME}>"
-
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
-    def check_magic(self, cursor: Any, magic: bytes) -> None:
-        """Raise unless the file begins with its magic; refuse other generations by name."""
+    def check_magic(self, cursor: Cursor, magic: bytes) -> None:
+        """Raise unless the file begins with its magic."""
         head = cursor.head(len(magic))
-        if head and head == magic[:len(head)]:
-            return
-        what, error = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
-        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
-        for start, name in self.OTHERS:  # 0000 stands for any digits
-            if start in (head[:len(start)], digits[:len(start)]):
-                what, error = f"{name}; only {self.TITLE} is read", Unsupported
-        raise cursor.error(what, "magic", offset=0, check="magic", error=error)
+        if not head or head != magic[:len(head)]:
+            what = f"not a {self.NAME} file: it begins with {quote(head)}"
+            raise cursor.error(what, "magic", offset=0, check="magic")
 
     read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
 
+    def open_file(self, source: Any, options: Any) -> File:
+        """Return what load() returns."""
+        return self.make_file(source, self.parse(source, options), options)
+
+    def parse(self, source: Any, options: Any) -> Any:
+        return self.read(Cursor(source), **options)
+
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
-        """Return what load() returns, of what parse() returns."""
-        return File(self, source, parsed[0], parsed[1], parsed[2], options)
+        """Return what load() returns, of what read() returns."""
+        attrs, metadata, tensors = parsed
+        return File(self, source, attrs, metadata, tensors, options)
 
     check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
 
@@ -4272,7 +3593,7 @@ class Format:
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
 
-    def no_end(self, cursor: Reader, field: str, check: str = "index") -> FormatError:
+    def no_end(self, cursor: Cursor, field: str, check: str = "index") -> FormatError:
         """Return the error of a file whose end is not that of its format."""
         what = f"the end is missing: it does not end as a {self.TITLE} file does"
         return cursor.error(what, field, check=check)
@@ -4293,18 +3614,14 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def why_slow(self) -> str:
-        """Return why saving is slow here, for the line of Progress."""
-        return ""
-
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
         return None
 
     verify_shards: Any = None  # (source, attrs, deep, verify): rows (status, text, tensor)
 
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        """Yield what real libraries make of a file, other than we do; `odd`: the reader's own."""
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        """Yield which rules of the canonical form a file does not keep."""
         return iter(())
 
     def is_content(self, key: str) -> bool:
@@ -4350,8 +3667,8 @@ class Format:
             if key not in fine or item.stored.why:
                 wrong = [(name, why) for why in self.misfits(item)]
                 problems += wrong
-                if not wrong and item.dtype in self.DTYPES:
-                    keep(fine, key, True)
+                if not wrong and item.dtype in self.DTYPES and len(fine) < 256:
+                    fine[key] = True
             if item._attrs and item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
@@ -4361,10 +3678,8 @@ class Format:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(texts)))
         names = [name for name, _ in items]
-        text = "".join(names)
-        if is_text(text) and "\0" not in text and "" not in names and (
-                max(map(len, names), default=0) < 256):  # characters of up to 4 bytes
-            return problems  # names that no format refuses
+        if type(self).check_name is Format.check_name and is_text("".join(names)):
+            return problems
         return problems + [(name, why) for name in names for why in self.check_name(name)]
 
     def misfits(self, item: Tensor) -> Chunks:
@@ -4373,12 +3688,16 @@ class Format:
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            yield why or "%s (it holds %s)%s" % (item.dtype, ", ".join(self.DTYPES),
-                                                 name_remedy(item.dtype, self.DTYPES))
+            held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
+            yield why or held + self.remedy(item.dtype)
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def remedy(self, dtype: Any) -> str:
+        """Return the end of a message that this dtype is not one of the format."""
+        return ""
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -4403,451 +3722,40 @@ class Format:
         yield bytes(end - at) + tail
 
 
-class Part:
-    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
-
-    def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
-                 decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
-                 why: "Optional[str]" = None, digest: "Optional[str]" = None,
-                 source: Any = None) -> None:
-        self.role, self.dtype, self.offset = role, dtype, offset
-        self.nbytes = nbytes  # as stored
-        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
-        self.encoding, self.order = encoding, order
-        self.why = why  # why its values cannot be read, or None
-        self.digest, self.source = digest, source  # of the file; what has its bytes, if not it
-
-    def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
-        """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
-        given = self.decoded_nbytes
-        wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
-        if self.encoding in ENCODINGS and (
-                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
-            return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
-        if given in (None, need):
-            return None
-        return wrong, say_need(f"{given} bytes", self.dtype, shape, need)
-
-    def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
-        stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
-                         self.why)
-        return Tensor(name, self.dtype, shape, stored, self.offset, attrs, format)
+def is_sparse(item: Tensor) -> bool:
+    return isinstance(item, FEATURES.get("sparse", ()))
 
 
-def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
-    """Return the shapes of the parts by role; `nnz`: elements stored of a sparse tensor."""
-    if layout == "csr":
-        return Map([("values", (nnz,)), ("indptr", (shape[0] + 1,)), ("indices", (nnz,))])
-    if layout == "coo":
-        return Map([("values", (nnz,)), ("coords", (len(shape), nnz))])
-    return {"data": shape} if layout == "dense" else {}
+def until_0(shape: Any) -> "List[int]":
+    """Return the dimensions before the first 0: some readers refuse their product if too large."""
+    return list(shape)[:(list(shape) + [0]).index(0)]
 
 
-class Entry:
-    """A tensor of several parts as an index describes it.
-
-    Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
-    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6b]), "" (any:
-    the layout is not known, the parts are listed).
-    """
-
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
-                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
-        self.attrs, self.parts = attrs, parts
-        self.why = why  # why its values cannot be read, or None
-        self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
-        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
-
-    def main(self) -> Part:
-        """Return the part whose bytes are the tensor's `.raw`."""
-        for role in ["data", "values"] + list(self.parts):
-            if role in self.parts:
-                return self.parts[role]
-        return Part("", None, 64, 0)
-
-    def open(self, source: Any, format: str) -> Tensor:
-        """Return the tensor; no byte of it is read."""
-        main, encoding, why = self.main(), "sparse", None
-        if not self.layout:
-            encoding, why = main.encoding, main.why or self.why
-        stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                    self.attrs, format)
-
-    def ranges(self) -> Any:
-        """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
-        main = self.main()
-        return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
-                for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
+def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
+    """Return the generation to write: version=, else that of the source, or the newest."""
+    kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
+    written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
+    given = options.get("version")
+    if written and given is not None:
+        if str(given) not in written:
+            texts = ", ".join(written)
+            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
+        return written[str(given)]
+    for origin in origins if written else ():
+        if origin in kinds:
+            return origin if origin.VERSION else list(written.values())[-1]
+    return kind
 
 
-# <later>
-class Compound(Tensor):
-    """A tensor of a layout that is not known here: its parts can be read one by one."""
-
-    __slots__ = ()
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts as flat tensors, by role."""
-        found = Map()
-        for role, part in self.stored.entry.parts.items():
-            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
-            count = nbytes // ITEMSIZE.get(part.dtype, 1)
-            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
-        return found
-
-    def __reduce__(self) -> Any:
-        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        old, parts, data = self.stored.entry, Map(), b""
-        if isinstance(self.stored.source, Path):
-            return super().__reduce__()
-        for role, part in old.parts.items():
-            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
-                               part.encoding, part.order, part.why, part.digest)
-            data += bytes(self.stored.source.view(part.offset, part.nbytes))
-        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
-        return entry.open, (Memory(data), str(self.format))
+def choose_generation(kind: "Format", options: Facts, *given: Any) -> "Format":
+    return written_kind(kind, origins_of(*given), options)
 
 
-LAYOUTS[""] = Compound
-# </later>
-
-
-def admit(reader: Reader, items: Any, low: float = -INFINITY, high: float = INFINITY,
-          fields: Any = ("", "", "")) -> Facts:
-    """Return the tensors of a file by name; check the rules that all formats share.
-
-    `items`: Tensors in the order of the index, each with reader.where at its record; None: a fault
-    was noted. Names are unique, raw bytes are what dtype and shape need, all lie from `low` to
-    `high`. `fields` of the record have name, size and place, for errors; "": the record itself.
-    """
-    tensors: "Dict[str, Tensor]" = Map()
-    cut: Any = None  # path of the first one that is not whole
-    fitting = set()  # Storages of the right size
-    for item in items:
-        if item is None:
-            continue
-        if FAST and type(item) is Run:  # Usual has checked all but names that are elsewhere, too
-            count = len(tensors) + len(item.tensors)
-            if tensors:
-                tensors.update(item.tensors)
-            else:  # the first one, mostly the only one
-                tensors = item.tensors
-            if len(tensors) < count:
-                raise reader.error("two tensors have one name")
-            continue
-        name, stored = item.name, item.stored
-        if FAST and stored in fitting and name not in tensors and (
-                low <= item.start <= high - stored.nbytes):
-            tensors[name] = item  # as most are
-            continue
-        path = admit_one(reader, item, tensors, low, high, fields)
-        if path is not None:
-            cut = cut or path
-            if reader.run:
-                break
-        elif FAST and reader.trace is None:
-            fitting.add(item.stored)
-    reader.where, reader.tensor = (), None
-    if cut is not None:
-        keep_whole(reader, tensors, *cut)
-    return tensors
-
-
-def admit_one(reader: Reader, item: Tensor, tensors: Facts, low: float, high: float,
-              fields: Any) -> Any:
-    """Add a tensor, or note a fault; return the path of its place if it is not whole, or None."""
-    # <tools>
-    if reader.trace is not None and reader.trace.owners is not None:
-        reader.trace.owners[reader.prefix] = item.name
-    # </tools>
-    stored, start, nbytes = item.stored, item.start, item.stored.nbytes
-    number, what, check = 0, "", "index"
-    if item.name in tensors:
-        what = "two tensors have this name"
-    elif nbytes and not low <= start <= high - nbytes:
-        number, check = 2, "bounds"
-        what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
-    elif item.dtype in ITEMSIZE and stored.encoding == "raw" and stored.why is None:
-        need = count_elements(item.shape) * ITEMSIZE[item.dtype]
-        if need != nbytes:
-            number, check = 1, "sizes"
-            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
-    path = (fields[number],) if fields[number] else ()
-    if check == "bounds" and start >= low and isinstance(reader, Cursor):
-        tensors[item.name] = item
-        return reader.where + path
-    if what:
-        reader.fault(what, *path, tensor=item.name, check=check)
-    else:
-        tensors[item.name] = item
-    return None
-
-
-def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
-    """Return the message for so many bytes, where a dtype and a shape need others."""
-    wanted = need if need < 1 << 64 else "more than 2**64"
-    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
-
-
-def keep_whole(reader: Any, tensors: Facts, *path: Any) -> None:
-    """Keep the tensors that lie whole in the file; the others are a fault, or `missing`."""
-    ends = dict([(item.name, item.start + item.stored.nbytes) for item in tensors.values()])
-    cut = [name for name, end in ends.items() if end > reader.end]
-    for name in cut:
-        del tensors[name]
-    if cut:
-        wants = "the tensors up to here want" if reader.run else "the index wants"
-        tell_cut(reader, reader.error(f"{wants} {max(ends.values())}", *path), path, cut,
-                 len(tensors), len(ends))
-
-
-def tell_cut(reader: Any, error: FormatError, path: Any, missing: "List[str]", whole: int,
-             count: int) -> None:
-    """Note the error of a file that was cut short, or which tensors are missing."""
-    error.what = (f"cut short: {count_of(reader.end, 'byte')}, {error.what}; "
-                  f"{whole} of {count} tensors are whole")
-    error.tensor, error.check = None, "bounds"
-    # <tools>
-    if reader.run and path[1:] and reader.last > path[1]:  # of a run the names are not known
-        more = [f"{path[0]}[{i}]" for i in (path[1] + 1, reader.last)]
-        missing = missing + [" to ".join(Map.fromkeys(more))]
-        error.what += f"; behind them: {missing[-1]}"
-    if reader.missing is not None:
-        reader.missing += missing
-        return
-    if whole:
-        error.what += "; load(partial=True), get or convert --partial take the whole ones"
-    # </tools>
-    reader.add_fault(error)
-
-
-class Run:
-    """Tensors whose entries directly follow each other in the index; Usual makes them."""
-
-    def __init__(self) -> None:
-        self.tensors: "Dict[str, Tensor]" = Map()
-
-
-class Usual:
-    """Reads the entries of an index in CBOR that are written as most are, many at once.
-
-    `rows`: (bytes in front, what[, pattern]) of an entry behind its name; what: "start", "size",
-    "stop", the key of an attr, or "" for what few kinds of entries differ in, as the shape.
-    open_entry(name, entry) is that of the format, for an entry that agrees with `schema`. "start"
-    counts from `base`, is a multiple of `step` and `low` at least; data end at `high` at most.
-    `lead`: bytes before the name in an array; in a map the name is the key.
-
-    One pattern finds the usual entries. Those that directly follow another one are a Run. It is
-    taken out of the index; a HOLE takes its place, a text with digits that are nowhere else. The
-    plain reader reads what is left: where it finds the HOLE as an entry, there the Run can stand.
-    It also reads one entry of each kind, and must find in it what the rows say. ValueError inside:
-    only the plain reader can tell.
-    """
-
-    HOLE = "8315206794"  # and a number
-    NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4}|"
-              rb"\x1b(?!\0{4})[\0-\xff]{8}")
-    DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
-    DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
-    SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
-
-    PIECE = 1 << 15  # bytes of the index that are looked at together
-    patterns: Any = {}  # of rows, compiled
-
-    def __init__(self, rows: Any, schema: Schema, open_entry: Any, low: int = 0, step: int = 1,
-                 high: int = 1 << 64, base: int = 0, lead: bytes = b"") -> None:
-        self.rows, self.schema, self.open_entry = rows, schema, open_entry
-        self.low, self.step, self.high, self.base, self.lead = low, step, high, base, lead
-        self.likes: Any = {}  # kind but for the shape -> a Tensor, its attrs around its own one
-
-    def read(self, data: bytes, plain_read: Any) -> Any:
-        """Return (value, position behind it, number of its Runs), or None: nothing is usual.
-
-        plain_read(text, runs=Runs by their HOLEs) returns the first two.
-        """
-        if len(data) < 1 << 17 and "re" not in sys.modules:  # its import would take longer
-            return None
-        self.plain_read = plain_read
-        try:
-            text, runs = self.take_out(data)
-            count = len(runs)
-            value, end = plain_read(text, runs=runs)
-        except (ValueError, LookupError):
-            return None
-        return None if runs else (value, end + len(data) - len(text), count)
-
-    def take_out(self, data: bytes) -> "Tuple[bytes, Facts]":
-        """Return the index with HOLEs, and the Run of each."""
-        known: Any = {}
-        runs, texts, tensors, count = Map(), [], None, 0
-        low, step, base = self.low, self.step, self.base
-        for heads, columns in self.split(data):
-            names = self.names(heads, columns[0])
-            rows = zip(range(len(names)), names, *self.values(columns))
-            for i, name, start, attr, kind in rows:
-                if name is None:
-                    texts += [heads[i], self.text_of(columns, i)]
-                    tensors = None
-                    continue
-                alike = known.get(kind)
-                if alike is None:
-                    alike = known[kind] = self.learn(kind, name, start, attr, columns, i)
-                dtype, shape, stored, last, flat, more, format = alike
-                if start % step or not low <= start <= last:
-                    raise ValueError
-                if attr is not more:  # they are not both None
-                    if attr is None or more is None:
-                        raise ValueError
-                    flat += (attr,) + more
-                if heads[i] or tensors is None:
-                    hole = f"{self.HOLE}{len(runs)}"
-                    tensors = runs.setdefault(hole, Run()).tensors
-                    texts += [heads[i], self.pack_hole(name, hole)]
-                tensors[name] = Tensor(name, dtype, shape, stored, base + start, flat, format)
-            texts.append(heads[-1])
-            count += len(names) - names.count(None)
-        text = b"".join(texts)
-        found = sum([len(run.tensors) for run in runs.values()])
-        if (not runs or found < count  # a name twice
-                or text.count(self.HOLE.encode()) > len(runs) or b"\\u003" in text):
-            raise ValueError
-        return text, runs
-
-    def split(self, data: bytes) -> Any:
-        """Yield (what is in front of each entry, and behind all; for each row its texts in all).
-
-        Some hundred entries at a time: what is not kept of them is gone before the next ones.
-        """
-        if self.rows not in self.patterns:
-            import re
-            self.patterns[self.rows] = re.compile(b"".join([
-                re.escape(front) + b"(%s)" % (given or [self.NUMBER])[0]
-                for front, _, *given in self.rows]))
-        width, start, size = len(self.rows) + 1, 0, self.PIECE
-        fronts = sum([len(row[0]) for row in self.rows])
-        while start < len(data):
-            found = self.patterns[self.rows].split(data[start:start + size])
-            start += size
-            if start < len(data):  # the last entry may go on
-                if len(found) <= 2 * width:
-                    start, size = start - size, 2 * size
-                    continue
-                start -= fronts + sum(map(len, found[-width - 1:]))
-                found[-width - 1:] = [b""]
-            columns = [found[i::width] for i in range(1, width)]
-            yield found[::width], columns
-
-    def text_of(self, columns: Any, i: int) -> bytes:
-        """Return the bytes of an entry behind its name."""
-        return b"".join([row[0] + column[i] for row, column in zip(self.rows, columns)])
-
-    def values(self, columns: Any) -> Any:
-        """Return starts, attrs and kinds: (size, texts in which few kinds differ) of each."""
-        whats = [row[1] for row in self.rows]
-        column = dict(zip(whats, columns))
-        starts = list(self.numbers(column["start"]))
-        sizes: Any = column.get("size")
-        if "stop" in column:
-            sizes = map(int.__sub__, self.numbers(column["stop"]), starts)
-        attrs: Any = [None] * len(columns[0])
-        for what in set(whats).difference(("", "name", "start", "size", "stop")):
-            attrs = self.attrs(column[what]) if any(column[what]) else attrs
-        kinds = zip(sizes, *[texts for what, texts in zip(whats, columns) if not what])
-        return starts, attrs, kinds
-
-    def learn(self, kind: Any, name: str, start: int, attr: Any, columns: Any, i: int) -> Any:
-        """Return what the entries of a kind share; number i is the first."""
-        import re
-        nbytes, *rest = kind
-        if type(nbytes) is bytes:
-            nbytes, = self.numbers([nbytes])
-        text = b"|".join(rest)
-        found: Any = re.search(self.SHAPE, text)
-        first, last = found.span()
-        shape = tuple(self.numbers(re.findall(self.NUMBER, text[first + 7:last])))
-        alike = text[:first] + text[last:]
-        if alike not in self.likes:
-            like = self.read_entry(self.alone(name, self.text_of(columns, i)), name)
-            if (like.name, like.shape, like.stored.nbytes, like.start) != (
-                    name, shape, nbytes, self.base + start):
-                raise ValueError
-            flat, more = tuple([x for pair in like.attrs.items() for x in pair]), None
-            if attr is not None:
-                at = flat.index(attr)
-                flat, more = flat[:at], flat[at + 1:]
-            self.likes[alike] = like, flat, more
-        like, flat, more = self.likes[alike]
-        if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
-            raise ValueError
-        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
-        return like.dtype, shape, stored, self.high - nbytes, flat, more, like.format
-
-    def read_entry(self, text: bytes, name: str) -> Tensor:
-        """Return the Tensor that the plain reader makes of an entry, if others can be like it."""
-        found, end = self.plain_read(text, runs={})
-        entry = found[0] if self.lead else found.popitem()[1]
-        if end < len(text) or list(self.schema.wrongs(entry)):
-            raise ValueError
-        like: Tensor = self.open_entry(name, entry)
-        stored = like.stored
-        kinds = [type(value) for value in like.attrs.values()]
-        if type(like) is not Tensor or list in kinds or Map in kinds or (
-                stored.strides, stored.encoding, stored.why) != (None, "raw", None):
-            raise ValueError
-        return like
-
-    def numbers(self, values: Any) -> Any:
-        number = int.from_bytes
-        return [number(value[1:] or value, "big") for value in values]
-
-    def attrs(self, values: Any) -> Any:
-        """Return numbers and texts, None where there is none."""
-        number = int.from_bytes
-        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values]
-
-    def names(self, heads: Any, column: Any) -> Any:
-        """Return the name that is all of each head, and empty that; None where it is not."""
-        names, lead, at = [], self.lead, len(self.lead)
-        for i, head in enumerate(heads[:-1]):
-            name, size = None, len(head) - at - 2
-            if size > 23 and head[at + 1] == size and head[at] == 0x78 and head.startswith(lead):
-                name, heads[i] = head[at + 2:].decode(), b""
-            elif -2 < size < 23 and head[at] == 0x61 + size and head.startswith(lead):
-                name, heads[i] = head[at + 1:].decode(), b""
-            names.append(name)
-        return names
-
-    def alone(self, name: str, entry: bytes) -> bytes:
-        """Return a container of one entry."""
-        return (b"\x81" + self.lead if self.lead else b"\xa1") + cbor_dumps(name) + entry
-
-    def pack_hole(self, name: str, hole: str) -> bytes:
-        """Return what stands for a Run whose first tensor has this name."""
-        return (b"" if self.lead else cbor_dumps(name)) + cbor_dumps(hole)
-
-
-class UsualJson(Usual):
-    """The same for an index in JSON; the first row is the name."""
-
-    NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
-    NUMBER = rb"0|[1-9]\d{0,18}"
-    SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-
-    def numbers(self, values: Any) -> Any:
-        return map(int, values)
-
-    def names(self, heads: Any, column: Any) -> Any:
-        return b'"'.join(column).decode().split('"')
-
-    def alone(self, name: str, entry: bytes) -> bytes:
-        return b'{"":0%s}' % entry
-
-    def pack_hole(self, name: str, hole: str) -> bytes:
-        return f',"{name}":"{hole}"'.encode()
+def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
+    """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
+    yield from [tensors.kind] if isinstance(tensors, File) else (
+        BY_NAME[item.format] for item in values if item.format is not None)
+    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -4899,180 +3807,170 @@ class Mag(Format):
                   ("aux", "I", "reserved"))
     M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
                   ("data_offset", "Q", "offset in the file"))
-    FOUR = "<57sQII"  # SPEC to data_length as bytes, the rest, the length of the next key
     LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
-    SNAPSHOTS = {100: "100 (magnetron 0.1.5, 0.1.6)", 200: "200 (magnetron 0.1.7 to 0.1.9)",
-                 300: "300 (magnetron 0.2.x)"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
-            what = f"version {self.SNAPSHOTS.get(header[1], header[1])} is not read, only version 1"
+            what = f"version {header[1]} is not read, only version 1"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
-        spec, walk = self._decide(cursor, header)
-        if walk is None or cursor.trace is not None:  # to name the misfit, to add fields
-            walk = self._walk(cursor, spec, header)
-        end, meta, records = walk
+        spec, end, meta, rows = self.find_layout(cursor, header)
         if header[5]:
             what = f"header aux is {header[5]}, a version-1 file has 0"
-            cursor.defer(what, "aux", error=Unsupported)
-        metadata = self._metadata(cursor, meta)
-        fields = "key", "data_length" if spec else "numel", "data_offset"
-        tensors = admit(cursor, self._tensors(cursor, spec, records), end, cursor.end, fields)
+            cursor.defer(cursor.error(what, "aux", error=Unsupported))
+        metadata: Facts = Map()
+        for i, row in enumerate(meta):
+            cursor.where = "metadata", i
+            cursor.one(self.add_number, cursor, metadata, *row)
+        cursor.where = ()
+        if rows and not spec and rows[0][1][2] == rows[0][1][1] % 64 == 0:
+            cursor.where = "tensors", 0
+            raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) are not "
+                               "read", "data_offset", error=Unsupported)
+        tensors = self.open_rows(cursor, spec, rows, end)
         for name in [name for name, item in tensors.items() if item.dtype is None]:
             del tensors[name]
+        cursor.raise_deferred()
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
 
-    def _decide(self, cursor: Cursor, header: Any) -> "Tuple[bool, Any]":
-        """Return (is it the specification's layout, walk or None) by the checksum."""
-        sums: Any = ()
-        for spec in (True, False) if header[3] else (True,):
-            try:
-                walk = self._walk(Cursor(cursor.source), spec, header)
-            except FormatError:
-                continue
-            tail = cursor.source.read(12, walk[0] - 12)
-            whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
-            if header[2] in (whole, crc32(tail)):
-                return spec, walk
-            slow = crc32c(tail)
-            if header[2] == slow:  # without tensors, the types of metadata tell the library
-                others = [row for row in walk[1] if row[1] not in (1, 2)]
-                return spec if header[3] else bool(others), walk
-            sums = sums or (header[2], whole, slow)
-        if not sums:
-            return True, None
-        raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
-                           % sums, "checksum", offset=8, check="checksum")
+    def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
+        def open_row(i: int, row: Any) -> Tensor:
+            return (self.open_spec if spec else self.open_012)(cursor, *row)
+        fields = "key", "data_length" if spec else "numel", "data_offset"
+        return cursor.entries(rows, None, open_row, "tensors", low=end, high=cursor.end,
+                              fields=fields)
 
-    def _walk(self, cursor: Cursor, spec: bool, header: Any) -> "Tuple[int, Any, Any]":
+    def find_layout(self, cursor: Cursor, header: Any) -> Any:
+        """Return (is it the specification's, end, metadata, tensor records), by the checksum."""
+        sums: "List[Any]" = []
+        for spec in (True, False) if header[3] else (True,):
+            found = cursor.attempt(self.try_layout, spec, header, sums)
+            if found is not None:
+                return found
+        if not sums:
+            self.walk(cursor, True, header)  # raises
+        raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
+                           % sums[0], "checksum", offset=8, check="checksum")
+
+    def try_layout(self, cursor: Cursor, spec: bool, header: Any, sums: Any) -> Any:
+        end, meta, rows = self.walk(cursor, spec, header)
+        tail = cursor.source.read(12, end - 12)
+        whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
+        if header[2] in (whole, crc32(tail)):
+            return spec, end, meta, rows
+        slow = crc32c(tail)
+        if header[2] == slow:  # without tensors, the types of metadata tell the library
+            others = [row for row in meta if row[0] not in (1, 2)]
+            return spec if header[3] else bool(others), end, meta, rows
+        sums.append((header[2], whole, slow))
+        raise cursor.error("the checksum of another layout")
+
+    def walk(self, cursor: Cursor, spec: bool, header: Any) -> Any:
         """Return (end, metadata, tensor records); only lengths are checked."""
         total, count, left = header[3], header[4], cursor.end - 24
         cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit (cut short?)")
         most = (left - 16 * count) // (73 if spec else 24)
         cursor.limit("num_tensors", total, 0, most, "as many as fit (cut short?)")
-        cursor.seek(24)
-        meta, records, kinds, code = [], [], {}, self.FOUR
+        meta = []
         for i in range(count):
-            cursor.where, at = ("metadata", i), cursor.pos
+            cursor.where = "metadata", i
             kind, payload, nbytes = cursor.record(self.META)
-            meta.append((at, kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        while len(records) < total:
-            data, at = cursor.data, cursor.pos - cursor.base
-            if spec and cursor.trace is None and at + 4 <= len(data):
-                last = len(data) - 73  # of the records that lie whole in the window: one call each
-                stop = at + 4 + unpack_from("<I", data, at)[0]
-                while stop <= last and len(records) < total:
-                    kind, offset, aux, nbytes = unpack_from(code, data, stop)
-                    records.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
-                    at = stop + 69
-                    stop += 73 + nbytes
-                cursor.pos = cursor.base + at
-            if len(records) < total:  # over the edge of the window, or traced
-                cursor.where = "tensors", len(records)
-                records.append(self._next_row(cursor, spec))
+            meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
+        rows = self.walk_rows(cursor, spec, total)
         cursor.where = ()
-        return cursor.pos, meta, records
+        return cursor.pos, meta, rows
 
-    def _next_row(self, cursor: Cursor, spec: bool) -> "Tuple[bytes, Any, int, int]":
-        """Return (key, dtype, size and shape as stored, data_offset, aux) of the next record."""
-        if not spec:
-            aux, numel, offset = cursor.record(self.M012)
-            shape = self.read_shape(cursor, aux >> 8 & 255)
-        nbytes, = cursor.record(self.KEY_LENGTH)
-        key = cursor.take(nbytes, "key", "name of the tensor")
-        if not spec:
-            return key, (aux, numel) + shape, offset, 0
-        values = cursor.record(self.SPEC)
-        return key, self.SPEC.pack(*values)[:57], values[8], values[9]
+    def walk_rows(self, cursor: Cursor, spec: bool, total: int) -> "List[Any]":
+        """Return (key, fields, shape of 0.1.2) of each tensor record."""
+        rows, dims = [], ()
+        for i in range(total):
+            cursor.where = "tensors", i
+            if not spec:
+                fields = cursor.record(self.M012)
+                dims = self.read_shape(cursor, fields[0] >> 8 & 255)
+            nbytes, = cursor.record(self.KEY_LENGTH)
+            key = cursor.take(nbytes, "key", "name of the tensor")
+            rows.append((key, cursor.record(self.SPEC) if spec else fields, dims))
+        return rows
 
     @staticmethod
     def read_shape(cursor: Cursor, rank: int) -> Any:
         return cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
 
-    def _metadata(self, cursor: Cursor, meta: Any) -> Facts:
-        metadata: Facts = Map()
-        for i, (at, kind, payload, raw) in enumerate(meta):
-            cursor.where = "metadata", i
-            key = decode_text(raw)
-            if not kind or 0 in raw or not 0 < len(raw) < 1 << 16:
-                why = "a key that is empty, too long or has a NUL" if kind else "type 0 (u64)"
-                cursor.remark("magnetron 0.1.2 does not open it: metadata with " + why, at)
-            if key is None:
-                cursor.fault("the key is not UTF-8", "key")
-            elif key in metadata:
-                cursor.fault(f"metadata key {show(key)} twice", "key")
-            elif kind not in self.PAYLOADS:
-                what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
-                cursor.defer(what, "type", error=Unsupported)
-                metadata[key] = None  # so that a second one is found
-            else:
-                metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
-        cursor.where = ()
-        return metadata
+    @staticmethod
+    def text(cursor: Cursor, raw: bytes) -> str:
+        text = decode_text(raw)
+        if text is None:
+            raise cursor.error("the key is not UTF-8", "key")
+        return text
 
-    def _tensors(self, cursor: Cursor, spec: bool, records: Any) -> Chunks:
-        end = cursor.end
-        known: Any = {}  # tensors of one dtype and shape have all but key and place in common
-        for i, (raw, fields, offset, aux) in enumerate(records):
-            cursor.where = "tensors", i
-            name = decode_text(raw)
-            if name is None:
-                cursor.fault("the key is not UTF-8", "key")
-                continue
-            if fields not in known:
-                keep(known, fields, self._alike(cursor, spec, fields))
-            stored, dtype, number, nbytes, shape, wrong = known[fields]
-            if not spec and i == 0 and offset == 0 and fields[1] % 64 == 0:
-                raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) "
-                                   "are not read", "data_offset", error=Unsupported)
-            if wrong:
-                cursor.fault(wrong[1], wrong[0], tensor=name, check="sizes")
-                continue
-            if dtype is None:
-                cursor.defer(f"dtype {number} is not one of version 1 (0 to 3)",
-                             "dtype" if spec else "aux", tensor=name, error=Unsupported)
-            yield Tensor(name, dtype, shape, stored, offset if nbytes else min(offset, end),
-                         ("aux", aux) if aux else (), self.NAME)
-
-    def _alike(self, cursor: Cursor, spec: bool, fields: Any) -> Any:
-        """Return (Storage, dtype or None, its number, bytes, shape, (field, what is wrong))."""
-        if spec:  # -1 ends the shape, or 0 if there are data
-            *places, number, nbytes = unpack_from("<6qBQ", fields, 0)
-            rank, wrong = 0, None
-            while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
-                rank += 1
-            shape = tuple(places[:rank])
-            if len(set(places[rank:])) > 1:
-                wrong = "shape", f"dimensions behind the entry that ends the shape: {places}"
-            if min(shape + (0,)) < 0:
-                wrong = "shape", f"a dimension is below -1: {places}"
+    def add_number(self, cursor: Cursor, metadata: Facts, kind: int, payload: bytes,
+                   raw: bytes) -> None:
+        key = self.text(cursor, raw)
+        if key in metadata:
+            raise cursor.error(f"metadata key {show(key)} twice", "key")
+        metadata[key] = None  # so that a second one is found
+        if kind in self.PAYLOADS:
+            metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
         else:
-            aux, numel, *dims = fields
-            number, shape = aux & 255, tuple(dims)
-            nbytes = numel * ITEMSIZE[self.DTYPES[number]] if number < 4 else 0
-            wrong = self.wrong_shape(shape, numel)
-            if aux >> 16:
-                wrong = "aux", "aux is 0x%x; its upper half must be 0" % aux
-            elif not 1 <= len(shape) <= 6:
-                wrong = "aux", f"rank {len(shape)}; 1 to 6 exist"
-        dtype = self.DTYPES[number] if number < 4 else None
-        return Storage(cursor.source, nbytes), dtype, number, nbytes, shape, wrong
+            what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
+            cursor.defer(cursor.error(what, "type", error=Unsupported))
+
+    def open_spec(self, cursor: Cursor, raw: bytes, fields: Any, _: Any) -> Tensor:
+        """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        *places, number, nbytes, offset, aux = fields
+        name, rank = self.text(cursor, raw), 0
+        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+            rank += 1
+        shape, cursor.tensor = tuple(places[:rank]), name
+        if min(shape + (0,)) < 0:
+            raise cursor.error(f"a dimension is below -1: {places}", "shape", check="sizes")
+        if len(set(places[rank:])) > 1:
+            what = f"dimensions behind the entry that ends the shape: {places}"
+            raise cursor.error(what, "shape", check="sizes")
+        dtype = self.dtype_of(cursor, number, "dtype")
+        return Tensor(name, dtype, shape, Storage(cursor.source, nbytes),
+                      offset if nbytes else min(offset, cursor.end), ("aux", aux) if aux else (),
+                      self.NAME)
+
+    def open_012(self, cursor: Cursor, raw: bytes, fields: Any, shape: Any) -> Tensor:
+        """Return a tensor in the layout of magnetron 0.1.2."""
+        (aux, numel, offset), name = fields, self.text(cursor, raw)
+        cursor.tensor = name
+        if not 1 <= len(shape) <= 6:
+            raise cursor.error(f"rank {len(shape)}; 1 to 6 exist", "aux", check="sizes")
+        if aux >> 16:
+            what = "aux is 0x%x; its upper half must be 0" % aux
+            raise cursor.error(what, "aux", check="sizes")
+        self.check_shape(cursor, shape, numel)
+        dtype = self.dtype_of(cursor, aux & 255, "aux")
+        stored = Storage(cursor.source, numel * ITEMSIZE[dtype] if dtype else 0)
+        return Tensor(name, dtype, shape, stored, offset if stored.nbytes else min(
+            offset, cursor.end), (), self.NAME)
+
+    def dtype_of(self, cursor: Cursor, number: int, field: str) -> "Optional[str]":
+        if number < 4:
+            return self.DTYPES[number]
+        what = f"dtype {number} is not one of version 1 (0 to 3)"
+        cursor.defer(cursor.error(what, field, error=Unsupported))
+        return None
 
     @staticmethod
-    def wrong_shape(shape: Shape, numel: int) -> Any:
-        """Return (field, what is wrong) with a shape and the number of its elements, or None."""
+    def check_shape(cursor: Cursor, shape: Shape, numel: int) -> None:
+        """Raise unless a shape has so many elements, and no dimension of 0."""
         if [n for n in shape if not 1 <= n < 1 << 63]:
-            return "shape", f"a dimension is 0 or over 2**63-1: {show(shape)}"
+            what = f"a dimension is 0 or over 2**63-1: {show(shape)}"
+            raise cursor.error(what, "shape", check="sizes")
         size = count_elements(shape)
-        return None if numel == size else (
-            "numel", f"{numel} elements, the shape {show(shape)} has {size}")
+        if numel != size:
+            what = f"{numel} elements, the shape {show(shape)} has {size}"
+            raise cursor.error(what, "numel", check="sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, full, attrs)
@@ -5082,10 +3980,6 @@ class Mag(Format):
             if after == "end" and full(start, stop, 0):
                 rows.append((stop - start, 0, "the writer's estimate of the size, not trimmed"))
         return rows
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if tensors and not odd:
-            yield "magnetron 0.1.2 shows the metadata, but none of the tensors"
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         misfits = []
@@ -5144,6 +4038,7 @@ class Mag100(Format):
     """
 
     NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
+    MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
     PAD_END = "structure"
     MARKS = {"end": "buf"}
@@ -5158,8 +4053,7 @@ class Mag100(Format):
         ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
 
     def detect(self, head: bytes) -> bool:  # 100 without "SRP!" is storage 100, unreleased
-        return head[:8] == b"MAG!\xc8\0\0\0" or (
-            head[:8] == b"MAG!d\0\0\0" and b"SRP!".startswith(head[32:36]))
+        return super().detect(head) and (head[4] == 200 or b"SRP!".startswith(head[32:36]))
 
     def alignment(self, attrs: Any) -> int:
         return 16 if attrs["version"] == 200 else 1
@@ -5167,8 +4061,8 @@ class Mag100(Format):
     def read(self, cursor: Cursor) -> Any:
         _, version, timestamp, checksum, aux, metadata_len, count = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
-        names = self._names(cursor)
-        self._marks(cursor, "MDT!", "DSC!")
+        names = self.read_names(cursor)
+        self.check_marks(cursor, "MDT!", "DSC!")
         cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24,
                      "as many as fit (cut short?)")
         records = []
@@ -5179,35 +4073,33 @@ class Mag100(Format):
             records.append(fields + (Mag.read_shape(cursor, fields[0]),))
         cursor.where = ()
         found = crc32c(cursor.source.read(20, cursor.pos - 20))
-        self._marks(cursor, "BUF!")
+        self.check_marks(cursor, "BUF!")
         if found != checksum:
             raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
                 checksum, found), "checksum", check="checksum")
         cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        items = self._tensors(cursor, version, names, records, start)
-        tensors = admit(cursor, items, start, cursor.end, ("key_id", "numel", "offset"))
-        end = max([start] + [item.start + item.stored.nbytes for item in tensors.values()])
-        if end < cursor.end:
-            cursor.remark("magnetron refuses a file with bytes behind the data", end)
-        releases = "0.1.5 and 0.1.6" if version == 100 else "0.1.7 to 0.1.9"
-        cursor.remark(f"of magnetron, only {releases} read this version", 4)
+        items = self.open_records(cursor, version, names, records, start)
+        tensors = cursor.entries(items, None, lambda _, item: item, "tensors", low=start,
+                                 high=cursor.end, fields=("key_id", "numel", "offset"))
         return attrs, Map(), tensors
 
-    def _marks(self, cursor: Cursor, *texts: str) -> None:
+    def check_marks(self, cursor: Cursor, *texts: str) -> None:
         for text in texts:
             found = cursor.take(4, text[:3].lower(), "mark")
             if found != text.encode():
                 raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
-    def _names(self, cursor: Cursor) -> Facts:
+    def read_names(self, cursor: Cursor) -> "List[Any]":
         """Return the names by number."""
-        self._marks(cursor, "SRP!")
+        self.check_marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
-        at, names = cursor.pos, Map()
-        most = (cursor.end - at) // 4 - 1
+        most = (cursor.end - cursor.pos) // 4 - 1
         cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
+        most = (MAX_BOXES + 10 * cursor.end) // 200
+        cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
+        at, names, known = cursor.pos, [], set()
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -5215,32 +4107,38 @@ class Mag100(Format):
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None or name in names:
+            if name is None or name in known:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
-            names[name] = i
-        return Map([(i, name) for name, i in names.items()])
+            names.append(name)
+            known.add(name)
+        return names
 
-    def _tensors(self, cursor: Cursor, version: int, names: Facts, records: Any,
-                 start: int) -> Chunks:
+    def open_records(self, cursor: Cursor, version: int, names: Any, records: Any,
+                     start: int) -> Chunks:
+        """Yield the tensors: each follows the last."""
         at, total = start, len(names)
         dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
         for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
-            cursor.where = "tensors", i
-            at, name = round_up(at, 1 if version == 100 else 16), names.pop(key, None)
+            cursor.where, cursor.tensor = ("tensors", i), None
+            at = round_up(at, 1 if version == 100 else 16)
+            name = names[key] if key < total else None
             if name is None:
                 what = f"name {key} of {total}, each is used once"
                 raise cursor.error(what, "key_id", check="sizes")
+            names[key] = None
             cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-            wrong = Mag.wrong_shape(shape, numel)
-            if not wrong and start + offset != at:
-                wrong = "offset", f"data at {offset}, {at - start} is next"
-            if wrong:
-                raise cursor.error(wrong[1], wrong[0], tensor=name, check="sizes")
-            dtype, attrs, why = dtypes[number], None, None
+            cursor.tensor = name
+            Mag.check_shape(cursor, shape, numel)
+            if start + offset != at:
+                what = f"data at {offset}, {at - start} is next"
+                raise cursor.error(what, "offset", check="sizes")
+            dtype: Any = dtypes[number]
+            attrs: Any = ()
+            why = None
             if dtype not in ITEMSIZE:
                 dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
             stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-            yield Tensor(name, dtype, shape, stored, at, attrs or (), self.NAME)
+            yield Tensor(name, dtype, shape, stored, at, attrs, self.NAME)
             at += stored.nbytes
 
 
@@ -5273,9 +4171,6 @@ class Mag300(Format):
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
-    USUAL = ((b',"', "name", UsualJson.NAME),
-             (b'":{', "", UsualJson.SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
-             (b',"offset":', "start"), (b',"nbytes":', "size"), (b"}", "", b""))
     MAX_INDEX_BYTES = 256 << 20
     HEADER = Record(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -5302,53 +4197,56 @@ class Mag300(Format):
         if start % 4096:
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        root, tensors = self._read_index(cursor, meta, span, start, ">" if aux else "<")
+        root, tensors = self.read_index(cursor, meta, span, start, ">" if aux else "<")
+        count = len(tensors)
         if start + size > end:
-            keep_whole(cursor, tensors, "blob_offset" if start > end else "blob_span")
-            if not (cursor.missing or cursor.faults):
-                cursor.limit("blob_offset", start, 0, end, "in the file")
-                cursor.limit("blob_span", size, 0, end - start, "the file ends (cut short?)")
-        self._check_places(cursor, tensors, start, size)
+            cursor.keep_whole(tensors, "blob_offset" if start > end else "blob_span")
+        whole: Any = []  # not empty where no tensor was left out
+        if len(tensors) == count:
+            cursor.together(whole.append, True)
+        if whole:
+            cursor.limit("blob_offset", start, 0, end, "in the file")
+            cursor.limit("blob_span", size, 0, end - start, "the file ends (cut short?)")
+        self.check_places(cursor, tensors, start, size, whole)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"], tensors
 
-    def _read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
+    def read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
         """Return the map of the JSON, and the tensors."""
-        cursor.seek(meta)
-        data = cursor.next_bytes(span, "meta")
-        cursor.outermost = "meta"
-        if 0 in data:
-            raise cursor.error("a NUL byte in the JSON", offset=meta + data.find(0))
+        cursor.pos, cursor.root = meta, "meta"
+        nul = cursor.head(span).find(b"\0")
+        if nul >= 0:
+            raise cursor.error("a NUL byte in the JSON", offset=meta + nul)
+        root = cursor.json(span, self.ROOT, "meta", b"", python=True)
+        cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
 
         def open_entry(name: str, entry: Any) -> Any:
-            return self._open(cursor, name, entry, start, order)
-        if FAST:
-            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=start)
-        root, _ = cursor.read_json(data, meta, "meta", self.ROOT, 2, python=True)
-        cursor.check_schema(self.ROOT, root)
-        cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
-        found = cursor.open_entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
-        return root, admit(cursor, found)
+            return self.open_entry(cursor, name, entry, start, order)
+        return root, cursor.entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
 
-    def _check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
-        """Note a fault of each tensor that is not at the next multiple of 4096."""
-        at, whole = 0, not (cursor.faults or cursor.missing)  # else there are gaps between them
+    def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
+        """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
+        at, wrong = 0, []
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
             if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
                     or nbytes and offset % 4096):
-                what = (f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 from "
-                        f"{at}, and up to {size}")
-                path = "tensor_map", item.name, "offset"
-                cursor.fault(what, *path, tensor=item.name, check="bounds")
-                del tensors[item.name]
+                wrong.append((item.name, nbytes, offset, at, size))
             at = max(at, offset + nbytes)
-        if size - at >= 4096 and not (cursor.faults or cursor.missing):
+
+        def refuse(name: str, *facts: int) -> None:
+            del tensors[name]
+            what = "%d bytes at %d; expected at the next multiple of 4096 from %d, and up to %d"
+            path = "tensor_map", name, "offset"
+            raise cursor.error(what % facts, *path, tensor=name, check="bounds")
+        for facts in wrong:
+            cursor.one(refuse, *facts)
+        if whole and not wrong and size - at >= 4096:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
-    def _open(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Any:
+    def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
         """Return the Tensor of an entry, or raise what is wrong with it."""
         if not is_text(name):
             raise cursor.error("the name has a lone surrogate", tensor=name)
@@ -5370,16 +4268,6 @@ class Mag300(Format):
             attrs = "dtype", text
         stored = Storage(cursor.source, nbytes, None, order, "raw", why)
         return Tensor(name, dtype, tuple(shape), stored, start + offset, attrs, self.NAME)
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        yield "of magnetron, only 0.2.0 to 0.2.2 read this version"
-        for what, found in (
-                ("refuses big-endian data", "byte_order" in attrs),
-                ("refuses over 16 dimensions", [t for t in tensors if t.ndim > 16]),
-                ("refuses unknown dtypes", [t for t in tensors if t.attrs.get("dtype_id", 3) != 3]),
-                ("writes no file without data", not [t for t in tensors if t.stored.nbytes])):
-            if found:
-                yield "magnetron 0.2.2 " + what
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         rows = [(key, json_misfit({key: value}, MAX_DEPTH - 1)) for key, value in metadata.items()]
@@ -5414,6 +4302,7 @@ class Mag300(Format):
 
 if not BOARD:  # the regular expressions there are too small for [5f]
     LATER.append(Mag300())
+    FEATURES["generation"] = choose_generation
     Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
 
 
@@ -5421,11 +4310,7 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 
 
 class ZFamily(Format):
-    """What all generations of zTensor share: an index of entries, each made of parts.
-
-    read() of a generation finds the index, read_index() parses it, read_entry() of the generation
-    makes a Tensor of an item. `where`: the keys in an item that lead to a part.
-    """
+    """What all generations of zTensor share: data, an index in CBOR behind them, checksums."""
 
     FAMILY = "ztensor"
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
@@ -5434,70 +4319,46 @@ class ZFamily(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
-    CBOR: Facts = {"plain": True}
+    ROOT = "index"  # field of the whole index
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
-    FIELDS: Facts = {}  # attribute of a Part -> field of a file
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
     TRAILER = Record()
-    TREE: Any = ()  # of cursor.cbor(): name, Schema, depth of entries, root
-    ENTRY = Schema()
-    USUAL: Any = ()  # rows of Usual
-    LEAD = b""
-    read_entry: Any = None  # (cursor, name, item of the index, limits) -> Tensor, or an error
 
-    def find_index(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
-        """Return offset and bytes of an index with its size behind it, up to `end`."""
+    def find_index(self, cursor: Cursor, end: int) -> int:
+        """Move to an index with its size behind it, up to `end`; return its bytes."""
         if cursor.end < 17:
             what = f"{cursor.end} bytes, at least 17 are needed"
-            raise cursor.error(what, self.TREE[3], offset=8)
+            raise cursor.error(what, self.ROOT, offset=8)
         end -= 8
-        cursor.seek(end)
+        cursor.pos = end
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
         if not 1 <= nbytes <= end - 8:
             raise self.no_end(cursor, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        return end - nbytes, cursor.source.read(end - nbytes, nbytes)
+        cursor.pos = end - nbytes
+        return int(nbytes)
 
-    def read_index(self, cursor: Cursor, start: int, data: bytes, end: int, limits: Any) -> Any:
-        """Return the index, one item of CBOR, and the function that opens its entries."""
-        def open_entry(name: Any, facts: Any) -> Any:
-            return self.read_entry(cursor, name, facts, limits)
-        if FAST and b"\x67tensors" not in data:  # in zTensor 1.0 the objects
-            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry, self.ALIGN, self.ALIGN, end,
-                                 lead=self.LEAD)
-        index, stop = cursor.cbor(data, start, *self.TREE, **self.CBOR)
-        if stop < start + len(data):
-            raise cursor.error("bytes left over behind the index", offset=stop)
-        cursor.check_schema(self.TREE[1], index)
-        return index, open_entry
-
-    def check_place(self, cursor: Cursor, offset: int, nbytes: int, end: int, *path: Any) -> None:
+    def check_place(self, cursor: Cursor, start: int, nbytes: int, end: int, *path: Any) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
         align = self.ALIGN
-        if not align <= offset <= end - nbytes or offset % align:
-            what = f"{nbytes} bytes at {offset}, expected a multiple of {align}, all before {end}"
+        if not align <= start <= end - nbytes or start % align:
+            what = f"{nbytes} bytes at {start}, expected a multiple of {align}, all before {end}"
             raise cursor.error(what, *path, check="bounds")
-
-    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
-        """Raise unless a part can hold the `need` bytes that a shape takes."""
-        wrong = part.misfit(shape, need)
-        if wrong is not None:
-            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
 
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, (digest, bytes decoded or None)) of the parts."""
-        stored = tensor.stored
-        parts: Any = stored.entry.parts.values() if stored.entry else [Part(
-            "data", None, tensor.start, stored.nbytes, tensor.nbytes, stored.encoding, "<",
-            stored.why, tensor.attrs.get(self.DIGEST))]
-        for part in parts if stored.source.of_file else ():
+        stored, entry = tensor.stored, tensor.stored.entry
+        rows: Any = [("data", tensor.start, tensor.nbytes, tensor.attrs.get(self.DIGEST), stored)]
+        if entry:
+            rows = [(part.role, part.offset, part.decoded_nbytes, part.digest, part)
+                    for part in entry.parts.values() if part.source is None]
+        for role, start, decoded, digest, part in rows if stored.source.of_file else ():
             coded = self.CODEC and part.encoding != "raw"
-            if part.digest is not None and part.source is None and not (coded and part.why):
-                label = "" if part.role == "data" else plain(part.role) + ": "
-                need = part.decoded_nbytes if coded else None
-                yield label, part.offset, part.nbytes, (part.digest, need)
+            if digest is not None and not (coded and part.why):
+                label = "" if role == "data" else plain(role) + ": "
+                yield label, start, part.nbytes, (digest, decoded if coded else None)
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
@@ -5511,19 +4372,25 @@ class ZFamily(Format):
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
             return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
-        blocks: Any = (source.view(at, min(BLOCK, offset + nbytes - at))
-                       for at in range(offset, offset + nbytes, BLOCK))
         try:
-            # <later>
-            if decoded is not None:
-                blocks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
-            # </later>
+            blocks = self.hashed_blocks(source, offset, nbytes, decoded)
             found = self.hash_blocks(algorithm, blocks)
         except FormatError as error:
             return "-" if isinstance(error, Unsupported) else "FAIL", error.what
         if found.lower().endswith(plain):
             return "ok", algorithm + " agrees"
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
+
+    def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
+        """Yield the bytes that a digest is of."""
+        for at in range(offset, offset + nbytes, BLOCK):
+            yield source.view(at, min(BLOCK, offset + nbytes - at))
+
+    def hash_blocks(self, algorithm: str, blocks: Any) -> str:
+        digest = Digest(algorithm)
+        for block in blocks:
+            digest.update(block)
+        return digest.text()
 
     def known_digest(self, item: Tensor, algorithm: str) -> str:
         """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
@@ -5532,82 +4399,12 @@ class ZFamily(Format):
         text = str(item.attrs.get(self.DIGEST))
         return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
 
-    @staticmethod
-    def hash_blocks(algorithm: str, blocks: Any) -> str:
-        # <later>
-        if algorithm == "xxh3":
-            return "xxh3:%016x" % xxh3_64(blocks)
-        # </later>
-        digest = Digest(algorithm)
-        for block in blocks:
-            digest.update(block)
-        return digest.text()
-
-    # <later>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
-        kind: Any = find_format(tensor.format)
+        kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </later>
-
-
-class ZObjects(ZFamily):
-    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
-
-    TENSOR_ATTRS: Any = ("attributes",)
-    CONTENT = ("attributes",)
-    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
-    READS: Facts = {}  # layout in a file -> layout of an Entry
-    PARTS = LAYOUT = ""  # keys of an object
-    KEY: Any = Schema.TEXT  # of objects
-    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
-                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
-    read_part: Any = None  # (cursor, where, part, its object, limits) -> Part, or an error
-    check_parts: Any = None  # (cursor, object, Parts by role), or an error
-
-    def remark_unknown(self, cursor: Cursor, schema: Schema, facts: Any) -> None:
-        """Remark on the keys of a map, and of those inside of it, that are not known."""
-        for key, value in facts.items() if cursor.trace and hasattr(facts, "items") else ():
-            inside = schema.about(key)[1]
-            if schema.rows and key not in schema.rows:
-                cursor.remark(f"the key {show(key)} is not known, and ignored", 0)
-            elif inside is not None:
-                self.remark_unknown(cursor, inside, value)
-
-    def read_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
-        """Return an object as a Tensor; its attrs are what the file says."""
-        if not self.KEY[0](name):
-            raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
-        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        parts = Map([(role, self.read_part(cursor, (self.PARTS, role), part, facts, limits))
-                     for role, part in found.items()])
-        self.check_parts(cursor, facts, parts)
-        for part in found.values():
-            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]  # of many objects, little is kept
-        attrs: Any = (self.LAYOUT, layout)
-        if facts.get("attributes") is not None:
-            attrs += "attributes", facts["attributes"]
-        known = self.READS.get(layout, "")
-        if known == "dense":
-            for key, value in found["data"].items():
-                if key != "dtype" and (key, value) != ("type", "bool"):
-                    attrs += key, value
-            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
-        attrs += self.PARTS, found
-        dtype, why = getattr(parts.get("values"), "dtype", None), None
-        if not (known and known in LAYOUTS and dtype) or "data" in parts:
-            dtype, known, why = None, "", f"layout {show(layout)} is not known"
-        entry = Entry(name, dtype, shape, known, attrs, parts, why)
-        return entry.open(cursor.source, self.NAME)
-
-    def content_of(self, tensor: Tensor) -> Facts:
-        """Return the attrs that the other generations store, too."""
-        return tensor.attrs.get("attributes") or Map()
 
 
 class ZTensor(ZFamily):
@@ -5642,12 +4439,6 @@ class ZTensor(ZFamily):
     MARKS = {"S": "index"}
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
     TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
-    COMPONENT = Schema(
-        ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
-        ("encoding", "any", False, "raw or zstd"),
-        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
     ENTRY = Schema(
         ("name", "text", True, "name of the tensor"),
         ("offset", "unsigned", True, "first stored byte"),
@@ -5656,49 +4447,36 @@ class ZTensor(ZFamily):
         ("encoding", "text", True, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"),
-        # <sparse tools>
-        ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
-        ("indptr", "any", False, "csr: row pointers", COMPONENT),
-        ("indices", "any", False, "csr: columns", COMPONENT),
-        ("coords", "any", False, "coo: coordinates", COMPONENT),
-        # </sparse tools>
         other=("any", "custom field"), keys=Schema.TEXT)
-    TREE = ("index", Schema(other=("any", "entry of a tensor", ENTRY), of=list,
-                            doc="one map per tensor"), 1, "index")
-    LEAD = b"\xbf\x64name"
-    USUAL = ((b"\x66offset", "start"), (b"\x64size", "size"),
-             (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + Usual.SHAPE +
-              rb"\x68encoding\x63raw(?:\x6fdata_endianness[\x63\x66][a-z]+)?"
-              rb"(?:\x68checksum(?=[\x71\x78]))?"),
-             (b"", "checksum", Usual.DIGEST), (b"", "", rb"[^\xff]{0,512}\xff"))
+    INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
     READS: "Tuple[str, ...]" = ("dense",)  # layouts
-    # <sparse>
-    READS += "sparse", "sparsecsr", "sparsecoo"
-    # </sparse>
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
-    FIELDS = {"nbytes": "size"}
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
+    open_sparse: Any = None  # what SparseLayouts adds
+    choose_sparse: Any = None
+    sparse_blobs: Any = None
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
-        start, data = self.find_index(cursor, cursor.end)
-        index, open_entry = self.read_index(cursor, start, data, start, start)
-        # <tools>
-        for why, at in watch_cbor(data, self.refused, cursor, **self.CBOR):
-            cursor.remark("ztensor 0.1.x refuses the whole file: " + why, start + at)
-        # </tools>
-        found = cursor.open_entries(index, self.ENTRY, open_entry, "index")
-        tensors = admit(cursor, found, fields=("name", "size", "offset"))
+        nbytes = self.find_index(cursor, cursor.end)
+        end = cursor.pos
+        index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
+
+        def open_entry(_: Any, facts: Any) -> Tensor:
+            return self.open_entry(cursor, facts, end)
+        tensors = cursor.entries(index, self.ENTRY, open_entry, self.ROOT,
+                                 fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def read_entry(self, cursor: Cursor, _: Any, facts: Any, end: int) -> Tensor:
-        name, offset, nbytes, dtype, dims = map(facts.pop, self.KEYS)
+    def open_entry(self, cursor: Cursor, facts: Any, end: int) -> Tensor:
+        """Return the tensor of an entry; its data end at `end` at most."""
+        name, start, nbytes, dtype, dims = [facts.pop(key) for key in self.KEYS]
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why = ITEMSIZE.get(dtype, 0), None
+        size, why, make = ITEMSIZE.get(dtype, 0), None, Tensor
         for what, value, known in (
                 ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
@@ -5706,76 +4484,17 @@ class ZTensor(ZFamily):
                 why = f"{what} {show(value)} is not known"
         if not size:
             facts["dtype"], dtype = dtype, None
-        big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
-        self.check_place(cursor, offset, nbytes, end, "offset")
-        # <zstd sparse>
-        part = Part("values" if layout == "sparse" else "data", dtype, offset, nbytes, None,
-                    encoding, ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, start, nbytes, end, "offset")
         if encoding in self.ENCODED[1:]:
             need = count_elements(shape) * size if layout == "dense" else 0
-            self.check_size(cursor, (), part, shape, need)
-        # </zstd sparse>
-        # <sparse>
-        if why is None and layout != "dense":
-            entry = Entry(name, dtype, shape, layout, facts, {part.role: part})
-            if layout == "sparse":
-                self.read_sparse(cursor, facts, entry, end)
-            return entry.open(cursor.source, self.NAME)
-        # </sparse>
+            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
+                what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
+                raise cursor.error(what, "size", check="sizes")
+            make = Tensor if why else ENCODINGS[encoding].tensor
+        big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
-        return Tensor(name, dtype, shape, stored, offset, facts, self.NAME)
-
-    # <sparse>
-    # layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
-    # or a map that places a blob; the entry's blob: the values. The real library's: split_blob().
-    def read_sparse(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
-        """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
-        layout, nnz = facts.get("sparse_format"), facts.get("nnz")
-        if layout not in ("csr", "coo"):
-            error = Unsupported if type(layout) is str else FormatError
-            entry.fault = f"sparse_format is {show(layout)}, not csr or coo", error
-            return
-        entry.layout, entry.nnz = layout, nnz
-        if "nnz" in facts:
-            if not all_u64([nnz]):
-                what = f"nnz is {show(nnz)}, not an unsigned integer"
-                entry.fault = what, FormatError, "nnz"
-        elif layout == "coo" and entry.parts["values"].decoded_nbytes is None:
-            entry.fault = "nnz is missing, and the values are compressed",
-        for role in part_shapes(layout, (0, 0), 0):
-            try:
-                if role in facts:
-                    entry.parts[role] = self.read_index_part(cursor, (role,), facts[role], end)
-            except FormatError as error:
-                entry.fault = entry.fault or (error.what, type(error), role)
-
-    def read_index_part(self, cursor: Cursor, where: Any, facts: Any, end: int) -> Part:
-        """Return a part of a sparse tensor: a map that places it, or its numbers."""
-        if not (isinstance(facts, list) and all_u64(facts)):
-            cursor.check_schema(self.COMPONENT, facts, *where)
-        if isinstance(facts, list):
-            data = bytes(pack_values("uint64", facts))
-            return Part(where[0], "uint64", 0, len(data), source=Memory(data))
-        dtype, encoding, why = facts.get("dtype", "uint64"), facts.get("encoding", "raw"), None
-        if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
-            why = f"dtype {show(dtype)}, encoding {show(encoding)}"
-        big = encoding == "raw" and facts.get("data_endianness") == "big"
-        part = Part(where[0], dtype, facts["offset"], facts["size"], None, encoding,
-                    ">" if big else "<", why, facts.get("checksum"))
-        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
-        return part
-    # </sparse>
-
-    @staticmethod
-    def refused(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
-        """Return why the real library does not take an item of CBOR, or ""."""
-        if kind in ("tag", "array", "map") and level > 126:
-            return "over 127 containers and tags inside one another"
-        if type(value) is int and value < -(1 << 63):
-            return "an integer below -2**63"
-        null = value is None and path[2:] in (["checksum"], ["data_endianness"])
-        return path[2] + " is undefined, or null with a tag" if null and (
-            tags or head == 0xF7) else ""
+        made = make(name, dtype, shape, stored, start, facts, self.NAME)
+        return made if why or layout == "dense" else self.open_sparse(cursor, made, end)
 
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
@@ -5784,18 +4503,6 @@ class ZTensor(ZFamily):
         """Return the attrs that the other generations store, too: the custom fields."""
         return Map([(key, value) for key, value in tensor.attrs.items()
                     if self.is_content(key) and key not in tensor.layout_keys])
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        refused = [item.stored.why or "layout " + show(item.attrs.get("layout")) for item in tensors
-                   if item.stored.why or item.attrs.get("layout") in (None, "sparse")]
-        if refused:
-            yield "ztensor 0.1.x refuses the whole file: " + refused[0]
-        if [item for item in tensors if "\0" in item.name]:
-            yield "ztensor 0.1.4 aborts its process: a name holds NUL"
-        if [item for item in tensors if item.stored.order == ">"]:
-            yield "ztensor 1.1 and 1.2 ignore data_endianness: big-endian data come out wrong"
-        if tensors:
-            yield "ztensor 1.0 and 2.x do not open it: they read other formats of this name"
 
     def passes(self, tensor: Tensor) -> bool:
         dtype = tensor.dtype or tensor.attrs.get("dtype")
@@ -5839,15 +4546,8 @@ class ZTensor(ZFamily):
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
-        # <sparse>
-        if isinstance(item, Sparse):
-            choices["layout"] = "sparse"
-            skip += "nnz", "sparse_format"
-            try:
-                skip += tuple([key for key in item.components if key != "values"])
-            except FormatError as error:
-                wrong.append(error.what)
-        # </sparse>
+        if is_sparse(item):
+            skip += self.choose_sparse(item, choices, wrong)
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
@@ -5855,13 +4555,10 @@ class ZTensor(ZFamily):
 
     def _why_not(self, key: Any, value: Any) -> str:
         """Return why a custom field cannot be written or read by the real library, or ""."""
-        def look(start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-            if kind == "tag" or (type(value) is int and value < -(1 << 63)):
-                raise ValueError("an integer below -2**63 or over 64 bits")
         if not isinstance(key, str) or key in self.KEYS:
             return "a custom field cannot be called so"
         try:  # one level deeper than it is: the real library reads 127
-            cbor_read(cbor_dumps({key: value}, depth=2), token=look, **self.CBOR)
+            CustomCbor(cbor_dumps({key: value}, depth=2)).read()
         except (ValueError, TypeError) as error:
             return str(error)
         return ""
@@ -5872,14 +4569,8 @@ class ZTensor(ZFamily):
         for (name, item), choices in zip(items, chosen):
             custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
-            # <sparse>
-            if isinstance(item, Sparse):
-                parts = item.sort_rows()
-                custom["nnz"] = parts["values"].size
-                custom["sparse_format"] = "coo" if "coords" in parts else "csr"
-                blobs = [(parts.pop("values"), entry)]
-                blobs += [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-            # </sparse>
+            if is_sparse(item):
+                blobs = self.sparse_blobs(item, entry, custom)
             for part, facts in blobs:
                 yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
@@ -5931,7 +4622,172 @@ class ZTensor(ZFamily):
             facts["checksum"] = text if digest is None else digest.text()
 
 
+class CustomCbor(PlainCbor):
+    """Reads what the real library reads of a custom field: no integers over 64 bits."""
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        value, end = super().item(at, depth, is_key)
+        if self.data[at] >> 5 == 6 or (type(value) is int and value < -(1 << 63)):
+            raise ValueError("an integer below -2**63 or over 64 bits")
+        return value, end
+
+
+# <sparse>
+@adds_to(ZTensor)
+class SparseLayouts:
+    """Layouts of sparse tensors in zTensor 0.1.
+
+    "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array or a map
+    that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the real library:
+    see split_blob().
+    """
+
+    READS = ("dense", "sparse") + BLOBS
+    COMPONENT = Schema(
+        ("offset", "unsigned", True, "first stored byte"),
+        ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
+        ("encoding", "any", False, "raw or zstd"),
+        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
+        ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+    ROWS = Schema(
+        ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
+        ("indptr", "any", False, "csr: row pointers", COMPONENT),
+        ("indices", "any", False, "csr: columns", COMPONENT),
+        ("coords", "any", False, "coo: coordinates", COMPONENT))
+
+    def open_sparse(self: Any, cursor: Cursor, item: Tensor, end: int) -> Tensor:
+        """Return the sparse tensor that has the entry of this one."""
+        facts, stored, layout = item.attrs, item.stored, item.attrs["layout"]
+        part = Part("values" if layout == "sparse" else "data", item.dtype, item.start,
+                    stored.nbytes, None, stored.encoding, stored.order, None, facts.get("checksum"))
+        entry = Entry(item.name, item.dtype, item.shape, layout, facts, {part.role: part})
+        if layout == "sparse":
+            self.read_parts(cursor, facts, entry, end)
+        return entry.open(cursor.source, self.NAME)
+
+    def read_parts(self: Any, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
+        """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
+        layout, nnz = facts.get("sparse_format"), facts.get("nnz")
+        if layout not in ("csr", "coo"):
+            error = Unsupported if type(layout) is str else FormatError
+            entry.fault = f"sparse_format is {show(layout)}, not csr or coo", error
+            return
+        entry.layout, entry.nnz = layout, nnz
+        if "nnz" in facts:
+            if not all_u64([nnz]):
+                what = f"nnz is {show(nnz)}, not an unsigned integer"
+                entry.fault = what, FormatError, "nnz"
+        elif layout == "coo" and entry.parts["values"].decoded_nbytes is None:
+            entry.fault = "nnz is missing, and the values are compressed",
+        for role in part_shapes(layout, (0, 0), 0):
+            try:
+                if role in facts:
+                    entry.parts[role] = self.read_part(cursor, role, facts[role], end)
+            except FormatError as error:
+                entry.fault = entry.fault or (error.what, type(error), role)
+
+    def read_part(self: Any, cursor: Cursor, role: str, facts: Any, end: int) -> Part:
+        """Return a part of a sparse tensor: a map that places it, or its numbers."""
+        numbers: Any = facts
+        if type(numbers) is list and all_u64(numbers):
+            data = bytes(pack_values("uint64", numbers))
+            return Part(role, "uint64", 0, len(data), source=Memory(data))
+        cursor.check(self.COMPONENT, facts, role)
+        dtype, encoding, why = facts.get("dtype", "uint64"), facts.get("encoding", "raw"), None
+        if dtype not in INDEX_TYPES or encoding not in self.ENCODED:
+            why = f"dtype {show(dtype)}, encoding {show(encoding)}"
+        big = encoding == "raw" and facts.get("data_endianness") == "big"
+        part = Part(role, dtype, facts["offset"], facts["size"], None, encoding,
+                    ">" if big else "<", why, facts.get("checksum"))
+        self.check_place(cursor, part.offset, part.nbytes, end, role, "offset")
+        return part
+
+    def choose_sparse(self: Any, item: Any, choices: Facts, wrong: Any) -> Any:
+        """Choose how a sparse tensor is stored; return the attrs that its parts replace."""
+        choices["layout"] = "sparse"
+        try:
+            parts = [key for key in item.components if key != "values"]
+        except FormatError as error:
+            wrong.append(error.what)
+            parts = []
+        return ("nnz", "sparse_format") + tuple(parts)
+
+    def sparse_blobs(self: Any, item: Any, entry: Facts, custom: Facts) -> Any:
+        """Return (part, map of its facts) of what is stored of a sparse tensor."""
+        parts = item.sort_rows()
+        custom["nnz"] = parts["values"].size
+        custom["sparse_format"] = "coo" if "coords" in parts else "csr"
+        blobs = [(parts.pop("values"), entry)]
+        return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
+
+
+ZTensor.ENTRY.rows.update(SparseLayouts.ROWS.rows)
+# </sparse>
+
+
+class ZObjects(ZFamily):
+    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
+
+    TENSOR_ATTRS: Any = ("attributes",)
+    CONTENT = ("attributes",)
+    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
+    ROOT = "manifest"
+    READS: Facts = {}  # layout in a file -> layout of an Entry
+    PARTS = LAYOUT = ""  # keys of an object
+    KEY: Any = Schema.TEXT  # of objects
+    FIELDS: Facts = {}  # attribute of a Part -> field of a file
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
+                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    open_part: Any = None  # (cursor, path, part, its object, limits) -> Part, or an error
+    check_parts: Any = None  # (cursor, object, Parts by role), or an error
+
+    def open_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
+        """Return the tensor of an object; its attrs are what the file says."""
+        if not self.KEY[0](name):
+            raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
+        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
+        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, limits))
+                     for role, part in found.items()])
+        self.check_parts(cursor, facts, parts)
+        for part in found.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]  # of many objects, little is kept
+        attrs: Any = (self.LAYOUT, layout)
+        if facts.get("attributes") is not None:
+            attrs += "attributes", facts["attributes"]
+        known = self.READS.get(layout, "")
+        if known == "dense":
+            for key, value in found["data"].items():
+                if key != "dtype" and (key, value) != ("type", "bool"):
+                    attrs += key, value
+            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
+        attrs += self.PARTS, found
+        dtype, why = getattr(parts.get("values"), "dtype", None), None
+        if not (known and known in LAYOUTS and dtype) or "data" in parts:
+            dtype, known, why = None, "", f"layout {show(layout)} is not known"
+        entry = Entry(name, dtype, shape, known, attrs, parts, why)
+        return entry.open(cursor.source, self.NAME)
+
+    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
+        """Raise unless a part can hold the `need` bytes that a shape takes."""
+        wrong = part.misfit(shape, need)
+        if wrong is not None:
+            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        """Return the attrs that the other generations store, too."""
+        return tensor.attrs.get("attributes") or Map()
+
+
 # -- [7b2] ztensor1 ------------------------------------------------------------------------------
+
+
+class DeepCbor(PlainCbor):
+    """CBOR as zTensor 1 has it: its real reader takes one container less."""
+
+    around = 1
 
 
 class ZTensor1(ZObjects):
@@ -5950,7 +4806,6 @@ class ZTensor1(ZObjects):
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT = "components", "format"
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
-    CBOR = dict(ZFamily.CBOR, level=1)  # the real reader: 127 containers
     FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
@@ -5967,15 +4822,11 @@ class ZTensor1(ZObjects):
         ("components", Schema(other=(PART, "a part"), keys=Schema.TEXT), True, "parts by role"),
         ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
     OBJECTS = Schema(other=("any", "a tensor", ENTRY))
-    TREE = ("", Schema(
+    TOP = Schema(
         ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
         ("objects", ZObjects.MAP, False, "by name", OBJECTS),
         ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
-        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest"), 2, "manifest")
-    USUAL = ((b"\xa3", "", Usual.SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
-              rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
-             (b"\x66offset", "start"), (b"\x66length", "size"),
-             (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", Usual.DIGEST))
+        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -5983,19 +4834,23 @@ class ZTensor1(ZObjects):
         end = cursor.end
         if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
             end -= 8
-            cursor.seek(end)
+            cursor.pos = end
             cursor.record(self.MAGIC_END)
-        start, data = self.find_index(cursor, end)
-        top, open_entry = self.read_index(cursor, start, data, start, start)
-        self.remark_unknown(cursor, self.TREE[1], top)
+        nbytes = self.find_index(cursor, end)
+        end = cursor.pos
+        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=DeepCbor)
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
-        tensors = admit(cursor, cursor.open_entries(top[where], self.ENTRY, open_entry, where))
+
+        def open_entry(name: Any, facts: Any) -> Tensor:
+            return self.open_entry(cursor, name, facts, end)
+        tensors = cursor.entries(top[where], self.ENTRY, open_entry, where)
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
         return attrs, top.get("attributes") or Map(), tensors
 
-    def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
+    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
+        """Return a part of an object; it ends at `end` at most."""
         role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
         if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
             code = entry.get("dtype") if role in ("data", "values") else "uint64"
@@ -6025,15 +4880,6 @@ class ZTensor1(ZObjects):
             need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
             self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
 
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        yield "only ztensor %s open it; 2.x opens no file of 1.x" % (
-            "1.0.0 and 1.0.1" if attrs["version"] == "1.0" else "1.1.1 and 1.2.x")
-        refused = [item.stored.why for item in tensors if item.stored.why is not None] + [
-            "sparse_coo with indices of u32" for item in tensors
-            if item.attrs.get("components", {}).get("coords", {}).get("dtype") == "u32"]
-        if refused:
-            yield "ztensor 1.2.3 does not read it all: " + refused[0]
-
 
 LATER.append(ZTensor1())
 
@@ -6060,6 +4906,101 @@ def misfit_digest(value: Any) -> str:
     return "" if fine else "ALGORITHM:DIGITS, both lower case"
 
 
+class StrictCbor(PlainCbor):
+    """Deterministic CBOR (RFC 8949 4.2.1) without tags, at most 32 containers deep."""
+
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        super().__init__(data, base)
+        self.keys: "Dict[int, bytes]" = {}  # by depth: the last key of the map that is read
+
+    def refuse(self, at: int) -> FormatError:
+        return self.error("not deterministic (no tags; 32 levels; shortest heads; sorted keys)", at)
+
+    def head(self, at: int) -> "Tuple[int, int, int]":
+        major, size, end = super().head(at)
+        nbytes = end - at - 1
+        short = nbytes and size < 24 or nbytes > 1 and not size >> 4 * nbytes
+        if major == 6 or major in (4, 5) and size < 0 or major < 6 and short:
+            raise self.refuse(at)
+        return major, size, end
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        if depth > 32:
+            raise self.refuse(at)
+        value, end = super().item(at, depth, is_key)
+        if self.data[at] in (0x5F, 0x7F):  # in no chunks
+            raise self.refuse(at)
+        return value, end
+
+    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
+        super().chunk(kind, start)
+        raise self.refuse(start - 1)
+
+    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+        value, at = super().simple(start, size, at)
+        data = self.data[start:at]
+        if data == b"\xf7" or type(value) is float and data != cbor_float(value):
+            raise self.refuse(start)
+        return value, at
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        self.keys[depth] = b""
+        return super().map(size, at, depth)
+
+    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+        if b"\x7f" < self.data[at:at + 1] < b"\xc0" and Cbor.head(self, at):
+            raise self.error("a map key is an array or a map", at, self.WRONG_KEY)
+        key, end = super().key(at, depth)
+        if self.data[at:end] <= self.keys[depth]:  # the same, too
+            raise self.refuse(at)
+        self.keys[depth] = self.data[at:end]
+        return key, end
+
+
+class Shard(Lazy):
+    """A file beside the one that names it: its path is made, and it is opened, when it is read."""
+
+    MAGIC = b"\x89ZT2\r\n\x1a\n"
+
+    def __init__(self, stamp: Any, name: str, nbytes: int) -> None:
+        super().__init__()
+        self.first, self.name, self.nbytes = stamp, name, nbytes
+
+    @property
+    def path(self) -> str:
+        path: str = self.first[0]  # absolute: chdir() may come
+        return f"{path[:-3] if path.endswith('.zt') else path}-{self.name}.zt"
+
+    @property
+    def stamp(self) -> Any:
+        return self.open().stamp
+
+    def open_now(self) -> Any:
+        """Return its source; FormatError unless it is what the manifest says."""
+        path = self.path
+        if not os.path.isfile(path):
+            raise Unsupported("the shard is missing", path=path)
+        source = open_path(path, self.first[1])
+        begins = source.read(0, min(8, source.nbytes))
+        if begins != self.MAGIC or source.nbytes != self.nbytes:
+            source.close()
+            raise FormatError(f"the shard has {source.nbytes} bytes and begins with "
+                              f"{quote(begins)}, the manifest says {self.nbytes}", path=path)
+        return source
+
+
+class Sharded(File):
+    """A File that closes its shards, too."""
+
+    def close(self) -> None:
+        super().close()
+        for item in self.values():
+            entry = item.stored.entry
+            for part in entry.parts.values() if entry else [item.stored]:
+                if isinstance(part.source, Shard):
+                    part.source.close()
+
+
 class ZTensor2(ZObjects):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
@@ -6077,12 +5018,11 @@ class ZTensor2(ZObjects):
     NAME = "ztensor2"
     TITLE = "zTensor 2"
     VERSION = "2"
-    MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
+    MAGICS: Any = (Shard.MAGIC,)
     OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
-    CBOR = dict(ZFamily.CBOR, strict=32)
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
@@ -6113,16 +5053,12 @@ class ZTensor2(ZObjects):
         ("parts", Schema(other=(PART, "a part"), keys=KEY), True, "parts by role"))
     SHARD = Schema(("size", (lambda n: "" if all_u64([n]) and n > 47 else "an integer from 48 on"),
                     True, "bytes of the file"), ("digest", misfit_digest, True, "of the file"))
-    TREE = ("", Schema(
+    TOP = Schema(
         ("attributes", USER, False, "of the user"),
         ("shards", Schema(other=(SHARD, "a file"), keys=(is_shard, "the name of a shard")), False,
          "files by name"),
         ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
-        doc="the manifest"), 2, "manifest")
-    USUAL = ((b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"),
-             (b"", "size"), (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
-             (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
-             (b"", "", Usual.SHAPE + rb"\x66layout\x65dense"))
+        doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -6130,41 +5066,35 @@ class ZTensor2(ZObjects):
             raise cursor.error(f"{cursor.end} bytes; the shortest file has 48", "magic", offset=0)
         cursor.record(self.MAGIC_RECORD)
         end, attrs = cursor.end - 40, Map([("version", "2")])
-        start, data = self.read_footer(cursor, end)
-        if not data:
+        nbytes = self.find_manifest(cursor, end)
+        if not nbytes:
             attrs["data_shard"] = True
             return attrs, Map(), Map()
-        far: Any = []  # (shard, start, stop, name, role) of parts in shards
-        shards: Any = Map()  # entries that Usual reads are of this file
-        top, open_entry = self.read_index(cursor, start, data, end, (end, shards, far))
-        self.remark_unknown(cursor, self.TREE[1], top)
+        start = cursor.pos
+        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=StrictCbor)
         if "shards" in top:
             attrs["shards"] = top["shards"]
-            for name, facts in top["shards"].items():
-                shards[name] = facts["size"] - 40, self.sibling(cursor.source, name, facts["size"])
-        tensors = admit(cursor, cursor.open_entries(top["objects"], self.ENTRY, open_entry,
-                                                    "objects"))
-        names = [(len(name), name) for name in map(encode_text, tensors)]
-        if names != sorted(names) or not all(map(is_name, tensors)):  # hidden in a Run
-            raise cursor.error("names that are wrong, or not sorted")
-        self.check_overlap(cursor, far + [("", start, start + len(data), "", "")], tensors)
+        used: Facts = Map()  # shards by name
+        far: Any = []  # (shard, start, stop, name, role) of parts in shards
+
+        def open_entry(name: Any, facts: Any) -> Tensor:
+            return self.open_entry(cursor, name, facts, (end, top.get("shards", {}), used, far))
+        tensors = cursor.entries(top["objects"], self.ENTRY, open_entry, "objects")
+        far.append(("", start, start + nbytes, "", ""))
+        cursor.one(self.check_overlap, cursor, far, tensors)
         return attrs, top.get("attributes", Map()), tensors
 
-    def sibling(self, source: Any, name: str, nbytes: int) -> Any:
-        """Return a shard as a source; None where the file itself has no path."""
-        if not isinstance(source, Path):
-            return None
-        stem = os.path.basename(source.path)
-        stem = stem[:-3] if stem[-3:] == ".zt" else stem
-        return Shard(source, f"{stem}-{name}.zt", nbytes, self.MAGICS[0])
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        kind = Sharded if "shards" in parsed[0] else File
+        return kind(self, source, parsed[0], parsed[1], parsed[2], options)
 
     def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
         for name, facts in attrs.get("shards", {}).items():
-            shard, digest = self.sibling(source, name, facts["size"]), (facts["digest"], None)
+            shard, digest = Shard(source.stamp, name, facts["size"]), (facts["digest"], None)
             try:
-                if shard is None or self.hash_cost(facts["size"], digest)[1] > (
+                if source.stamp is None or self.hash_cost(facts["size"], digest)[1] > (
                         INFINITY if deep else MAX_SLOW_HASH):
-                    status, why = "-", "not opened" if shard is None else "too large to hash"
+                    status, why = "-", "too large to hash" if source.stamp else "not opened"
                 else:
                     shard.open()
                     status, why = self.check_range(shard, 0, facts["size"], digest)
@@ -6173,9 +5103,9 @@ class ZTensor2(ZObjects):
                 status, why = "FAIL", error.what
             yield status, f"{name}: {why}", None
 
-    def read_footer(self, cursor: Cursor, end: int) -> "Tuple[int, bytes]":
-        """Return offset and bytes of the manifest; none in a data shard."""
-        cursor.seek(end)
+    def find_manifest(self, cursor: Cursor, end: int) -> int:
+        """Move to the manifest; return its bytes, 0 in a data shard."""
+        cursor.pos = end
         start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         if magic != self.MAGICS[0]:
             raise self.no_end(cursor, "magic_end")
@@ -6194,7 +5124,8 @@ class ZTensor2(ZObjects):
         if found != digest:
             what = f"the manifest gives {found:016x}, the file says {digest:016x}"
             raise cursor.error(what, "manifest_hash")
-        return start, data
+        cursor.pos = start
+        return int(nbytes)
 
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
@@ -6207,12 +5138,11 @@ class ZTensor2(ZObjects):
                 name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
                 role = role or ("values" if tensors[name].stored.entry else "data")
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                cursor.fault(what, "objects", name, self.PARTS, role, "blob", tensor=name,
-                             check="bounds")
-                return
+                raise cursor.error(what, "objects", name, self.PARTS, role, "blob", tensor=name,
+                                   check="bounds")
 
-    def read_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
-        end, shards, far = limits
+    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
+        end, shards, used, far = limits
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
         if (encoding is None) != ("decoded_length" not in found):
@@ -6223,7 +5153,10 @@ class ZTensor2(ZObjects):
         if shard is not None:
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
-            end, source = shards[shard]
+            end = shards[shard]["size"] - 40
+            if cursor.source.stamp is not None:
+                source = used.get(shard) or used.setdefault(
+                    shard, Shard(cursor.source.stamp, shard, end + 40))
         if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
             why, encoding = f"encoding {show(encoding)} is not known", "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
@@ -6273,14 +5206,22 @@ class ZTensor2(ZObjects):
         piece = min(stop - start, -start % step), 0, f"to a multiple of {step}"
         return [] if stop % self.ALIGN else [piece]
 
+    def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
+        if decoded is None:
+            return super().hashed_blocks(source, offset, nbytes, decoded)
+        blocks: Chunks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+        return blocks
+
+    def hash_blocks(self, algorithm: str, blocks: Any) -> str:
+        if algorithm == "xxh3":
+            return "xxh3:%016x" % xxh3_64(blocks)
+        return super().hash_blocks(algorithm, blocks)
+
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
         need = decoded or nbytes
         slow = text.startswith("xxh3:") and fast_xxh3() is None
         return need, need if slow else 0
-
-    def why_slow(self) -> str:
-        return "" if fast_xxh3() else "; XXH3 is slow without the module xxhash"
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
@@ -6297,8 +5238,7 @@ class ZTensor2(ZObjects):
                 at += len(block)
         return None
 
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        yield "no release of ztensor but 2.x opens it"
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         at, starts, packed, parts = 8, set(), True, []
         for item in sorted(tensors, key=lambda item: item.name):
             parts += (item.attrs.get("parts") or {"": item.attrs}).values()
@@ -6324,7 +5264,7 @@ class ZTensor2(ZObjects):
                 if not is_name(key):
                     raise ValueError("the key is not " + self.KEY[1])
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-                cbor_read(data, strict=32)
+                StrictCbor(data).read()
             except (ValueError, TypeError) as error:
                 misfits.append((key, getattr(error, "what", str(error))))
         return misfits
@@ -6417,7 +5357,8 @@ class SeekableZstd:
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
     """
 
-    most = 32768
+    tensor = Derived  # class of the tensors
+    most = 32768  # decoded bytes per stored byte, as of its frames
 
     @staticmethod
     def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
@@ -6440,12 +5381,99 @@ class SeekableZstd:
 
 
 LATER.append(ZTensor2())
+FEATURES["generation"] = choose_generation
 ZTensor.OPTIONS["version"] = ZTensor2.OPTIONS["version"]
 if "zstd" in ENCODINGS:
     ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
+
+
+class Parameters:
+    """Reads tensors at a Cursor, one behind the other, each with .where at it."""
+
+    def __init__(self, cursor: Cursor, most: int) -> None:
+        self.cursor = cursor
+        self.most = self.left = most  # bytes of memory for statistics and shapes
+        self.known: Any = {}  # what tensors of one shape have in common
+
+    def spend(self, nbytes: int, field: str) -> None:
+        self.left -= nbytes
+        if self.left < 0:
+            what = f"statistics and shapes need more memory than {self.most} bytes (MAX_NAMES)"
+            raise self.cursor.error(what, field, error=Unsupported)
+
+    def model(self) -> Chunks:
+        cursor = self.cursor
+        for i in range(cursor.uint32("N", "parameters")):
+            cursor.where, cursor.tensor = ("params", i), None
+            yield from self.parameter(self.key())
+
+    def parameter(self, name: str = "value") -> Chunks:
+        """Yield a parameter and its statistics."""
+        yield self.open(name)
+        yield from self.statistics(name)
+
+    def statistics(self, name: str) -> Chunks:
+        cursor, place = self.cursor, self.cursor.where
+        for j in range(cursor.uint32("N", "statistics")):
+            cursor.where, cursor.tensor = place + ("stats", j), None
+            stat = msgpack_text(cursor.msgpack("str", "key", "name of the statistic"))
+            stat, cursor.tensor = name + ":" + stat, name
+            nbytes = len(stat.encode("utf-8", TEXT_ERRORS))
+            nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
+            self.spend(50 + nbytes, "key")
+            yield self.open(stat)
+
+    def tensor(self) -> Chunks:
+        yield self.open("tensor")
+
+    def key(self) -> str:
+        """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
+        count = self.cursor.msgpack("array", "key", "parts of the name")
+        if not count:
+            raise self.cursor.error("key has no components", "key")
+        name = bytearray()
+        for i in range(count):
+            part = self.cursor.msgpack("str", "key", "part of the name", i)
+            for mark in (b"\\", b".", b":"):
+                part = part.replace(mark, b"\\" + mark)
+            name += b"." + part if i else part
+        return msgpack_text(bytes(name))
+
+    def shape(self) -> Any:
+        """Return (dimensions, batch)."""
+        cursor, most = self.cursor, Primitiv.MAX_DIMS
+        size = cursor.msgpack("array", "dims", "dimensions")
+        if size > most:
+            raise cursor.error(f"{size} dimensions, MAX_DIMS = {most} is the limit", "dims",
+                               error=Unsupported)
+        dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
+        batch = cursor.uint32("batch", "samples")
+        if not batch:
+            raise cursor.error("batch is 0", "batch")
+        return dims, batch
+
+    def open(self, name: str) -> Tensor:
+        """Return the tensor that begins here, and move behind its data."""
+        cursor = self.cursor
+        cursor.tensor = name
+        dims, batch = self.shape()
+        nbytes = cursor.msgpack("bin", "data", "bytes of the tensor")
+        key = dims, batch, nbytes
+        if key not in self.known:
+            self.spend(160, "dims")
+            shape = dims + ((batch,) if batch > 1 else ())
+            strides = None
+            if nbytes and len(shape) > 1:  # column-major
+                strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
+            stored = Storage(cursor.source, nbytes, strides)
+            keep(self.known, key, (shape, stored, ("batch", batch)))
+        shape, stored, attrs = self.known[key]
+        start = cursor.pos
+        cursor.pos += nbytes
+        return Tensor(name, "float32", shape, stored, start, attrs, Primitiv.NAME)
 
 
 class Primitiv(Format):
@@ -6470,7 +5498,7 @@ class Primitiv(Format):
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
     IN_FRONT = True
-    READER = MsgpackReader
+    READER = Parameters
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
@@ -6482,184 +5510,60 @@ class Primitiv(Format):
     DIM_BITS = 32
     MAX_DIMS = 32
     MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
-    HEADS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # of short strs: a dot
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
     OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
     HELD = {"tensor": "one tensor called 'tensor'",
             "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
 
     def detect(self, head: bytes) -> bool:
-        cursor = MsgpackReader(Memory(head))
+        cursor = Cursor(Memory(head))
         try:
-            values = [cursor.number("", "") for _ in range(3)]
+            values = [cursor.uint32("", "") for _ in range(3)]
         except FormatError:
             return super().detect(head)
         usual = cursor.pos == 15 and head[0] == head[5] == head[10] == 0xCE  # of other versions
         return super().detect(head) or (
             (usual or values[:2] == [0, 1]) and values[2] in range(0, 0x500, 0x100))
 
-    def read(self, cursor: MsgpackReader) -> Any:
-        major, minor = [cursor.number(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
+    def read(self, cursor: Cursor) -> Any:
+        major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
                                "ver_major" if major else "ver_minor", error=Unsupported)
-        number = cursor.number("data_type", "256 tensor, 768 model")
+        number = cursor.uint32("data_type", "256 tensor, 768 model")
         if number not in range(0, 0x500, 0x100):
             raise cursor.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                % number, "data_type")
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
         metadata, tensors = Map(), Map()
+        body = self.READER(cursor, self.MAX_NAMES + 4 * cursor.end)
         if kind == "shape":
-            dims, attrs["batch"] = self._shape(cursor)
+            dims, attrs["batch"] = body.shape()
             attrs["dims"] = list(dims)
         elif kind == "optimizer":
-            self._configs(cursor, metadata)
+            self.read_configs(cursor, metadata)
         else:
-            ends: Any = []
-            tensors = admit(cursor, self._until_end(cursor, kind, ends), 0, cursor.end,
-                            ("key", "data", "data"))
-            for error in ends:
-                begun = error.tensor not in tensors  # or what may follow it is missing
-                missing = [error.tensor if begun and error.tensor is not None else error.field]
-                tell_cut(cursor, error, cursor.beyond, missing, len(tensors), len(tensors) + begun)
+            items = {"tensor": body.tensor, "parameter": body.parameter, "model": body.model}
+            tensors = cursor.collect(items[kind](), cursor.end, ("key", "data", "data"))
         return attrs, metadata, tensors
 
-    def _until_end(self, cursor: MsgpackReader, kind: str, ends: "List[FormatError]") -> Chunks:
-        """Yield the tensors; add the error of a small field that the file ends in to `ends`."""
-        try:
-            yield from self._tensors(cursor, kind)
-        except FormatError as error:
-            if not cursor.beyond:
-                raise
-            ends.append(error)
-
-    def _tensors(self, cursor: MsgpackReader, kind: str) -> Chunks:
-        known: Any = {}  # by the bytes from dims to data: they come again
-        cursor.memory = Budget("MAX_NAMES", self.MAX_NAMES + 4 * cursor.end)
-        i, count, name = 0, 1, self.OWNERS.get(kind, "")
-        if kind == "model":
-            count = cursor.number("N", "parameters")
-            cursor.last = count - 1
-        while i < count:
-            cursor.tensor = None
-            if kind == "model":
-                cursor.where = "params", i
-                name = self._key(cursor)
-            yield self._tensor(cursor, name, known)
-            if FAST and cursor.trace is None:
-                for item in self._usual(cursor, i + 1, count, known):
-                    i, name = i + 1, item.name
-                    yield item
-            cursor.where = place = ("params", i) if kind == "model" else ()
-            for j in range(0 if kind == "tensor" else cursor.number("N", "statistics")):
-                cursor.tensor, cursor.where = None, place + ("stats", j)
-                stat = msgpack_text(cursor.value("str", "key", "name of the statistic"))
-                stat, cursor.tensor = name + ":" + stat, name
-                nbytes = len(stat.encode("utf-8", TEXT_ERRORS))
-                nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
-                cursor.memory.spend(50 + nbytes, "memory for statistics", cursor, "key")
-                yield self._tensor(cursor, stat, known)
-            i += 1
-
-    def _key(self, cursor: MsgpackReader) -> str:
-        count = cursor.value("array", "key", "parts of the name")
-        if not count:
-            raise cursor.error("key has no components", "key")
-        return self._join([cursor.value("str", "key", "part of the name", i)
-                           for i in range(count)])
-
-    def _usual(self, cursor: MsgpackReader, first: int, count: int, known: Any) -> Chunks:
-        """Yield the parameters from number `first` on, each behind one without statistics."""
-        start, data = cursor.pos - cursor.base, cursor.data
-        try:
-            for i in range(first, count):
-                if start + WINDOW // 8 > len(data):
-                    start, data = cursor.peek(WINDOW // 8), cursor.data
-                parts, at = data[start + 5] - 0x90, start + 6
-                if data[start:at - 1] != b"\xce\0\0\0\0" or not 0 < parts < 16:
-                    break
-                for _ in range(parts):
-                    if not 0xA0 <= data[at] < 0xC0:  # a long name
-                        return
-                    at += data[at] - 0x9F
-                name = data[start + 7:at].translate(self.HEADS).decode()
-                if name.count(".") != parts - 1 or ":" in name or "\\" in name:
-                    break
-                stop = self._head_end(data, at)
-                alike = known.get(data[at:stop])
-                if alike is None:
-                    cursor.where, cursor.pos = ("params", i), cursor.base + at
-                    yield self._tensor(cursor, name, known)
-                    start, data = cursor.pos - cursor.base, cursor.data
-                    continue
-                shape, stored, attrs = alike
-                place = cursor.base + stop
-                if stored.nbytes > cursor.end - place:
-                    break
-                cursor.pos = place + stored.nbytes
-                start = cursor.pos - cursor.base
-                yield Tensor(name, "float32", shape, stored, place, attrs, self.NAME)
-        except (LookupError, UnicodeError):
-            pass
-
     @staticmethod
-    def _head_end(data: bytes, at: int) -> int:
-        """Return where dims, batch and the head of the data end, in the forms that are written."""
-        stop: int = at + 6 + 5 * (data[at] & 15)
-        return stop + {0xC4: 2, 0xC5: 3}.get(data[stop], 5)
-
-    def _tensor(self, cursor: MsgpackReader, name: str, known: Any) -> Tensor:
-        """Return the tensor that begins here, and move behind its data."""
-        cursor.tensor, at, begin = name, cursor.peek(WINDOW // 8), cursor.pos
-        try:
-            stop = at if cursor.trace is not None else self._head_end(cursor.data, at)
-            shape, stored, attrs = known[cursor.data[at:stop]]
-            cursor.pos += stop - at
-        except LookupError:
-            key: Any = self._shape(cursor) + (cursor.value("bin", "data", "bytes of the tensor"),)
-            shape, batch, nbytes = key
-            shape += (batch,) if batch > 1 else ()
-            if begin >= cursor.base:
-                key = cursor.data[begin - cursor.base:cursor.pos - cursor.base]
-            if key not in known:
-                cursor.memory.spend(160, "memory for shapes", cursor, "dims")
-                strides = column_major(shape, 4) if nbytes and len(shape) > 1 else None
-                known[key] = shape, Storage(cursor.source, nbytes, strides), ("batch", batch)
-            shape, stored, attrs = known[key]
-        start, nbytes = cursor.pos, stored.nbytes
-        if cursor.trace is not None:  # here: a file that breaks off later shows them
-            cursor.trace.add(start, nbytes, "data " + name, "float32 %s" % show(shape),
-                             "column-major", kind="data")
-        cursor.pos += nbytes
-        return Tensor(name, "float32", shape, stored, start, attrs, self.NAME)
-
-    def _shape(self, cursor: MsgpackReader) -> Any:
-        size = cursor.value("array", "dims", "dimensions")
-        if size > self.MAX_DIMS:
-            raise cursor.error(f"{size} dimensions, MAX_DIMS = {self.MAX_DIMS} is the limit",
-                               "dims", error=Unsupported)
-        dims = tuple([cursor.number("dims", "dimension", i) for i in range(size)])
-        batch = cursor.number("batch", "samples")
-        if not batch:
-            raise cursor.error("batch is 0", "batch")
-        return dims, batch
-
-    def _configs(self, cursor: MsgpackReader, metadata: Facts) -> None:
+    def read_configs(cursor: Cursor, metadata: Facts) -> None:
         for group in ("uint_configs", "float_configs"):
             seen = set(metadata)
-            for i in range(cursor.value("map", group, "numbers of the optimizer")):
+            for i in range(cursor.msgpack("map", group, "numbers of the optimizer")):
                 cursor.where = group, i
-                key = msgpack_text(cursor.value("str", "key", "name of the number"))
+                key = msgpack_text(cursor.msgpack("str", "key", "name of the number"))
                 if key in seen:
                     raise cursor.error(f"config {show(key)} is in both maps", "key",
                                        error=Unsupported)
                 if key in metadata:
                     raise cursor.error(f"config {show(key)} twice", "key")
                 if group == "uint_configs":
-                    metadata[key] = cursor.number("value", "an integer")
+                    metadata[key] = cursor.uint32("value", "an integer")
                 else:
-                    metadata[key] = float(cursor.value("float", "value", "a float"))
+                    metadata[key] = float(cursor.msgpack("float", "value", "a float"))
             cursor.where = ()
 
     def _escape(self, part: str) -> str:
@@ -6669,31 +5573,39 @@ class Primitiv(Format):
         return ".".join([self._escape(msgpack_text(part)) for part in key])
 
     @staticmethod
-    def split(name: str) -> "Tuple[List[str], Optional[str]]":
+    def split_name(name: str) -> "Tuple[List[str], Optional[str]]":
         """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
 
-        >>> Primitiv.split("enc.w:Adam.m1")
+        >>> Primitiv.split_name("enc.w:Adam.m1")
         (['enc', 'w'], 'Adam.m1')
         """
-        if "\\" not in name and ":" not in name:
-            return name.split("."), None
-        marked = name.replace("\\\\", MARKS[0]).replace("\\.", MARKS[1]).replace("\\:", MARKS[2])
-        key, colon, stat = marked.partition(":")
+        key, stat = Primitiv._cut(name)
+        return Primitiv._parts(key), stat
+
+    @staticmethod
+    def _cut(name: str) -> "Tuple[str, Optional[str]]":
+        """Return (key, statistic or None) of a name; MARKS are in the key what was escaped."""
+        key = name
+        for mark, text in zip(MARKS, "\\.:"):
+            key = key.replace("\\" + text, mark)
+        key, colon, stat = key.partition(":")
         if "\\" in key:
             raise ValueError("a backslash stands only before '.', ':' or a backslash "
                              "(escape it, or use flat=True)")
+        for mark, text in zip(MARKS, "\\.:"):
+            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
+        return key, stat if colon else None
+
+    @staticmethod
+    def _parts(key: str) -> "List[str]":
         parts = key.split(".")
         for mark, text in zip(MARKS, "\\.:"):
-            parts = [part.replace(mark, text) for part in parts]
-            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
-        return parts, stat if colon else None
+            if mark in key:
+                parts = [part.replace(mark, text) for part in parts]
+        return parts
 
     def loaded_name(self, name: str, options: Facts) -> str:
         return self._escape(name) if options.get("flat") else name
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        for name, why in self._rows([(item.name, item) for item in tensors], attrs["kind"])[1][:1]:
-            yield f"primitiv refuses it: {quote(name)}: {why}"
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
@@ -6780,6 +5692,9 @@ class Primitiv(Format):
     def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
         rows, problems = [], []
+        known: Any = None  # the name before: statistics share the key of their parameter
+        key: Any = ()
+        stat: Any
         for name, item in items:
             if kind != "model" and self.OWNERS.get(kind) != (
                     name.split(":")[0] if kind == "parameter" else name):
@@ -6787,12 +5702,14 @@ class Primitiv(Format):
                 continue
             try:
                 self._check_bytes(name)
-                parts, text = ([name], None) if flat else self.split(name)
+                text, stat = (name, None) if flat else self._cut(name)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
-            stat = None if text is None else text.encode("utf-8", TEXT_ERRORS)
-            key = tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+            if text != known:
+                parts = [name] if flat else self._parts(text)
+                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+            stat = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
             batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
             if item._attrs or len(item.shape) > 8:
                 problems += [(name, why) for why in self._misfits_batch(
@@ -6826,7 +5743,7 @@ class Primitiv(Format):
             parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
             yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
                             for part in parts])
-            yield from item.column_blocks()
+            yield from column_blocks(item)
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
 
@@ -6840,6 +5757,25 @@ class Primitiv(Format):
         if isinstance(part, int):
             return msgpack_size("array", part)
         return msgpack_size("str", len(part)) + bytes(part)
+
+
+def column_blocks(item: Tensor) -> Chunks:
+    """Yield column-major little-endian bytes."""
+    stored, shape = item.stored, item.shape
+    if len(shape) == 2 and stored.nbytes <= 1 << 12 and item.is_plain() and not BOARD:  # few steps
+        view = view_as(item.raw, BITS_CODE[item.check_readable()])
+        return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
+    return transpose(item).blocks()
+
+
+def transpose(item: Tensor) -> Tensor:
+    """Return the transpose (a view): its row-major bytes are column-major ones here."""
+    if item.ndim < 2:
+        return item
+    base = item if item.stored.encoding == "raw" else item.contiguous()
+    old, strides = base.stored, tuple(reversed(base.strides))
+    stored = Storage(old.source, old.nbytes, strides, old.order)
+    return base.copy(shape=tuple(reversed(base.shape)), stored=stored)
 
 
 # -- [7d] burnpack -------------------------------------------------------------------------------
@@ -6889,26 +5825,7 @@ class Burnpack(Format):
 
     HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
                     ("metadata_size", "I", "bytes of CBOR"))
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    BLOCK = Schema(
-        ("len", lambda n: Burnpack.misfit_bytes([n], 1), True, "dimensions of a block"),
-        ("storage", lambda sizes: Burnpack.misfit_bytes(sizes, 5), True, "size of a block"))
-    SCHEME = Schema(
-        ("value", tuple(VALUES), True, "type of the values"),
-        ("param", tuple(SCALES), True, "type of the scales"),
-        ("store", lambda store: Burnpack.misfit_store(store), True, "how values are packed",
-         Schema(other=("any", "packed dimension"))),
-        ("level", lambda level: Burnpack.misfit_level(level), True, "what shares a scale",
-         Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
-    CODE = Schema(
-        # <tools>
-        ("Bool", "any", False, "how it is stored"), ("QFloat", "any", False, "quantized", SCHEME)
-        # </tools>
-    )
+    CODE = Schema(("Bool", "any", False, "how it is stored"))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", "numbers", True, "dimensions"),
@@ -6921,10 +5838,6 @@ class Burnpack(Format):
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
                            keys=Schema.TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
-    USUAL = ((b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" +
-              Usual.SHAPE),
-             (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
-             (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", Usual.NUMBER + b"|"))
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
         if layout not in (None, "aligned", "packed"):
@@ -6935,34 +5848,22 @@ class Burnpack(Format):
         cursor.limit("metadata_size", nbytes, 0, cursor.end - 10, "the file ends (cut short?)")
         cursor.limit("metadata_size", nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
                      Unsupported)
-        data, behind = cursor.source.read(10, nbytes), 10 + nbytes
+        top = cursor.cbor(nbytes, self.TOP, "item", rest="rest of the metadata")
+        metadata = top.get("metadata", Map())
+
         def open_entry(name: str, entry: Any) -> Tensor:
-            return self._open(cursor.source, name, entry)
-        if FAST:
-            cursor.usual = Usual(self.USUAL, self.ENTRY, open_entry)
-        top, end = cursor.cbor(data, 10, "", self.TOP, 2)
-        # <tools>
-        for text, at in watch_cbor(data, self.note_of, cursor):
-            cursor.remark("burn 0.21 " + text, 10 + at)
-        if cursor.trace is not None and end < behind:
-            cursor.trace.add(end, behind - end, "rest of the metadata", None,
-                             "bytes behind the CBOR item", kind="unused")
-        # </tools>
-        cursor.check_schema(self.TOP, top)
-        metadata, entries = top.get("metadata", Map()), top["tensors"]
-        found = cursor.open_entries(entries, self.ENTRY, open_entry, "tensors")
-        tensors = admit(cursor, found, fields=("", "data_offsets", "data_offsets"))
+            return self.open_entry(cursor.source, name, entry)
+        tensors = cursor.entries(top["tensors"], self.ENTRY, open_entry, "tensors",
+                                 fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
-        layout, base = self._layout(cursor, behind, tensors, metadata, layout)
-        for item in tensors.values():
-            item.start += base  # until here it counted from DS
-        keep_whole(cursor, tensors, "metadata_size")
+        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
+        cursor.place(tensors, base, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def _open(self, source: Any, name: str, entry: Any) -> Tensor:
+    def open_entry(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
         made: Any = self.make(source, name, entry["dtype"], entry["shape"],
                               entry["data_offsets"], (), self.NAME)
@@ -7004,25 +5905,8 @@ class Burnpack(Format):
         scheme = code.get("QFloat")
         return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
 
-    @staticmethod
-    def misfit_bytes(found: Any, count: int) -> str:
-        fits = isinstance(found, list) and len(found) == count and all_u64(found)
-        return "" if fits and max(found) < 256 else f"{count_of(count, 'number')} below 256"
-
-    @staticmethod
-    def misfit_store(store: Any) -> str:
-        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
-        fits = store == "Native" or packed and all_u64(store.values())
-        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
-
-    @staticmethod
-    def misfit_level(level: Any) -> str:
-        block = isinstance(level, dict) and list(level) == ["Block"]
-        if level == "Tensor" or block and not list(Burnpack.BLOCK.wrongs(level["Block"])):
-            return ""
-        return "Tensor or {Block: {len, storage: 5 bytes}}"
-
-    def _layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any, layout: Any) -> Any:
+    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
+                    layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
         size, aligned = cursor.end, round_up(packed, 256)
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
@@ -7042,48 +5926,12 @@ class Burnpack(Format):
                                "metadata_size", check="bounds")
         return "aligned", aligned
 
-    # <tools>
-    @staticmethod
-    def note_of(kind: str, value: Any, path: Any, head: int, tags: int, level: int) -> str:
-        """Return what burn 0.21 makes of an item of CBOR, other than we do, or ""."""
-        key = path[3] if path[1:2] == ["tensors"] and path[3:] else len(path)
-        long, named = head & 31 == 31, kind == "key" and key in (2, MISSING, "dtype")
-        refused = ""
-        if isinstance(value, Simple):
-            refused = "a simple value without a meaning"
-        elif named and type(value) is bytes and not long:
-            return "takes a key that is a byte string for text"
-        elif named and (long or type(value) is not str):
-            refused = "a key in chunks, or not text"
-        elif key in ("dtype", "data_offsets") and long and kind in ("key", "text", "array", "map"):
-            refused = f"{key} of indefinite length (or it loses what follows)"
-        elif key == "param_id" and tags and value is None:
-            refused = "a tag in front of null"
-        elif key == "dtype" and path[4:] == [] and value == "Bool":
-            refused = 'the text dtype "Bool" of 0.20 and older'
-        return refused and "refuses the whole file: " + refused
-
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if attrs["layout"] == "packed" and tensors:
-            data = [item for item in tensors if item.stored.nbytes]
-            what = "misread this layout of 0.19" if data else "read no tensor: the padding is cut"
-            yield "burn 0.20 and newer " + what
-        unknown: Any = [item.stored.why for item in tensors if item.stored.why is not None]
-        # <quantized>
-        if not [text for text in odd if "byte string" in text]:
-            unknown += [f"the scheme: {why}" for item in tensors if item.scheme is not None
-                        for _, why in self.SCHEME.wrongs(item.scheme)]
-        # </quantized>
-        if unknown:
-            yield f"burn 0.21 refuses the whole file: {unknown[0]}"
-    # </tools>
-
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
-            return tensor.attrs_without(("id",))
+            return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
@@ -7164,6 +6012,39 @@ class BurnSchemes:
     """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
 
     KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(
+        ("len", lambda n: BurnSchemes.misfit_bytes([n], 1), True, "dimensions of a block"),
+        ("storage", lambda sizes: BurnSchemes.misfit_bytes(sizes, 5), True, "size of a block"))
+    SCHEME = Schema(
+        ("value", tuple(VALUES), True, "type of the values"),
+        ("param", tuple(SCALES), True, "type of the scales"),
+        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", lambda level: BurnSchemes.misfit_level(level), True, "what shares a scale",
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
+
+    @staticmethod
+    def misfit_bytes(found: Any, count: int) -> str:
+        fits = isinstance(found, list) and len(found) == count and all_u64(found)
+        return "" if fits and max(found) < 256 else f"{count_of(count, 'number')} below 256"
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def misfit_level(level: Any) -> str:
+        block = isinstance(level, dict) and list(level) == ["Block"]
+        if level == "Tensor" or block and not list(BurnSchemes.BLOCK.wrongs(level["Block"])):
+            return ""
+        return "Tensor or {Block: {len, storage: 5 bytes}}"
 
     def scheme_of(self, code: Any) -> Any:
         return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
@@ -7179,16 +6060,17 @@ class BurnSchemes:
             block, found["level"] = sizes[:rank] if fits else None, "Tensor"
         if found.get("store") == "U32":  # of burn 0.19
             found["store"] = "Native"
-        fits = fits and not list(Burnpack.SCHEME.wrongs(found))
+        fits = fits and not list(self.SCHEME.wrongs(found))
         if not fits:
             raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
         floats = None if found["value"][0] == "Q" else found["value"]
-        return Plan(item.shape, floats, Burnpack.VALUES[found["value"]],
-                    Burnpack.SCALES[found["param"]], block)
+        return Plan(item.shape, floats, self.VALUES[found["value"]],
+                    self.SCALES[found["param"]], block)
 
 
 FEATURES["quantized"] = Quantized
 Quantized.SCHEMES = BurnSchemes()
+Burnpack.CODE.rows["QFloat"] = "any", "quantized", BurnSchemes.SCHEME
 # </quantized>
 
 
@@ -7204,7 +6086,7 @@ class TensorBuffers(Format):
     end-8  n u32 | magic "TBS1" 4
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, a hash of the name and ff; the real library does not (sort=False).
+    Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
     """
 
     NAME = FAMILY = "tensorbuffers"
@@ -7244,105 +6126,68 @@ class TensorBuffers(Format):
             raise cursor.error(f"{cursor.end} bytes, too short for a frame of 12", "magic",
                                offset=0, check="magic")
         cursor.record(self.LEAD)
-        cursor.seek(cursor.end - 8)
+        cursor.pos = cursor.end - 8
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
             raise self.no_end(cursor, "end_magic", "magic")
         cursor.limit("metadata_size", nbytes, 0, cursor.end - 12, "the bytes before it")
-        start = cursor.end - 8 - nbytes
-        flat = FlatReader(cursor.source.read(start, nbytes), start, cursor)
-        root = flat.root(self.ROOT)
+        cursor.pos = cursor.end - 8 - nbytes
+        flat = cursor.flatbuffer(nbytes, "root")
+        root = flat.table(self.ROOT, flat.follow(("root", self.ROOT, None, "root table"), 0))
         count = len(root["tensors"])
-        if count * 16 > nbytes:
-            raise flat.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
+        if 16 * count > nbytes:
+            raise cursor.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
         flat.spend(350 * count, 0, "tensors")
-        tensors = admit(flat, self._tensors(cursor, flat, root["tensors"]), 4, start,
-                        ("name", "data_size", "data_offset"))
+        tensors = self.open_tables(cursor, flat, root["tensors"])
         attrs: Facts = Map([("version", root["version"])])
         if root["operations"] is not None:
-            steps = flat.target([self.OPERATION], root["operations"], "operations", "a graph")
+            row = "operations", [self.OPERATION], None, "a graph"
+            steps = flat.target(row, root["operations"])
             if steps:
                 attrs["operations"] = steps
         metadata = Map([("model", root["model"])] if root["model"] is not None else [])
         return attrs, metadata, tensors
 
-    def _tensors(self, cursor: Cursor, flat: FlatReader, places: Any) -> Chunks:
-        known: Any = {}  # by type, size and bytes of the shape: what they mean for all tensors
-        usual: Any = [None] * len(places)
-        if FAST and flat.trace is None:
-            usual = self._usual(cursor, flat, places, known)
+    def open_tables(self, cursor: Cursor, flat: Flat, places: Any) -> Facts:
+        """Return the tensors of the tables that begin at these places."""
+        return cursor.entries(
+            self.tables(cursor, flat, places), None,
+            lambda i, entry: self.open_entry(cursor, flat.base, entry),
+            "tensors", low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
+
+    def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
+        """Yield the fields of each table; their names and shapes must not overlap."""
         left = flat.end
-        for i, item in enumerate(usual):
-            flat.where = "tensors", i
-            if item is None:
-                item = self._entry(cursor, flat, places[i], known)
-            left -= 0 if item is None else len(item.name) + 2 * len(item.shape)
+        for i, place in enumerate(places):
+            cursor.where, cursor.tensor = ("tensors", i), None
+            flat.where, memory = cursor.where, flat.left
+            entry = flat.table(self.ENTRY, place)
+            flat.left = memory  # the dict does not stay
+            shape = entry["shape"] or ()
+            if len(shape) > self.MAX_RANK:
+                raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit",
+                                   "shape", error=Unsupported)
+            left -= len(entry["name"]) + 2 * len(shape)
             if left < 0:
-                raise flat.error("names and shapes are longer in sum than the metadata: they "
-                                 "overlap", "name", tensor=item and item.name, error=Unsupported)
-            yield item
+                raise cursor.error("names and shapes are longer in sum than the metadata: they "
+                                   "overlap", "name", tensor=entry["name"], error=Unsupported)
+            yield entry
+        flat.where = ()
 
-    def _entry(self, cursor: Cursor, flat: FlatReader, place: int, known: Any) -> Any:
-        """Return the tensor of a table, by the rows; None if it has no type."""
-        left = flat.memory.left
-        entry = flat.table(self.ENTRY, place)
-        flat.memory.left = left  # the dict does not stay
+    def open_entry(self, cursor: Cursor, base: int, entry: Any) -> Tensor:
+        """Return the tensor of a table; `base`: where the metadata begin."""
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
-        if shape is None:
-            flat.remark("the real library refuses it: a tensor without a shape", flat.base + place)
-            shape = ()
-        if len(shape) > self.MAX_RANK:
-            raise flat.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
-                             error=Unsupported)
         if code == 0:
-            flat.fault("data_type 0 (None) is not a type", "data_type", tensor=name)
-            return None
-        raw = pack(f"<{len(shape) + 1}I", len(shape), *shape)
-        dtype, shape, stored = self._alike(cursor, known, code, nbytes, raw)
-        start = start if nbytes else min(start, flat.base)
-        return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
+            raise cursor.error("data_type 0 (None) is not a type", "data_type")
+        dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
+        why = None if dtype else f"data_type {code} is not known"
+        start = start if nbytes else min(start, base)
+        return Tensor(name, dtype, tuple(shape or ()), Storage(cursor.source, nbytes, why=why),
+                      start, ("id", number), self.NAME)
 
-    def _alike(self, cursor: Cursor, known: Any, code: int, nbytes: int, raw: bytes) -> Any:
-        """Return what all tensors of this type, size and shape share; `raw`: the shape's vector."""
-        if (code, nbytes, raw) not in known:
-            count, *shape = unpack_from(f"<{len(raw) // 4}I", raw, 0)
-            if not code or not count == len(shape) <= self.MAX_RANK:
-                raise ValueError
-            dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
-            why = None if dtype else f"data_type {code} is not known"
-            known[code, nbytes, raw] = dtype, tuple(shape), Storage(cursor.source, nbytes, why=why)
-        return known[code, nbytes, raw]
-
-    def _usual(self, cursor: Cursor, flat: FlatReader, places: Any, known: Any) -> Chunks:
-        """Yield the tensor of each table, in few calls; None if a field is absent or wrong."""
-        data = flat.data
-        layouts: Any = {}  # by vtable
-        for place in places:
-            item = None
-            try:
-                vtable = place - unpack_from("<i", data, place)[0]
-                if vtable not in layouts:
-                    layouts[vtable] = flat.usual_layout(place, self.ENTRY)
-                unpack, steps = layouts[vtable]
-                _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
-                if name_at and shape_at and nbytes:
-                    name_at += place + steps[1]
-                    shape_at += place + steps[2]
-                    stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-                    name = data[name_at + 4:stop].decode()
-                    raw = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
-                    if data[stop] == 0:
-                        alike = known.get((code, nbytes, raw))
-                        dtype, shape, stored = alike or self._alike(
-                            cursor, known, code, nbytes, raw)
-                        item = Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
-            except (struct.error, LookupError, ValueError):
-                pass  # _entry() says what is wrong
-            yield item
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
-            yield "the index is not sorted by id: the real library's own look-up misses tensors"
+            yield "not sorted by id, the key of its schema: who searches by halves misses tensors"
 
     @staticmethod
     def hash_name(raw: bytes) -> int:
@@ -7444,9 +6289,6 @@ class Safetensors(Format):
         ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
     TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
-    USUAL = ((b',"', "name", UsualJson.NAME),
-             (b'":{"dtype":', "", rb'"\w+",' + UsualJson.SHAPE),
-             (b',"data_offsets":[', "start"), (b",", "stop"), (b"]}", "", b""))
 
     def detect(self, head: bytes) -> bool:
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
@@ -7457,32 +6299,23 @@ class Safetensors(Format):
         cursor.limit("header_size", nbytes, 0, cursor.end - 8, "the file ends (cut short?)")
         cursor.limit("header_size", nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES",
                      Unsupported)
-        data = cursor.source.read(8, nbytes)
-        cursor.outermost = "header"
-        if data[:1] != b"{":
-            raise cursor.error(f"the header begins with {data[:1]!r}, not b'{{'", offset=8)
-
-        def open_entry(name: str, entry: Any) -> Any:
-            return self._open(cursor, name, entry, base)
-        if FAST:
-            cursor.usual = UsualJson(self.USUAL, self.ENTRY, open_entry, base=base)
-        top, end = cursor.read_json(data, 8, "header", self.TOP, 1, depth=self.MAX_OPEN)
-        if cursor.trace is not None and end < base:
-            odd = "not all 20" if data[end - 8:].strip(b" ") else None
-            cursor.trace.add(end, base - end, "padding", odd, "spaces", kind="padding")
-        cursor.check_schema(self.TOP, top)
-        metadata, attrs = top.pop("__metadata__", MISSING), Map()
-        if metadata is None:
-            cursor.remark("__metadata__ is null, read as absent", 8)
+        cursor.root = "header"
+        begins = cursor.head(min(nbytes, 1))
+        if begins != b"{":
+            raise cursor.error(f"the header begins with {begins!r}, not b'{{'", offset=8)
+        top = cursor.json(nbytes, self.TOP, "header", depth=self.MAX_OPEN)
+        metadata, attrs = top.pop("__metadata__", None), Map()
         if metadata == {}:
             attrs["empty_metadata"] = True
-        tensors = admit(cursor, cursor.open_entries(top, self.ENTRY, open_entry),
-                        fields=("", "data_offsets", "data_offsets"))
-        if not cursor.faults:  # else those that are left have holes between them
-            self._check_places(cursor, base, tensors)
-        return attrs, metadata if type(metadata) is Map else Map(), tensors
 
-    def _open(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
+        def open_entry(name: str, entry: Any) -> Tensor:
+            return self.open_entry(cursor, name, entry, base)
+        tensors = cursor.entries(top, self.ENTRY, open_entry,
+                                 fields=("", "data_offsets", "data_offsets"))
+        cursor.together(self.check_places, cursor, base, tensors)
+        return attrs, metadata or Map(), tensors
+
+    def open_entry(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
         """Return the Tensor of an entry."""
         code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
@@ -7496,10 +6329,6 @@ class Safetensors(Format):
         if bits and need != 8 * (end - start):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
-        for key in entry if cursor.trace is not None else ():
-            if key not in self.ENTRY.rows:
-                cursor.remark(f"every reader ignores the key {show(key)} of an entry",
-                              cursor.error("", key).offset)
         entry.clear()  # of many entries, only the dict is left
         why = None if dtype else (
             f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
@@ -7507,7 +6336,7 @@ class Safetensors(Format):
         return Tensor(name, dtype or None, tuple(shape), stored, base + start,
                       () if dtype else ("st_dtype", code), self.NAME)
 
-    def _check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
+    def check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
         at, items = base, list(tensors.values())
         for start, stop, i in sorted([(item.start, item.start + item.stored.nbytes, i)
@@ -7517,20 +6346,11 @@ class Safetensors(Format):
                 what = f"its data begin at {start}, those before end at {at}"
                 raise cursor.error(what, name, "data_offsets", tensor=name, check="bounds")
             if stop > cursor.end and name in tensors:
-                keep_whole(cursor, tensors, name, "data_offsets")
+                cursor.keep_whole(tensors, name, "data_offsets")
             at = stop
         if at < cursor.end:
-            what = f"{count_of(cursor.end - at, 'byte')} after the end of the data"
+            what = f"bytes after the end of the data: {cursor.end - at}"
             raise cursor.error(what, "trailing", offset=at, check="bounds")
-
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        unknown = [item.attrs["st_dtype"] for item in tensors if item.dtype is None]
-        unknown = [code for code in unknown if code not in self.TYPES]
-        if unknown:
-            yield f"safetensors 0.8.0 refuses the whole file: dtype {show(unknown[0])}"
-        odd = [item.name for item in tensors if item.size and item.start % (item.itemsize or 1)]
-        if odd:
-            yield f"data not aligned to their elements, so readers copy them: {show(odd)}"
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -7572,85 +6392,13 @@ class Safetensors(Format):
 FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 
 
-# -- [7f2] shards --------------------------------------------------------------------------------
-
-
-def misfit_shard(name: Any) -> str:
-    """Return what the name of a shard should be, or ""."""
-    fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
-    return "" if fine else "a plain file name"
-
-
-class Shards(Format):
-    """The index of a model in several safetensors files (model.safetensors.index.json).
-
-    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
-    "metadata": {"total_size" ...}?
-
-    Shards are plain names of files in its folder; nothing else is opened.
-    """
-
-    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
-    CHECKS = ("index", "shards")
-    MARKED = False
-    IN_FRONT = True
-    TOP = Schema(
-        ("metadata", "map", None, "of the writer"),
-        ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
-         "files by name of the tensor"), doc="an index")
-
-    def detect(self, head: bytes) -> bool:
-        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
-
-    def read(self, cursor: Cursor) -> Any:
-        data = cursor.source.read(0, cursor.end)
-        top, end = cursor.read_json(data, 0, "index", self.TOP, 1)
-        if cursor.trace is not None and end < cursor.end:
-            cursor.trace.add(end, cursor.end - end, "padding", None, "blanks", kind="padding")
-        cursor.check_schema(self.TOP, top)
-        attrs = Map([("shards", sorted(set(top["weight_map"].values()))),
-                     ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
-        return attrs, Map(), Map()
-
-    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
-        attrs = Map(parsed[0].items())
-        places = attrs.pop("weight_map", Map())
-        file = Joined(find_format(self.FAMILY), source, attrs, places, options)
-        if options.get("partial"):
-            file.keep_whole()
-        return file
-
-    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
-        if not isinstance(source, Path):
-            yield "-", "not looked for: they lie beside the index, which has no path", None
-            return
-        file: Any = self.make_file(source, (attrs,), {})
-        for shard in attrs["shards"]:
-            found: Any = ()
-            try:
-                with file.part(shard) as found:
-                    errors = verify(found).errors
-            except FormatError as error:
-                errors = [error]
-            for wrong in errors:
-                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
-            more = [name for name in found if name not in file]
-            if more:
-                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
-            if not errors:
-                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
-
-
-if not BOARD:
-    LATER.append(Shards())
-
-
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
 class Numbers:
     """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
 
+    tensor = Derived  # class of the tensors
     most = 0  # bytes from a stored one: no other format can use it
 
     def __init__(self, dtype: str) -> None:
@@ -7659,8 +6407,9 @@ class Numbers:
     def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
         step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
         if step:  # big-endian floats, a head of one byte before each
-            for block in gather(source.view(offset, nbytes), 1, [nbytes // step], [step], step - 1):
-                yield swap(block, step - 1)
+            stored = Storage(source, nbytes, (step,), ">")
+            code = "uint32" if step == 5 else "uint64"
+            yield from Tensor("", code, (nbytes // step,), stored, offset + 1).blocks()
             return
         values = []
         for row in each_head(source, offset, offset + nbytes):
@@ -7670,98 +6419,102 @@ class Numbers:
                 values = []
 
 
-ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in (
-    "bool", "float16", "bfloat16", "float32", "float64", "int64", "int32", "int16")])
+ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in list(INT_RANGE) + [
+    "bool", "float16", "bfloat16", "float32", "float64"]])
 
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
     """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
-    cursor = MsgpackReader(source)
-    cursor.seek(start)
+    data, at = b"", 0
     while start < stop:
-        kind, value = cursor.next_head()
+        if at + 9 > len(data):  # the longest head
+            data, at = source.read(start, min(PART, stop - start)), 0
+        kind, value, end = msgpack_head(data, at, len(data))
         if kind == "float":
-            kind = "float32" if cursor.pos - start == 5 else "float64"
-        yield start, kind, value, cursor.pos
-        start = cursor.pos
+            kind = "float32" if end - at == 5 else "float64"
+        yield start, kind, value, start + end - at
+        start, at = start + end - at, end
 
 
-class RecordReader(MsgpackTree):
-    """Reads a record as maps, lists and values, then its tensors.
+class RecordTree(Msgpack):
+    """Reads a record as maps, lists and values; what is large is left in the file.
 
-    What is large is left in the file: of a bin or ext ("bin", start, stop), of numbers of one kind
-    under `value` (kind, start, stop, count, least, most).
+    Of a bin or ext ("bin", start, stop), of numbers of one kind under `value` (kind, start, stop,
+    count, least, most).
     """
 
+    limit = "MAX_DEPTH"
     MAX_TREE = 4 << 20  # bytes of memory for all that, besides 8 for each of the file
+    WRONG_KEY = FormatError
     COSTS = {"map": 200, "array": 100, "bin": 120, "ext": 120, "str": 60}
-    ITEM = Schema(("id", "any", False, "Burn's own id of it"),
-                  ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
-                  ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = "any", doc, ITEM
-    ITEM.other = "any", "of the record", ITEM
-    TEXT_KEYS = True
-    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
-        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
-    metadata: Facts
 
-    def read_all(self) -> Any:
-        """Return the map that the file is."""
-        if self.trace is not None:
-            self.token = self.trace.follow_tree(0, "", "magic", self.ITEM, None)
-        self.outermost = "magic"
-        self.memory = Budget("MAX_TREE", self.MAX_TREE + 8 * self.end)
+    def __init__(self, cursor: Any) -> None:
+        super().__init__(cursor)
+        self.left = self.MAX_TREE + 8 * cursor.end
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
         self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
-        self.scalars: Facts = Map()
-        return self.tree("MAX_DEPTH", MAX_DEPTH)
 
     def spend(self, nbytes: int) -> None:
-        if not self.memory.covers(nbytes):
-            self.memory.spend(nbytes, "memory for the index", offset=self.pos)
+        self.left -= nbytes
+        if self.left < 0:
+            raise self.error(f"more memory than MAX_TREE = {self.MAX_TREE}", None, Unsupported)
 
-    def body(self, kind: str, nbytes: int, key: Any) -> Any:
-        data = self.next_bytes(nbytes, "") if kind == "str" else None
+    def key(self, out: Any, depth: int) -> Any:
+        start = self.cursor.pos
+        key = super().key(out, depth)
+        if type(key) is not str:
+            raise self.error("a key that is not text", start)
+        return key
+
+    def value(self, kind: str, value: Any, depth: int, key: Any) -> Any:
+        if kind != "array" or key != "value":
+            return super().value(kind, value, depth, key)
+        found = self.scan(value)
+        if type(found) is tuple:
+            self.spend(self.COSTS[kind])
+            return found
+        items = super().value(kind, value, depth, key)
+        self.odd[id(items)] = found
+        return items
+
+    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+        self.spend(self.COSTS[kind])
+        if kind == "array" and key != "shape":
+            self.spend(160 * count)  # its items will get names
+        return super().container(kind, count, depth, key)
+
+    def body(self, kind: str, nbytes: int) -> Any:
+        start = self.cursor.pos
+        if kind != "str":
+            self.spend(self.COSTS[kind])
+            self.cursor.pos += nbytes + (kind == "ext")
+            return kind, start, self.cursor.pos
+        data = self.cursor.next_bytes(nbytes, "")
         if data in self.texts:
             return self.texts[data]
         self.spend(self.COSTS[kind])
-        if data is not None:
-            text = decode_text(data)
-            if text is None:
-                raise FormatError("text is not UTF-8")
-            if nbytes < 24 and len(self.texts) < 1 << 12:
-                self.texts[data] = text
-            return text
-        start = self.pos
-        if kind in ("bin", "ext"):
-            self.pos += nbytes + (kind == "ext")
-            return kind, start, self.pos
-        value: Any = Map() if kind == "map" else []
-        if kind == "array" and key == "value":
-            found = self.scan(nbytes)
-            if type(found) is tuple:
-                return found
-            self.odd[id(value)] = found
-        if kind == "array" and key != "shape":
-            self.spend(160 * nbytes)  # its items will get names
-        return value
+        text = decode_text(data)
+        if text is None:
+            raise self.error("text is not UTF-8")
+        if nbytes < 24 and len(self.texts) < 1 << 12:
+            self.texts[data] = text
+        return text
 
     def scan(self, count: int) -> Any:
         """Return what stands for a list of numbers, and move behind it.
 
-        If they are not of one kind: the index of the first other item.
+        If they are not of one kind: the index of the first other item, without a move.
         """
-        start, head = self.pos, self.head(1)
-        n = low = high = 0
-        kind, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(head, ("", 0))
-        if FAST and step and step * count <= self.end - start:  # floats: all at once
-            if bytes(self.source.view(start, step * count)[::step]).count(head) == count:
-                n = count
-        stop = start + n * step
+        cursor, start = self.cursor, self.cursor.pos
+        kind, n, low, high, stop = "", 0, 0, 0, start
+        code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
+        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
+            heads = bytes(cursor.source.view(start, step * count)[::step])
+            if heads.count(heads[:1]) == count:
+                kind, n, stop = code, count, start + step * count
         try:
-            heads = each_head(self.source, stop, self.end)
-            for _, (_, one, value, end) in zip(range(count - n), heads):
+            rest = each_head(cursor.source, stop, cursor.end)
+            for _, (_, one, value, end) in zip(range(count - n), rest):
                 kind = kind or one
                 if one != kind or one not in ("int", "bool", "float32", "float64"):
                     break
@@ -7770,114 +6523,10 @@ class RecordReader(MsgpackTree):
                 n, stop = n + 1, end
         except FormatError:  # cut off, or what is behind the list is wrong
             pass
-        self.pos = stop if n == count else start
-        return (kind, start, stop, count, low, high) if n == count else n
-
-    def tensors(self, item: Any) -> Chunks:
-        """Yield the tensors, each with .where at its record; numbers go into .scalars."""
-        stack: Any = [iter([("", ("item",), item), ("", (), None)])]  # of rows as of inside()
-        while stack:
-            name, path, value = next(stack[-1])
-            entry, place, attrs = value, path, ()
-            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                entry, place = value.get("param"), path + ("param",)
-                attrs = BurnRecord.id_attrs(value["id"])
-            if not path:
-                stack.pop()
-            elif self.is_tensor(entry):
-                yield self.open(name or "item", place, entry, attrs)
-            elif type(value) is tuple and len(value) == 3:
-                self.remark("bytes that are not a tensor's are ignored", value[1])
-            elif type(value) in (Map, list, tuple):
-                stack.append(self.inside(name, path, value))
-            elif value is not None:
-                self.spend(160)
-                name, self.where, self.tensor = name or "item", path, None
-                if name in self.scalars:
-                    self.fault("two numbers or texts have this name: " + show(name))
-                self.scalars[name] = value
-
-    def inside(self, name: str, path: Any, value: Any) -> Chunks:
-        """Yield (name, path, item) of a map or list, perhaps left in the file; then no path."""
-        if type(value) is tuple:
-            self.where = path[:-1]
-            self.add(value[1], value[2] - value[1], str(path[-1]), None, "numbers")
-            value = [row[2] for row in each_head(self.source, value[1], value[2])]
-        front = name + "." if path[1:] else ""
-        for key, item in value.items() if type(value) is Map else enumerate(value):
-            if item is not None:
-                found = front + str(key)
-                self.spend(2 * len(found.encode()))
-                yield found, path + (key,), item
-        yield "", (), None
-
-    @staticmethod
-    def is_tensor(entry: Any) -> bool:
-        if type(entry) is not Map or "shape" not in entry:
-            return False
-        if len(entry) > 2:
-            raw = entry.get("bytes")
-            return "dtype" in entry and "bytes" in entry and (
-                len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
-        found = entry.get("value")
-        return type(entry["shape"]) is list and (
-            type(found) is list or (type(found) is tuple and len(found) == 6))
-
-    def open(self, name: str, path: Any, entry: Any, attrs: Any) -> Any:
-        """Return a Tensor; None if verify notes a fault."""
-        self.spend(160)
-        self.tensor, self.where = name, path
-        try:
-            if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
-                raise self.error("shape is not an array of integers " + U64, "shape")
-            made = (self.listed if len(entry) == 2 else self.stored)(name, entry, attrs)
-        except FormatError as error:
-            self.add_fault(error)
-            return None
-        entry.clear()  # of many entries, only the dict is left
-        return made
-
-    def stored(self, name: str, entry: Any, attrs: Any) -> Tensor:
-        """Return the tensor of bytes and their dtype."""
-        raw, code = entry["bytes"], entry["dtype"]
-        if type(raw) is not tuple or raw[0] != "bin":
-            raise self.error("bytes is not a bin", "bytes")
-        words = Burnpack.misfit_code(code)
-        if words:
-            raise self.error(f"dtype is {show(code)}, expected {words}", "dtype")
-        if code == "Bool":
-            self.remark('Burn 0.21 refuses it: the text dtype "Bool"', raw[1])
-        return Burnpack.make(self.source, name, code, entry["shape"], raw[1:], attrs, "burnrecord")
-
-    def listed(self, name: str, entry: Any, attrs: Any) -> Tensor:
-        """Return the tensor of an array of numbers."""
-        found, shape = entry["value"], entry["shape"]
-        if type(found) is list:
-            raise self.error("not as those before it", "value", self.odd[id(found)])
-        dtype, start, stop, count, low, high = found
-        if not dtype or dtype == "int":
-            dtype = self.declared(dtype, low, high)
-        if count != count_elements(shape):
-            raise self.error(f"{count} numbers do not have the shape {show(shape)}", "value")
-        least, most = INT_RANGE.get(dtype, (low, high))
-        if low < least or most < high:
-            for i, (at, _, value, end) in enumerate(each_head(self.source, start, stop)):
-                if not least <= value <= most:
-                    self.add(at, end - at, f"value[{i}]", value, "does not fit")
-                    raise self.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
-        encoding, why = f"[{dtype}]" if count else "raw", None
-        if f"[{dtype}]" not in ENCODINGS:
-            dtype, encoding, why = None, "raw", f"{plain(self.metadata['int'])} is not known"
-        stored = Storage(self.source, stop - start, encoding=encoding, why=why)
-        return Tensor(name, dtype, tuple(shape), stored, start, attrs, "burnrecord")
-
-    def declared(self, kind: str, low: int, high: int) -> str:
-        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
-        told = self.metadata["float"]
-        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
-        if kind and not (half and low >= 0 and high < 1 << 16):
-            return str(self.metadata["int"]).replace("i", "int")
-        return half or {"f64": "float64"}.get(told, "float32")
+        if n < count:
+            return n
+        cursor.pos = stop
+        return kind, start, stop, count, low, high
 
 
 class BurnRecord(Format):
@@ -7902,7 +6551,6 @@ class BurnRecord(Format):
     MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
     WRITES = BOARDS = False
     NEEDS = ("burnpack",)
-    READER = RecordReader
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
@@ -7915,20 +6563,152 @@ class BurnRecord(Format):
     def detect(self, head: bytes) -> bool:
         return head[1:10] == b"\xa8metadata" and 0x82 <= head[0] < 0x90
 
-    def read(self, cursor: RecordReader) -> Any:
+    ITEM = Schema(("id", "any", False, "Burn's own id of it"),
+                  ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
+                  ("dtype", "any", False, "type of the elements"), doc="one map")
+    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
+        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.other = "any", "of the record", ITEM
+    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
+        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
+
+    def read(self, cursor: Cursor) -> Any:
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
-        top = cursor.read_all()
-        metadata = cursor.metadata = top["metadata"]
-        cursor.check_schema(cursor.METADATA, metadata, "metadata")
+        tree = cursor.msgpack_tree(RecordTree, self.ITEM, "magic")
+        top, scalars = tree.read(), Map()
+        cursor.check(self.METADATA, top["metadata"], "metadata")
         if "item" not in top:
             raise cursor.error("the map has no item", "item", offset=0)
-        if "_b" not in top:
-            cursor.remark("Burn 0.12 and later refuse it: it has no _b", 0)
-        tensors = admit(cursor, cursor.tensors(top["item"]), 0, cursor.end, ("", "bytes", "bytes"))
-        if cursor.scalars:
-            metadata["scalars"] = cursor.scalars
-        return metadata, Map(), tensors
+
+        def rows() -> Chunks:
+            for name, path, value, attrs in self.each_value(cursor, tree, top["item"]):
+                tree.spend(160)
+                cursor.where, cursor.tensor = path, None
+                if attrs is not None:
+                    yield name, path, value, attrs
+                else:
+                    cursor.one(self.add_number, cursor, scalars, name, value)
+
+        def open_row(_: int, row: Any) -> Tensor:
+            cursor.tensor, cursor.where = row[:2]
+            return self.open_tensor(cursor, tree, top["metadata"], *row)
+        tensors = cursor.entries(rows(), None, open_row, high=cursor.end,
+                                 fields=("", "bytes", "bytes"))
+        if scalars:
+            top["metadata"]["scalars"] = scalars
+        return top["metadata"], Map(), tensors
+
+    def each_value(self, cursor: Cursor, tree: Any, item: Any) -> Chunks:
+        """Yield (name, path, entry, attrs) of each tensor; attrs are None of a number or a text."""
+        stack: Any = [iter([("", ("item",), item)])]
+        while stack:
+            row: Any = next(stack[-1], ("", (), None))
+            name, path, value = row
+            entry: Any = value
+            place, attrs = path, ()
+            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                entry, place = value.get("param"), path + ("param",)
+                attrs = self.id_attrs(value["id"])
+            if not path:
+                stack.pop()
+            elif self.is_tensor(entry):
+                yield name or "item", place, entry, attrs
+            elif type(value) is tuple and len(value) == 3:
+                continue  # bytes that are not a tensor's
+            elif type(value) in (Map, list, tuple):
+                stack.append(self.inside(cursor, tree, name, path, value))
+            elif value is not None:
+                yield name or "item", path, value, None
+
+    def inside(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
+        """Yield (name, path, item) of a map or list, perhaps left in the file."""
+        if type(value) is tuple:
+            cursor.where, cursor.pos = path[:-1], value[1]
+            cursor.skip(value[2] - value[1], str(path[-1]), "numbers")
+            value = (row[2] for row in each_head(cursor.source, value[1], value[2]))
+        front = name + "." if path[1:] else ""
+        for key, item in value.items() if type(value) is Map else enumerate(value):
+            if item is not None:
+                found = front + str(key)
+                tree.spend(2 * len(found.encode()))
+                yield found, path + (key,), item
+
+    @staticmethod
+    def add_number(cursor: Cursor, scalars: Facts, name: str, value: Any) -> None:
+        if name in scalars:
+            raise cursor.error("two numbers or texts have this name: " + show(name))
+        scalars[name] = value
+
+    @staticmethod
+    def is_tensor(entry: Any) -> bool:
+        if type(entry) is not Map or "shape" not in entry:
+            return False
+        if len(entry) > 2:
+            raw = entry.get("bytes")
+            return "dtype" in entry and "bytes" in entry and (
+                len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
+        found = entry.get("value")
+        return type(entry["shape"]) is list and (
+            type(found) is list or (type(found) is tuple and len(found) == 6))
+
+    def open_tensor(self, cursor: Cursor, tree: Any, metadata: Any, name: str, path: Any,
+                    entry: Any, attrs: Any) -> Tensor:
+        if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
+            raise cursor.error("shape is not an array of integers " + U64, "shape")
+        if len(entry) == 2:
+            made = self.listed(cursor, tree, metadata, name, entry, attrs)
+        else:
+            made = self.stored(cursor, name, entry, attrs)
+        entry.clear()  # of many entries, only the dict is left
+        return made
+
+    def stored(self, cursor: Cursor, name: str, entry: Any, attrs: Any) -> Tensor:
+        """Return the tensor of bytes and their dtype."""
+        raw, code = entry["bytes"], entry["dtype"]
+        if type(raw) is not tuple or raw[0] != "bin":
+            raise cursor.error("bytes is not a bin", "bytes")
+        words = Burnpack.misfit_code(code)
+        if words:
+            raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
+        return Burnpack.make(cursor.source, name, code, entry["shape"], raw[1:], attrs, self.NAME)
+
+    def listed(self, cursor: Cursor, tree: Any, metadata: Any, name: str, entry: Any,
+               attrs: Any) -> Tensor:
+        """Return the tensor of an array of numbers."""
+        found, shape = entry["value"], entry["shape"]
+        if type(found) is list:
+            raise cursor.error("not as those before it", "value", tree.odd[id(found)])
+        dtype, start, stop, count, low, high = found
+        if not dtype or dtype == "int":
+            dtype = self.declared(metadata, dtype, low, high)
+        if count != count_elements(shape):
+            raise cursor.error(f"{count} numbers do not have the shape {show(shape)}", "value")
+        least, most = INT_RANGE.get(dtype, (low, high))
+        if low < least or most < high:
+            for i, (at, _, value, _) in enumerate(each_head(cursor.source, start, stop)):
+                cursor.pos = at
+                if not least <= value <= most:
+                    cursor.msgpack("int", "value", "does not fit", i)
+                    raise cursor.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
+        make: Any = Derived
+        encoding, why = f"[{dtype}]", None
+        if encoding not in ENCODINGS:
+            dtype, encoding, why = None, "raw", f"{plain(metadata['int'])} is not known"
+        if not (count and dtype):
+            encoding, make = "raw", Tensor
+        stored = Storage(cursor.source, stop - start, encoding=encoding, why=why)
+        return make(name, dtype, tuple(shape), stored, start, attrs, self.NAME)
+
+    @staticmethod
+    def declared(metadata: Any, kind: str, low: int, high: int) -> str:
+        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
+        told, integers = metadata["float"], metadata["int"]
+        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
+        if kind and not (half and low >= 0 and high < 1 << 16):
+            dtype = integers.replace("i", "int").replace("u", "uint")  # of i32
+            return dtype if dtype in INT_RANGE else ""
+        return half or {"f64": "float64"}.get(told, "float32")
 
     @staticmethod
     def id_attrs(text: str) -> Any:
@@ -7941,12 +6721,7 @@ class BurnRecord(Format):
             return "id", text
         return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
 
-    def remarks(self, odd: Any, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        yield "Burn 0.22 and later read no .mpk; convert to .bpk"
-        numbers = attrs["version"].split(".")
-        if numbers[:2] in [["0", str(minor)] for minor in range(14)]:
-            yield ("Burn 0.14 to 0.16 read it with the feature record-backward-compat only, later "
-                   "ones not")
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         for item in tensors:
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
@@ -7955,7 +6730,7 @@ class BurnRecord(Format):
         raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
 
 
-# -- [8] load and save ---------------------------------------------------------------------------
+# -- [8a] load -----------------------------------------------------------------------------------
 
 FORMATS: "Tuple[Format, ...]" = (
     Mag(),
@@ -7966,84 +6741,36 @@ FORMATS: "Tuple[Format, ...]" = (
     Safetensors(),
     BurnRecord(),
 )
-NAMES = [kind.NAME for kind in FORMATS]
-BY_NAME: "Dict[Any, Format]" = dict(
-    [(kind.NAME, kind) for kind in LATER] + [
-        (name, kind) for kind in FORMATS for end in kind.SUFFIXES
-        for name in (kind.NAME, end, end[1:])])
-NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
-    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
-    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
-    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
-    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
-    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
-    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
-OTHER_WAYS = (  # suffix, how such a file is written
-    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
-    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
-    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
+BY_NAME.update([(kind.NAME, kind) for kind in LATER] + [
+    (name, kind) for kind in FORMATS for end in kind.SUFFIXES
+    for name in (kind.NAME, end, end[1:])])
 
 
 def find_format(name: str) -> "Format":
     """Return the format with this name, or this suffix."""
     if name not in BY_NAME:
-        raise ValueError(f"no format {show(name)}; there are {', '.join(NAMES)}")
+        names = ", ".join([kind.NAME for kind in FORMATS])
+        raise ValueError(f"no format {show(name)}; there are {names}")
     return BY_NAME[name]
-
-
-def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of the source, or the newest."""
-    kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
-    written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
-    given = options.get("version")
-    if written and given is not None:
-        if str(given) not in written:
-            texts = ", ".join(written)
-            raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
-        return written[str(given)]
-    for origin in origins if written else ():
-        if origin in kinds:
-            return origin if origin.VERSION else list(written.values())[-1]
-    return kind
-
-
-def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
-    """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
-    yield from [tensors.kind] if isinstance(tensors, File) else (
-        find_format(item.format) for item in values if item.format is not None)
-    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
 
 
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
-    head = source.read(0, min(64, source.nbytes))
+    head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
+    for magic, name in LEFT_OUT.items():
+        if head.startswith(magic):
+            raise Unsupported(f"this copy was made without {name}", 0, "magic", None, source.path)
     kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
-    wanted = None if name is None else find_format(name)
-    if wanted is not None:
-        kinds = [kind for kind in kinds if wanted.NAME in (kind.NAME, kind.FAMILY)]
-    for marked in (True, False):  # those whose files need not begin with a mark come last
-        for kind in kinds:
-            if kind.MARKED == marked and kind.detect(head):
-                return kind
-    if wanted is not None:
+    for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
+        if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
+            return kind
+    if wanted:
         return wanted
     first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = f"not a tensor file known here (it begins with {first})" if head else "the file is empty"
-    left_out = [name for name, magics in LEFT_OUT for magic in magics if head.startswith(magic)]
-    if left_out:
-        what = left_out[0] + " is a format that this copy was made without"
-    # <tools>
-    found = [text for start, word, text in NOT_OURS
-             if head[:len(start)] == start and word in head.lower()]
-    what += "; it looks like " + found[0] if found else ""
-    left_out += [text for text in found if "gzip" in text]  # the bytes may be right
-    # </tools>
-    raise (Unsupported if left_out else FormatError)(what, 0, "magic", None, source.path, "magic")
+    what, error = f"not a tensor file known here (it begins with {first})", FormatError
+    if "guess" in FEATURES:
+        what, error = FEATURES["guess"](head, what, error)
+    raise error(what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -8061,81 +6788,13 @@ def detect(source: Source) -> "Optional[str]":
         opened.close()
 
 
-def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
-    """Raise TypeError for an option that is not known."""
-    for key in [key for key in options if key not in known]:
-        texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
-
-
-# <fast>
-def without_gc(function: Any) -> Any:
-    """Return a function that makes no cycles: to look for them would take a third of its time."""
-    def quick(*args: Any) -> Any:
-        import gc
-        if not gc.isenabled():
-            return function(*args)
-        try:
-            try:
-                gc.disable()
-                return function(*args)
-            finally:
-                gc.enable()
-        finally:
-            gc.enable()  # again: Ctrl-C may have come before the other
-    return quick if FAST else function
-
-
-@without_gc
-# </fast>
-def read_file(kind: "Format", source: Any, options: Facts) -> File:
-    """Parse an index. Where that fails, parse it again with a Trace: for the place of the error."""
-    error: Any = None
-    trace: Any = None
-    for _ in range(3):  # a second time with the trace; again if that found another error
-        try:
-            parsed = parse(kind, kind.READER(source, trace), options)
-            return kind.make_file(source, parsed, options)
-        except FormatError as caught:
-            error = caught
-            if trace is not None and trace.names == error.around:
-                break
-            if not BOARD:
-                error.__traceback__ = None  # it keeps all that was parsed
-            trace = Trace(error.around)
-        except OverflowError:  # a device whose files end at 2 GiB
-            error = Unsupported("an offset in the file is too large for this device")
-            break
-    error.path = source.path
-    raise error
-
-
-def parse(kind: "Format", reader: Any, options: Facts) -> Any:
-    """Return (attrs, metadata, tensors), or raise an error that was deferred."""
-    options = dict(options)
-    # <tools>
-    if options.pop("partial", False):
-        if not kind.IN_FRONT:
-            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
-            raise reader.error("partial=True: " + what, error=Unsupported)
-        reader.missing = []
-    # </tools>
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
-    parsed = kind.read(reader, **options)
-    if reader.missing:
-        parsed[0]["missing"] = reader.missing
-    if reader.deferred is not None and reader.faults is None:
-        raise reader.deferred
-    return parsed
-
-
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, partial: bool = False, **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format` skips detection. mmap=False reads a tensor's bytes when they are asked for: the way
-    for files that may be truncated meanwhile (mapped, the system kills the reader: SIGBUS).
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
+    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
     verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
     its index is in front: tensors that are not whole are left out, and named in attrs["missing"]
     (of primitiv, which has no index, the next one, or the field that the file ends in).
@@ -8147,119 +6806,52 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
-    if partial:
-        options["partial"] = True
+    options.update([pair for pair in (("verify", verify), ("partial", partial)) if pair[1]])
     try:
-        kind = kind_of(opened, format)
-        file = read_file(kind, opened, options)
-        if verify:
-            for error in feature("verify")(opened, kind, options).errors:
-                raise error
-        return file
-    except:
+        return kind_of(opened, format).open_file(opened, options)
+    except BaseException as error:
         opened.close()
+        if isinstance(error, FormatError):
+            error.path = error.path or opened.path
         raise
 
 
-class Joined(File):
-    """One File over several; a shard is opened when one of its tensors is asked for."""
+# -- [8b] save -----------------------------------------------------------------------------------
 
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
-                 files: Any = ()) -> None:
-        super().__init__(kind, source, attrs, {}, places, options)
-        self.parts: "Dict[str, File]" = Map(files)  # that are open
-        self.differ: "List[str]" = []  # attributes that the files do not agree on
-        self._named: Any = None  # shard -> names that the index places there
-
-    def part(self, path: str) -> File:
-        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if path in self.parts:
-            return self.parts[path]
-        if not isinstance(self._source, Path):
-            raise Unsupported("shards lie beside their index: load it by its path")
-        source = Shard(self._source, path)
-        source.open()
-        kind = kind_of(source, None)
-        if kind is not self.kind:
-            what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
-            raise FormatError(what, path=source.path)
-        file = read_file(kind, source, self._options)
-        if source.mapping():  # before another thread has it: a model may have many files
-            source.open().close()
-        if self._named is None:
-            named: Any = {}
-            for name, place in self._tensors.items():
-                named.setdefault(place, []).append(name)
-            self._named = named  # when it is whole: Ctrl-C may come before
-        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        wrong = [(name, "lacks") for name in self._named.get(path, ())
-                 if name not in names]
-        wrong += [(name, "has") for name in names if self._tensors.get(name, path) != path]
-        for name, has in wrong:
-            what = f"its place is {quote(self._tensors[name])}, but {quote(path)} {has} it"
-            raise FormatError(what, None, "weight_map", name, self.path)
-        return self.parts.setdefault(path, file)
-
-    def keep_whole(self) -> None:
-        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
-        whole: Any = set()
-        for path in self.attrs["shards"]:
-            try:
-                whole.update(self.part(path))
-            except FormatError:
-                if not isinstance(self._source, Path):  # where none can be looked for
-                    raise
-        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
-        for name in self.attrs["missing"]:
-            del self._tensors[name]
-
-    def __getitem__(self, name: str) -> Tensor:
-        path = str(super().__getitem__(name))
-        try:
-            return self.part(path)[name]
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
-
-    def items(self) -> Any:
-        return Map([(name, self[name]) for name in self]).items()
-
-    def values(self) -> Any:
-        return [self[name] for name in self]
-
-    def close(self) -> None:
-        super().close()
-        for file in self.parts.values():
-            file.close()
-
-    @property
-    def metadata(self) -> Facts:
-        """That of all files, which it opens; ValueError where they do not agree."""
-        found, differ = self.merged()
-        if differ:
-            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
-                             "convert(drop=True) leaves it out")
-        return found
-
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-    def merged(self) -> "Tuple[Facts, List[str]]":
-        found, differ = Map(), Map()
-        for path in sorted(set(map(str, self._tensors.values())).union(self.parts)):
-            for key, value in self.part(path).metadata.items():
-                if found.setdefault(key, value) != value:
-                    differ[key] = f"metadata {show(key)}"
-        return (Map([(key, value) for key, value in found.items() if key not in differ]),
-                self.differ + list(differ.values()))
+MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
 
 
-def load_again(format: str, facts: Any, options: Facts) -> File:
-    """Return the File of a pickle, unless the file has changed."""
-    source = Path(*facts)
-    source.open()
-    return read_file(kind_of(source, format), source, options)
+class Budget:
+    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
+
+    def __init__(self, limit: str, nbytes: int) -> None:
+        self.limit, self.left = limit, nbytes
+
+    def covers(self, nbytes: int) -> bool:
+        """Return whether so many are left, and take them."""
+        enough = nbytes <= self.left
+        self.left -= nbytes if enough else 0
+        return enough
+
+    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
+              offset: Any = None) -> None:
+        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
+        if self.covers(nbytes):
+            return
+        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
+        if self.limit in globals():
+            text += f" = {globals()[self.limit]}"
+        if reader is not None:
+            raise reader.error(text, *path, offset=offset, error=Unsupported)
+        raise ValueError(text) if offset is None else Unsupported(text, offset)
+
+
+def path_of(target: Any) -> str:
+    if hasattr(target, "__fspath__"):
+        target = os.fsdecode(target)
+    if not isinstance(target, str):
+        raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
+    return target
 
 
 def in_order(tensors: Any) -> Items:
@@ -8304,14 +6896,12 @@ def named_again(tensors: "List[Tensor]") -> Any:
 def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
-    # <sparse>
     if is_sparse(item):
         try:
             nbytes = item.cost(most)
         except FormatError:  # damaged: its values raise again where they are asked for
             pass
         return nbytes if sparse else nbytes + item.nbytes
-    # </sparse>
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
     if item.stored.encoding != "raw" and item.stored.why is None:
@@ -8375,19 +6965,14 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    if ARRAYS:
-        tensors = adopt(tensors)
+    if not BOARD:
         tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
-    pairs, collect = tensors, by_name
     if hasattr(tensors, "items"):
-        pairs = in_order(tensors)
-        # <fast>
-        collect = without_gc(by_name)  # not of given pairs: to make them may take long
-        # </fast>
-    found = collect(pairs)
-    # <later>
-    kind = written_kind(kind, origins_of(tensors, found.values(), attrs), options)
-    # </later>
+        found = quickly(by_name, in_order(tensors))
+    else:
+        found = by_name(tensors)  # to make given pairs may take long
+    if "generation" in FEATURES:
+        kind = FEATURES["generation"](kind, options, tensors, found.values(), attrs)
     kind.check_options(options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -8402,9 +6987,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if not BOARD:
         check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
-    # <ztensor tools>
     check_stored(items)
-    # </ztensor tools>
     return chunks
 
 
@@ -8418,11 +7001,9 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
         return find_format(tensors.format)
-    # <tools>
-    for suffix, way in OTHER_WAYS:
+    for suffix, way in FEATURES.get("ways", ()):
         if path.lower().endswith(suffix):
             raise ValueError(f"{suffix} is not written here; {way}")
-    # </tools>
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
@@ -8439,6 +7020,7 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
     `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
 
+    >>> from io import BytesIO
     >>> stream = BytesIO()
     >>> save(stream, {"w": [1.0]}, format="ztensor")
     >>> load(stream)["w"].tolist()
@@ -8457,12 +7039,14 @@ def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = No
     """
     if given or not format:
         raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
-    return join_file(find_format(format), tensors, metadata, attrs, options)
+    return quickly(join_file, find_format(format), tensors, metadata, attrs, options)
 
 
-# <fast>
-@without_gc
-# </fast>
+def quickly(function: Any, *args: Any) -> Any:
+    """Call a function that makes no cycles."""
+    return FEATURES["quickly"](function)(*args) if "quickly" in FEATURES else function(*args)
+
+
 def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
     chunks = encode_file(kind, tensors, metadata, attrs, options)
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
@@ -8556,8 +7140,1635 @@ def sync_folder(folder: str) -> None:
         pass
 
 
-# -- [9a] explain --------------------------------------------------------------------------------
+# -- [8c] shards ---------------------------------------------------------------------------------
 
+MAX_OPEN_SHARDS = 256  # at once; others are opened for each read: descriptors are few
+
+
+class Reopened(Lazy):
+    """The source of a shard that is opened for each read."""
+
+    zero_copy: Any = False
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        self.path, self.nbytes, self.stamp = source.path, source.nbytes, source.stamp
+
+    def open_now(self) -> Any:
+        source = open_path(self.stamp[0], False)
+        if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
+            source.close()
+            raise FormatError("the shard has changed since it was opened", path=self.path)
+        return source
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if self._source is False:
+            raise ValueError(f"{plain(self.path)}: the File is closed")
+        source = self.open_now()
+        try:
+            return source.view(offset, nbytes)
+        finally:
+            source.close()
+
+
+class Joined(File):
+    """One File over several; a shard is opened when one of its tensors is asked for."""
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
+                 files: Any = ()) -> None:
+        super().__init__(kind, source, attrs, {}, places, options)
+        self.parts: "Dict[str, File]" = Map(files)  # that are open
+        self.differ: "List[str]" = []  # attributes that the files do not agree on
+        self._named: Any = None  # shard -> names that the index places there
+
+    def part(self, name: str) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if name in self.parts:
+            return self.parts[name]
+        source = self.open_shard(name)
+        try:
+            kind = kind_of(source, None)
+            if kind is not self.kind:
+                what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
+                raise FormatError(what, path=source.path)
+            file = kind.open_file(source, self._options)
+            self.check_names(name, file)
+        except BaseException as error:
+            source.close()
+            if isinstance(error, FormatError):
+                error.path = error.path or source.path
+            raise
+        return self.parts.setdefault(name, file)  # another thread may have been first
+
+    def open_shard(self, name: str) -> Any:
+        """Return the source of a shard: a file beside the index, wherever we are by now."""
+        if self._source.stamp is None:
+            raise Unsupported("shards lie beside their index: load it by its path")
+        self._source.read(0, 1)  # raises where the File is closed
+        index, mapped, _ = self._source.stamp
+        path = os.path.join(os.path.dirname(str(self.path)), name)
+        where = os.path.join(os.path.dirname(index), name)
+        if not os.path.isfile(where):
+            raise Unsupported("the shard is missing", path=path)
+        source = open_path(where, mapped)
+        source.path = path
+        if len(self.parts) >= MAX_OPEN_SHARDS:
+            source.close()
+            return Reopened(source)
+        if source.zero_copy:  # it is mapped: the file is not needed any more
+            view = source.view(0, source.nbytes)
+            source.close()
+            memory = Memory(view, True)
+            memory.path, memory.stamp = path, source.stamp
+            return memory
+        return source
+
+    def check_names(self, shard: str, file: File) -> None:
+        """Raise unless a shard has the tensors that the index places there, and no others."""
+        if self._named is None:
+            named: Any = {}
+            for name, place in self._tensors.items():
+                named.setdefault(place, []).append(name)
+            self._named = named  # when it is whole: Ctrl-C may come before
+        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
+        wrong = [(name, "lacks") for name in self._named.get(shard, ()) if name not in names]
+        wrong += [(name, "has") for name in names if self._tensors.get(name, shard) != shard]
+        for name, has in wrong:
+            what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} {has} it"
+            raise FormatError(what, None, "weight_map", name, self.path)
+
+    def keep_whole(self) -> None:
+        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
+        whole: Any = set()
+        for name in self.attrs["shards"]:
+            try:
+                whole.update(self.part(name))
+            except FormatError:
+                if self._source.stamp is None:  # where none can be looked for
+                    raise
+        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
+        for name in self.attrs["missing"]:
+            del self._tensors[name]
+
+    def __getitem__(self, name: str) -> Tensor:
+        shard = str(super().__getitem__(name))
+        try:
+            return self.part(shard)[name]
+        except FormatError as error:
+            error.tensor = error.tensor or name
+            raise
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def close(self) -> None:
+        super().close()
+        for file in list(self.parts.values()):
+            file.close()
+
+    @property
+    def metadata(self) -> Facts:
+        """That of all files, which it opens; ValueError where they do not agree."""
+        found, differ = self.merged()
+        if differ:
+            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+                             "convert(drop=True) leaves it out")
+        return found
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None:
+        pass
+
+    def merged(self) -> "Tuple[Facts, List[str]]":
+        """Return the metadata that the files agree on, and on what they do not."""
+        found, differ = Map(), Map()
+        for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
+            for key, value in self.part(name).metadata.items():
+                if found.setdefault(key, value) != value:
+                    differ[key] = f"metadata {show(key)}"
+        return (Map([(key, value) for key, value in found.items() if key not in differ]),
+                self.differ + list(differ.values()))
+
+
+def misfit_shard(name: Any) -> str:
+    """Return what the name of a shard should be, or ""."""
+    fine = is_text(name) and name.strip(".") and not [c for c in "/\\:\0" if c in name]
+    return "" if fine else "a plain file name"
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json).
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size" ...}?
+
+    Shards are plain names of files in its folder; nothing else is opened.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    CHECKS = ("index", "shards")
+    MARKED = False
+    IN_FRONT = True
+    TOP = Schema(
+        ("metadata", "map", None, "of the writer"),
+        ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
+         "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
+
+    def read(self, cursor: Cursor) -> Any:
+        top = cursor.json(cursor.end, self.TOP, "index", b" \t\r\n")
+        attrs = Map([("shards", sorted(set(top["weight_map"].values()))),
+                     ("index", top.get("metadata") or Map()), ("weight_map", top["weight_map"])])
+        return attrs, Map(), Map()
+
+    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
+        attrs = Map(parsed[0].items())
+        places = attrs.pop("weight_map", Map())
+        file = Joined(BY_NAME[self.FAMILY], source, attrs, places, options)
+        if options.get("partial"):
+            file.keep_whole()
+        return file
+
+    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+        if source.stamp is None:
+            yield "-", "not looked for: they lie beside the index, which has no path", None
+            return
+        file: Any = self.make_file(source, (attrs,), {})
+        for shard in attrs["shards"]:
+            found: Any = ()
+            try:
+                with file.part(shard) as found:
+                    errors = verify(found).errors
+            except FormatError as error:
+                errors = [error]
+            for wrong in errors:
+                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+            more = [name for name in found if name not in file]
+            if more:
+                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
+            if not errors:
+                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
+
+
+if not BOARD:
+    LATER.append(Shards())
+    BY_NAME[Shards.NAME] = LATER[-1]
+
+
+# -- [8d] pickles --------------------------------------------------------------------------------
+
+
+class Again(Lazy):
+    """The source of a pickle."""
+
+    shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
+
+    def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
+        super().__init__()
+        self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
+
+    def open_now(self) -> Any:
+        """Return its source, unless the file has changed."""
+        source = open_path(self.path, self.stamp[1])
+        if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
+            source.close()
+            raise ValueError(f"{plain(self.path)} has changed since it was pickled")
+        return source
+
+
+def source_again(*args: Any) -> Any:
+    """Return the source of a pickled tensor."""
+    from weakref import WeakValueDictionary
+    Again.shared = Again.shared or WeakValueDictionary()
+    return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
+
+
+@adds_to(Lazy)
+@adds_to(Stream)
+@adds_to(Memory)
+class SourcePickle:
+    def __reduce__(self: Any) -> Any:
+        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
+        if self.stamp is not None:
+            return source_again, self.stamp + (self.nbytes,)
+        return Memory, (self.read(0, self.nbytes), self.of_file)
+
+
+@adds_to(Tensor)
+class TensorPickle:
+    def __reduce__(self: Any) -> Any:
+        """Pickle it with its source; in memory, with a copy of its own bytes only."""
+        stored, start = self.stored, self.start
+        if stored.source.stamp is None:
+            base = self if stored.strides is None else self.contiguous()
+            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
+            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
+        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
+        return type(self), args
+
+
+@adds_to(File)
+class FilePickle:
+    def __reduce__(self: Any) -> Any:
+        if self._source.stamp is None:
+            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+        return load_again, (self.format, self._source.stamp + (self.nbytes,), self._options)
+
+
+def load_again(format: str, stamp: Any, options: Facts) -> File:
+    """Return the File of a pickle, unless the file has changed."""
+    source = Again(*stamp).open()
+    return kind_of(source, format).open_file(source, options)
+
+
+# -- [8e] arrays ---------------------------------------------------------------------------------
+
+TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
+    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
+    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
+    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
+    for code in row.split()])
+
+
+@adds_to(Tensor)
+class ArrayProtocols:
+    """What numpy, torch and jax ask a Tensor for."""
+
+    def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        import numpy
+        array: Any = self
+        if self.dtype == "bfloat16":
+            known = sys.modules.get("ml_dtypes")
+            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+            bits.flags.writeable = False
+            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
+                     self.astype("float32"))
+        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+
+    def __dlpack__(self: Any, **options: Any) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        if self.dtype == "bfloat16":
+            torch: Any = sys.modules.get("torch")
+            if torch is None:
+                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype="int16"))
+            return bits.view(torch.bfloat16).__dlpack__(**options)
+        import numpy
+        array = numpy.asarray(self, self.dtype)  # native
+        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
+            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self: Any) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    def __jax_array__(self: Any) -> Any:
+        array = self.__array__()
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
+    def __buffer__(self: Any, flags: int) -> Any:
+        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
+        code = STRUCT_CODE.get(str(self.dtype))
+        if not code or not self.lies(NATIVE) or self.stored.strides or 0 in self.shape or (
+                self.ndim > 64):
+            raise BufferError("not a plain native array with elements: take .contiguous().data")
+        return self.data.cast("B").cast(code, self.shape)
+
+
+# <save>
+def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
+    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
+    if given == "complex128":
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    elif given in ITEMSIZE and hasattr(data, "zero_copy"):  # a Tensor of a copy of this module
+        return new_tensor(given, tuple(data.shape), data.tobytes()), given
+    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
+    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
+    view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
+    if given in TORCH_TYPES:
+        return opaque_tensor(view, given), given
+    return view, given if given == "bfloat16" else found
+
+
+def opaque_tensor(view: Any, given: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and given == "complex64":
+        raw = swap(raw, 4)
+    if given.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    format, key = FEATURES.get("opaque", ("nothing", ""))
+    why = f"{given} has no values here, only bytes, which {format} can hold"
+    stored = Storage(Memory(raw), len(raw), why=why)
+    return Tensor("", None, shape, stored, 0, (key, code), format)
+
+
+FEATURES["arrays"] = as_buffer
+# </save>
+
+
+# -- [8f] shown ----------------------------------------------------------------------------------
+
+MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
+
+
+def preview(item: Tensor, edge: int = MAX_SHOWN) -> str:
+    """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
+    if not 0 < item.size <= MAX_SHOWN:
+        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
+    width = 0
+
+    def text_of(part: Any, depth: int) -> str:
+        nonlocal width
+        if not depth:
+            text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+            width = max(width, len(text))
+            return " " * (width - len(text)) + text
+        n = part.shape[0]
+        rows = list(range(n)) if n <= 2 * edge else (
+            list(range(edge)) + [-n] + list(range(n - edge, n)))
+        texts = ["..." if i < 0 else text_of(part[i], depth - 1) for i in rows]
+        if depth == 1:  # in lines of 78 columns
+            count = max(1, (80 - 2 * item.ndim) // (width + 2))
+            texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+        return "[" + (",\n" + " " * (item.ndim - depth + 1)).join(texts) + "]"
+    base = item.item() if not item.shape else (
+        item.decoded() if isinstance(item, Derived) else item)
+    text_of(base, item.ndim)  # how wide they are
+    return text_of(base, item.ndim)
+
+
+def nearest(name: str, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    def likeness(other: str) -> float:
+        """Return how much is a beginning and an end of both, from 0 to 1."""
+        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = "" if BOARD else max(names, key=likeness, default="")  # its os has no path
+    return f"; did you mean {quote(near)}?" if near and likeness(near) >= 0.5 else ""
+
+
+TENSOR_LINE, FIND = Tensor.__repr__, File.__getitem__  # those of the ground floor
+
+
+START_STREAM = Stream.__init__
+
+
+@adds_to(Stream)
+class StreamShown:
+    def __init__(self: Any, stream: Any, path: Any = None, stamp: Any = None) -> None:
+        try:
+            START_STREAM(self, stream, path, stamp)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
+                             "load(stream.read()), ls -, verify -")
+
+
+LENGTH = Tensor.__len__
+ARRAY: Any = getattr(Tensor.__array_interface__, "fget", None)
+
+
+def check_dims(item: Tensor, shape: Shape) -> None:
+    if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
+        raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
+
+
+@adds_to(Tensor)
+class TensorShown:
+    def __repr__(self: Any) -> str:
+        text = TENSOR_LINE(self)[:-1]
+        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+            try:
+                for edge in (MAX_SHOWN, 3, 1, 0):
+                    whole = f"{text}:\n{preview(self, edge)}>"
+                    if len(whole) <= MAX_LINE:
+                        return whole
+            except (ValueError, OSError):  # damaged, closed, no values
+                pass
+        return text + ">"
+
+    def __len__(self: Any) -> int:
+        check_dims(self, self.shape[:1])
+        return LENGTH(self)
+
+    @property
+    def __array_interface__(self: Any) -> Facts:
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        if self.dtype != "bfloat16" and self.check_readable():
+            check_dims(self, self.shape)
+        return ARRAY(self)
+
+    def __bool__(self: Any) -> bool:
+        if self.size != 1:
+            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
+        return bool(self.item())
+
+    def __float__(self: Any) -> float:
+        return float(self.item())
+
+    def __int__(self: Any) -> int:
+        return int(self.item())
+
+    def todense(self: Any) -> Any:
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
+        return self
+
+    def __format__(self: Any, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+
+OTHER_WAYS = (  # suffix, how such a file is written
+    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
+    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
+FEATURES["ways"] = OTHER_WAYS
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
+FEATURES["remedies"] = REMEDIES
+
+
+def name_remedy(dtype: Any, dtypes: Any) -> str:
+    """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    if dtype == "qfloat":
+        return FEATURES["dequantize"]
+    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
+    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
+    for new in reversed(rounding + exact if exact else []):
+        if new in dtypes:
+            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
+            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                    "or another format")
+    return ""
+
+
+OPEN_PLAIN, CHECK_MAGIC = Format.open_file, Format.check_magic
+
+
+@adds_to(Format)
+class FormatShown:
+    def __repr__(self: Any) -> str:
+        return f"<format {self.NAME}>"
+
+    def open_file(self: Any, source: Any, options: Any) -> File:
+        check_options(options, self.READ_OPTIONS, f"loading {self.NAME}")
+        return OPEN_PLAIN(self, source, options)
+
+    def remedy(self: Any, dtype: Any) -> str:
+        return name_remedy(dtype, self.DTYPES)
+
+    def check_magic(self: Any, cursor: Cursor, magic: bytes) -> None:
+        """Raise unless the file begins with its magic; refuse other generations by name."""
+        try:
+            CHECK_MAGIC(self, cursor, magic)
+        except FormatError:
+            head = cursor.head(len(magic))
+            digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+            for start, name in self.OTHERS:  # 0000 stands for any digits
+                if start in (head[:len(start)], digits[:len(start)]):
+                    raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
+                                       check="magic", error=Unsupported)
+            raise
+
+
+@adds_to(File)
+class FileShown:
+    _ipython_key_completions_ = File.keys
+
+    def __repr__(self: Any) -> str:
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
+
+    def __getitem__(self: Any, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        return FIND(self, name)
+
+    def say_missing(self: Any, name: Any) -> str:
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} does not lie whole in the file, which is cut short"
+        near = isinstance(name, str) and len(self) <= 20000
+        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
+        return text + (nearest(name, self) if near else "")
+
+    def _repr_html_(self: Any) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
+        rows = [(item.dtype, show(item.shape), item.nbytes, name)
+                for name, item in list(self.items())[:MAX_SHOWN]]
+        total = sum([item.nbytes for item in self.values()])
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
+            text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
+                                      in zip(("left", "left", "right", "left"), row)])
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
+
+
+def __dir__() -> "List[str]":  # what completion offers
+    return __all__ + ["__version__"]
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
+
+
+# -- [8g] cut files ------------------------------------------------------------------------------
+
+
+class Whole(Cursor):
+    """Says of a file that was cut short how many of its tensors are whole."""
+
+    cut: Any = None  # path of the place of the first tensor that is not whole
+    run = False  # tensors one behind the other, without an index
+    last = 0  # number of the last one
+
+    def uint32(self, field: str, doc: str, *index: int) -> int:
+        value = super().uint32(field, doc, *index)
+        if field == "N" and not self.where and self.tensor is None:
+            self.last = value - 1
+        return value
+
+    def read(self, kind: "Format", options: Any) -> Any:
+        """Return what a format reads: (attrs, metadata, tensors)."""
+        return kind.read(self, **options)
+
+    def admit(self, tensors: Any, item: Tensor, low: float, high: float, fields: Any) -> None:
+        """Add also a tensor that ends behind the file: other errors come first."""
+        start, nbytes = item.start, item.stored.nbytes
+        if nbytes and max(low, high - nbytes + 1) <= start and high >= self.end and (
+                item.name not in tensors):
+            self.cut = self.cut or self.where + ((fields[2],) if fields[2] else ())
+            self.tensor, tensors[item.name] = item.name, item
+        else:
+            super().admit(tensors, item, low, high, fields)
+
+    def entries(self, *args: Any, **rules: Any) -> Facts:
+        return self.without_cut(super().entries(*args, **rules))
+
+    def without_cut(self, tensors: Any) -> Facts:
+        if self.cut is not None:
+            self.keep_whole(tensors, *self.cut)
+        return tensors
+
+    def keep_whole(self, tensors: Any, *path: Any) -> None:
+        ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
+        cut = [name for name, end in ends.items() if end > self.end]
+        for name in cut:
+            del tensors[name]
+        if cut:
+            wants = "the tensors up to here want" if self.run else "the index wants"
+            self.tell_cut(self.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
+                          len(ends))
+
+    def collect(self, items: Any, high: float, fields: Any) -> Facts:
+        broken = []
+
+        def until_cut() -> Chunks:
+            try:
+                for item in items:
+                    yield item
+                    if self.cut is not None:
+                        return
+            except FormatError as error:
+                if not error.cut:
+                    raise
+                broken.append(error)
+        self.run = True
+        tensors = self.without_cut(super().collect(until_cut(), high, fields))
+        for error in broken:
+            begun = error.tensor not in tensors  # or what may follow it is missing
+            missing = [error.tensor if begun and error.tensor is not None else error.field]
+            self.tell_cut(error, missing, len(tensors), len(tensors) + begun)
+        return tensors
+
+    def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
+        """Raise the error, of a file in which these are missing."""
+        what, place = error.what, error.keys
+        error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
+                      "tensors are whole")
+        error.tensor, error.check = None, "bounds"
+        if self.run and place[1:] and self.last > place[1]:  # of a run the names are not known
+            more = [path_of_keys((place[0], i)) for i in (place[1] + 1, self.last)]
+            missing = missing + [" to ".join(Map.fromkeys(more))]
+            error.what += f"; behind them: {missing[-1]}"
+        self.lack(error, missing, whole)
+
+    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
+        if whole:
+            error.what += "; load(partial=True), get or convert --partial take the whole ones"
+        raise error
+
+
+class Partial(Whole):
+    """Leaves out the tensors that are not whole; their names are attrs["missing"]."""
+
+    def read(self, kind: "Format", options: Any) -> Any:
+        if not kind.IN_FRONT:
+            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
+            raise self.error("partial=True: " + what, error=Unsupported)
+        self.missing: "List[Any]" = []
+        parsed = super().read(kind, options)
+        if self.missing:
+            parsed[0]["missing"] = self.missing
+        return parsed
+
+    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
+        self.missing += missing
+
+
+OPEN_FILE = Format.open_file
+
+
+@adds_to(Format)
+class PartialFormat:
+    def open_file(self: Any, source: Any, options: Facts) -> File:
+        if not options.get("partial"):
+            return OPEN_FILE(self, source, options)
+        more = Map([pair for pair in options.items() if pair[0] != "partial"])
+        check_options(more, self.READ_OPTIONS, f"loading {self.NAME}")
+        file: File = self.make_file(source, Partial(source).read(self, more), options)
+        return file
+
+
+# -- [8h] shortcuts ------------------------------------------------------------------------------
+#
+# Most indexes have thousands of entries that are written alike: these are read many at once. No
+# shortcut tells what is wrong: where one does not fit, the plain Cursor reads the file anew.
+
+QUICK: Facts = {}  # formats with shortcuts, by the name of the plain one
+USUAL: "Dict[str, Usual]" = {}  # how entries are mostly written, by format
+
+
+class Usual:
+    """How most entries of an index are written; `rows`: (bytes in front, what[, pattern]).
+
+    what: "name", "start", "size", "stop", the key of an attr, or "" for what few kinds of entries
+    differ in, as the shape. In a map the name is the key, in an array it is behind `lead`. They are
+    items of the containers at this `depth`. "start" is at least `low`, a multiple of `step`.
+    check(names) raises for names that are wrong.
+    """
+
+    pattern: Any = None  # of all rows
+
+    def __init__(self, rows: Any, depth: int, lead: bytes = b"", low: int = 0,
+                 step: int = 1, check: Any = None) -> None:
+        self.rows, self.depth, self.lead, self.low, self.step = rows, depth, lead, low, step
+        self.check = check
+        self.whats = [row[1] for row in rows]
+        self.extra = set(self.whats).difference(("", "name", "start", "size", "stop"))
+
+    def split(self, text: bytes) -> "List[bytes]":
+        """Return in turn what is in front of an entry and the texts of its rows; what is behind."""
+        if self.pattern is None:
+            import re
+            self.pattern = re.compile(b"".join([
+                re.escape(row[0]) + b"(%s)" % (row[2:] or (NUMBER,))[0] for row in self.rows]))
+        found: "List[bytes]" = self.pattern.split(text)
+        return found
+
+    def text_of(self, columns: Any, i: int) -> bytes:
+        """Return the bytes of entry i behind its name."""
+        return b"".join([row[0] + column[i] for row, column in zip(self.rows, columns)])
+
+
+NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4}|"
+          rb"\x1b(?!\0{4})[\0-\xff]{8}")
+DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
+SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
+PIECE = 1 << 15  # bytes of the index that are looked at together
+
+
+class QuickRows:
+    """What readers of usual entries share: each becomes (number of its kind, start, attr)."""
+
+    number, shape, front = NUMBER, SHAPE, 7  # bytes in front of the dimensions in a shape
+    integers: Any  # (bytes of numbers) -> ints
+    attrs: Any  # (bytes of attrs) -> numbers and texts, None where there is none
+    alone: Any  # (name, bytes behind it) -> the entry that the plain reader makes of them
+    count = 0  # of the usual entries
+
+    def begin(self, usual: Usual) -> Any:
+        self.usual = usual
+        self.kinds: Any = []  # (what entries like this share, shape, bytes)
+        self.numbers: Any = {}  # of the kinds
+        self.examples: Any = {}  # by what they share: (name, entry, shape, nbytes, start, attr)
+        return self
+
+    def piece(self, data: bytes, at: int) -> Any:
+        """Return what is in front of each usual entry from `at` on, columns of rows, their end."""
+        width, size = len(self.usual.rows) + 1, PIECE
+        found = self.usual.split(data[at:at + size])
+        while at + size < len(data) and len(found) <= 2 * width:  # the last entry may go on
+            size *= 2
+            found = self.usual.split(data[at:at + size])
+        stop, behind = min(at + size, len(data)), found[-1:]
+        if stop < len(data):
+            behind = found[-width - 1:]
+            stop -= sum([len(row[0]) for row in self.usual.rows])
+            found[-width - 1:] = [b""]
+        columns = [found[i::width] for i in range(1, width)]
+        return found[:-1:width], columns, stop - sum(map(len, behind))
+
+    def rows(self, names: Any, columns: Any) -> "List[Any]":
+        """Return (number of the kind, start, attr) of each entry."""
+        usual, numbers, kinds = self.usual, self.numbers, self.kinds
+        column = dict(zip(usual.whats, columns))
+        starts = self.integers(column["start"])
+        sizes = list(map(int.__sub__, self.integers(column["stop"]), starts)) \
+            if "stop" in column else column["size"]
+        attrs: Any = [None] * len(starts)
+        for key in usual.extra:
+            attrs = self.attrs(column[key]) if any(column[key]) else attrs
+        texts = [column for what, column in zip(usual.whats, columns) if not what]
+        keys = list(zip(sizes, *texts))
+        for key in set(keys).difference(numbers):
+            i = keys.index(key)
+            numbers[key] = len(kinds)
+            kinds.append(self.learn(key, names[i] or "", starts[i], attrs[i],
+                                    usual.text_of(columns, i)))
+        return list(zip([numbers[key] for key in keys], starts, attrs))
+
+    def learn(self, kind: Any, name: str, start: int, attr: Any, text: bytes) -> Any:
+        """Return (what entries like this share, shape, bytes); keep the first as an example."""
+        import re
+        nbytes, rest = kind[0], b"|".join(kind[1:])
+        if type(nbytes) is bytes:
+            nbytes, = self.integers([nbytes])
+        found: Any = re.search(self.shape, rest)
+        first, last = found.span()
+        shape = tuple(self.integers(re.findall(self.number, rest[first + self.front:last])))
+        alike = rest[:first] + rest[last:]
+        if alike not in self.examples:
+            entry = self.alone(name, text)
+            self.examples[alike] = name, entry, shape, nbytes, start, attr
+        return alike, shape, nbytes
+
+
+class Quick(Cursor):
+    """Reads an index with thousands of entries that are written alike."""
+
+    kind: Any = None
+    kinds: Any = ()  # of the entries that were read at once: (what they share, shape, nbytes)
+    examples: Any = ()  # by what they share: (name, entry, shape, nbytes, start, attr)
+    count = 0  # of all that were
+
+    def read(self, kind: "Format", options: Any) -> Any:
+        self.kind = kind
+        try:
+            return read_quickly(self, QUICK.get(kind.NAME, kind), options)
+        except (ValueError, LookupError, TypeError, struct.error):
+            pass
+        return kind.read(Cursor(self.source), **options)
+
+    def cbor_tree(self, codec: Any, data: bytes, *about: Any) -> Any:
+        usual = USUAL.get(self.kind.NAME)
+        if usual is None or len(data) < 1 << 17 and "re" not in sys.modules:
+            return super().cbor_tree(codec, data, *about)  # its import would take longer
+
+        class Many(QuickCbor, codec):  # type: ignore[misc]
+            pass
+        tree = Many(data, self.start)
+        tree.plain = codec
+        value = tree.begin(usual).read()
+        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
+        return value
+
+    def check(self, schema: Any, found: Any, *path: Any) -> None:
+        if not schema or schema.of is not list or type(found) is not list:  # of one: entries()
+            super().check(schema, found, *path)
+
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
+                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
+        rules = schema, open_entry, low, high, fields
+        if not self.kinds:
+            return super().entries(found, schema, open_entry, *where, low=low, high=high,
+                                   fields=fields)
+        usual, likes, known = USUAL[self.kind.NAME], {}, [None] * len(self.kinds)
+        first, step, named = usual.low, usual.step, hasattr(found, "items")
+        tensors, others = found if named else Map(), 0  # in a map, each entry makes room for one
+        pairs = found.items() if named else [
+            pair if type(pair) is tuple else (i, pair) for i, pair in enumerate(found)]
+        alike: Any
+        key: Any
+        for key, entry in pairs:
+            if type(entry) is not tuple:
+                others += 1
+                (name, tensors[name]), = self.plain(key, entry, rules, where).items()
+                continue
+            number, start, attr = entry
+            alike = known[number]
+            if alike is None:
+                alike = known[number] = self.learn(likes, rules, where, *self.kinds[number])
+            dtype, shape, stored, base, last, flat, more, format = alike
+            if start % step or not first <= start <= last:
+                raise ValueError
+            if attr is not more:  # they are not both None
+                if attr is None or more is None:
+                    raise ValueError
+                flat += (attr,) + more
+            tensors[key] = Tensor(key, dtype, shape, stored, base + start, flat, format)
+        if len(tensors) < len(found) or others + self.count != len(found):  # some lie elsewhere
+            raise ValueError
+        return tensors
+
+    def plain(self, key: Any, entry: Any, rules: Any, where: Any) -> Facts:
+        """Return the Tensor of one entry by its name."""
+        schema, open_entry, low, high, fields = rules
+        return super().entries(Map([(key, entry)]), schema, open_entry, *where, low=low, high=high,
+                               fields=fields)
+
+    def learn(self, likes: Any, rules: Any, where: Any, alike: bytes, shape: Shape,
+              nbytes: int) -> Any:
+        """Return what tensors share whose entries are alike, of this shape and size."""
+        if alike not in likes:
+            likes[alike] = self.learn_one(rules, where, *self.examples[alike])
+        like, base, flat, more = likes[alike]
+        if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
+            raise ValueError
+        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
+        last: float = USUAL_ENDS.get(self.kind.NAME, 0)
+        last = INFINITY if not last else (self.start if last < 0 else self.end - last) - nbytes
+        return like.dtype, shape, stored, base, last, flat, more, like.format
+
+    def learn_one(self, rules: Any, where: Any, name: str, entry: Any, shape: Shape, nbytes: int,
+                  start: int, attr: Any) -> Any:
+        """Return the Tensor of an entry, if it is what its rows say, and how others differ."""
+        like: Tensor = self.plain(name, entry, rules, where)[name]
+        kinds, stored = [type(value) for value in like.attrs.values()], like.stored
+        if type(like) is not Tensor or list in kinds or Map in kinds or (
+                stored.strides, stored.encoding, stored.why) != (None, "raw", None) or (
+                like.name, like.shape, stored.nbytes) != (name, shape, nbytes):
+            raise ValueError
+        flat, more = tuple([x for pair in like.attrs.items() for x in pair]), None
+        if attr is not None:
+            at = flat.index(attr)
+            flat, more = flat[:at], flat[at + 1:]
+        return like, like.start - start, flat, more
+
+
+def without_gc(function: Any) -> Any:
+    """Return a function that makes no cycles: to look for them would take a third of its time."""
+    def quick(*args: Any) -> Any:
+        import gc
+        if not gc.isenabled():
+            return function(*args)
+        try:
+            try:
+                gc.disable()
+                return function(*args)
+            finally:
+                gc.enable()
+        finally:
+            gc.enable()  # again: Ctrl-C may have come before the other
+    return function if BOARD else quick
+
+
+FEATURES["quickly"] = without_gc
+
+
+def read_quickly(cursor: Any, kind: Any, options: Any) -> Any:
+    return without_gc(lambda: kind.read(cursor, **options))()
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    dims, steps = [], []
+    for n, stride in zip(shape, strides):
+        if dims and steps[-1] == n * stride:  # no gap: the two are one
+            dims[-1] *= n
+            steps[-1] = stride
+        elif n != 1:
+            dims.append(n)
+            steps.append(stride)
+    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
+    nbytes = itemsize * count_elements(dims)
+    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
+        yield from pieces(view[first:first + nbytes], BLOCK)
+        return
+    n = dims[0]
+    rows = max(1, BLOCK * n // nbytes)
+    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
+        rows = max(rows, min(4 * rows, 512 // itemsize))
+    for start in range(0, n, rows):
+        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
+        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
+
+
+def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
+    """Return one block of gather(): loops outside, the longest dimension as one slice."""
+    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
+        return turn_block(view, first, dims, steps, itemsize)
+    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
+    longest = dims.index(max(dims))
+    n, step, place = dims[longest], steps[longest], places[longest]
+    starts = [(0, first)]  # (place in out, place in view) of each run
+    for axis, count in enumerate(dims):
+        if axis != longest:
+            starts = [(to + i * places[axis], at + i * steps[axis])
+                      for to, at in starts for i in range(count)]
+    target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
+    place, step = place // itemsize, step // itemsize
+    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
+    for i in range(0, n, tile):
+        count = min(tile, n - i)
+        for to, at in starts:
+            to, at = to // itemsize + i * place, at // itemsize + i * step
+            stop = at + count * step
+            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
+    return out
+
+
+def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
+    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
+    from array import array
+    n, starts = dims[0], [first]
+    for count, step in zip(dims[1:], steps[1:]):
+        starts = [at + i * step for at in starts for i in range(count)]
+    data = b"".join([view[at:at + n * itemsize] for at in starts])
+    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
+    return b"".join([items[i::n] for i in range(n)])
+
+
+PART_OF = Tensor.__getitem__  # that of the ground floor
+
+
+@adds_to(Tensor, on_boards=False)
+class QuickTensor:
+    """Blocks of a size that caches like; indices of a row-major tensor."""
+
+    def __getitem__(self: Any, key: Any) -> Any:
+        old, shape, keys = self.stored, self.shape, key if isinstance(key, tuple) else (key,)
+        if old.strides is not None or old.why is not None or self.dtype not in ITEMSIZE or (
+                len(keys) > len(shape)):
+            return PART_OF(self, key)
+        offset, nbytes = self.start, old.nbytes
+        for k, n in zip(keys, shape):
+            if type(k) is not int or not -n <= k < n:
+                return PART_OF(self, key)
+            nbytes //= n
+            offset += k % n * nbytes
+        if len(keys) == len(shape):
+            return unpack_values(self.dtype, old.source.view(offset, nbytes), old.order)[0]
+        stored = Storage(old.source, nbytes, None, old.order)
+        return Tensor(self.name, self.dtype, shape[len(keys):], stored, offset, (), self.format)
+
+    def gathered(self: Any) -> Chunks:
+        return gather(self.raw, -self.span()[0], self.shape, self.stored.strides,
+                      self.check_readable())
+
+    def tobytes(self: Any) -> bytes:
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        from io import BytesIO
+        out = BytesIO()  # unlike join() it copies each block while that is in the cache
+        out.writelines(self.blocks())
+        return out.getvalue()
+
+    __bytes__ = tobytes
+
+
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
+HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
+                     for exponent in [0] + list(range(113, 143)) + [255]])
+
+
+def narrow_float32(data: Any) -> bytearray:
+    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
+    data, out = bytearray(data), bytearray(len(data) // 2)
+    tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
+    if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
+        for i, number in enumerate(unpack_values("float32", data)):
+            if number != number:
+                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
+    lanes = int.from_bytes(data, "little")
+    data = (lanes + (lanes >> 16 & ones) + ones * 0x7FFF).to_bytes(len(data), "little")  # to even
+    out[0::2], out[1::2] = data[2::4], data[3::4]
+    return out
+
+
+def widen_float16(data: Any) -> Any:
+    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
+    data, out = bytes(data), bytearray(2 * len(data))
+    low, high, count = data[0::2], data[1::2], len(data) // 2
+    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
+    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
+    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
+    out[3::4] = tops = high.translate(HALF_TOP)
+    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
+    if small:  # subnormal numbers: float32 has them with another exponent
+        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
+        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
+            return pack_values("float32", unpack_values("float16", data))
+        i = flags.find(1)
+        while i >= 0:
+            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
+            i = flags.find(1, i + 1)
+    return out
+
+
+CASTS.update([] if BOARD else [
+    (("float32", "bfloat16"), narrow_float32), (("float16", "float32"), widen_float16),
+    (("bfloat16", "float32"), lambda data: widen_bfloat16(data, "<"))])
+
+
+USUAL_ENDS: "Dict[str, int]" = {}  # where the data end, from the end of the file; -1: at the index
+
+
+class QuickCbor(QuickRows, Cbor):
+    """Reads usual entries as (number of the kind, start, attr), in an array (name, that)."""
+
+    plain: Any  # the class of the plain reader
+
+    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or not self.usual.lead:
+            return super().array(size, at, depth)
+        out: "List[Any]" = []
+
+        def add_rows(names: Any, rows: Any) -> None:
+            out.extend(zip(names, rows))
+            self.count += len(names)
+
+        def add_one(at: int) -> int:
+            value, at = self.item(at, depth)
+            out.append(value)
+            return at
+        return self.many(out, size, at, add_rows, add_one)
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or self.usual.lead:
+            return super().map(size, at, depth)
+        out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
+
+        def add_rows(names: Any, rows: Any) -> None:
+            count = len(out) + len(names)
+            out.update(zip(names, rows))
+            self.count += len(names)
+            if len(out) < count:  # a name twice
+                raise ValueError
+        found = self.many(out, size, at, add_rows, lambda at: self.pair(out, at, depth))
+        if self.usual.check is not None and self.count:
+            self.usual.check(out)
+        return found
+
+    def many(self, out: Any, size: int, at: int, add_rows: Any, add_one: Any) -> Any:
+        """Return (items, their end): those that are alike by rows, the others one by one."""
+        while not self.ends(size, len(out), at):
+            heads, columns, stop = self.piece(self.data, at)
+            names = self.names(heads)
+            if not names:  # no more of them
+                while not self.ends(size, len(out), at):
+                    at = add_one(at)
+                break
+            rows = self.rows(names, columns)
+            if None not in names:
+                add_rows(names, rows)
+                at = stop
+            else:
+                at = self.mixed(at, heads, columns, rows, add_rows, add_one)
+            if -1 < size < len(out):
+                raise ValueError
+            if not self.ends(size, len(out), at):
+                at = add_one(at)
+        return out, at + (size < 0)
+
+    def mixed(self, at: int, heads: Any, columns: Any, rows: Any, add_rows: Any,
+              add_one: Any) -> int:
+        """Add usual entries and others between them; return where they end."""
+        place = at  # behind the last usual entry; `at`: behind all that was read
+        for i, head in enumerate(heads):
+            row = place + len(head)
+            place = row + len(self.usual.text_of(columns, i))
+            name = None
+            while at < row and name is None:
+                near = row - at < 1 << 12
+                name = self.names([self.data[at:row]])[0] if near else None
+                at = at if name is not None else add_one(at)
+            if name is not None:  # else it lies in one that is not usual
+                add_rows([name], rows[i:i + 1])
+                at = place
+        return at
+
+    def names(self, heads: Any) -> Any:
+        """Return the name that is all of each head; None where it is not."""
+        names, lead = [], self.usual.lead
+        at, front, longer = len(lead) + 1, lead + b"\x78", lead + b"\x79"
+        for head in heads:
+            name, size = None, len(head) - at
+            if size > 24 and head[at] == size - 1 and head[:at] == front:
+                name = head[at + 1:].decode()
+            elif -1 < size < 24 and head[at - 1] == 0x60 + size and head.startswith(lead):
+                name = head[at:].decode()
+            elif size > 257 and head[at] << 8 | head[at + 1] == size - 2 and head[:at] == longer:
+                name = head[at + 2:].decode()
+            names.append(name)
+        return names
+
+    def alone(self, name: str, text: bytes) -> Any:
+        lead = self.usual.lead
+        front = (b"\x81" + lead if lead else b"\xa1") + cbor_dumps(name)
+        found, end = self.plain(front + text).read()
+        if end < len(front + text):
+            raise ValueError
+        return found[0] if lead else found[name]
+
+    def integers(self, values: Any) -> "List[int]":
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
+
+    def attrs(self, values: Any) -> "List[Any]":
+        """Return numbers and texts, None where there is none."""
+        number = int.from_bytes
+        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
+
+
+USUAL["burnpack"] = Usual((
+    (b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" + SHAPE),
+    (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+    (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", NUMBER + b"|")), 2)
+
+
+def check_names(names: Any) -> None:
+    """Raise unless zTensor 2 may have these names, in this order."""
+    keys = [(len(key), key) for key in map(str.encode, names)]
+    if keys != sorted(keys) or not 0 < keys[0][0] <= keys[-1][0] <= 1024 or "\0" in "".join(names):
+        raise ValueError
+
+
+DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
+USUAL["ztensor"] = Usual((
+    (b"\x66offset", "start"), (b"\x64size", "size"),
+    (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + SHAPE +
+     rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
+     rb"(?:\x68checksum(?=[\x71\x78]))?"),
+    (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, 64)
+USUAL["ztensor1"] = Usual((
+    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
+     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66offset", "start"), (b"\x66length", "size"),
+    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, 64)
+USUAL["ztensor2"] = Usual((
+    (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
+    (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
+    (b"", "", SHAPE + rb"\x66layout\x65dense")), 2, b"", 4096, 4096, check_names)
+USUAL_ENDS.update({"ztensor": -1, "ztensor1": -1, "ztensor2": 40})
+
+
+JSON_NUMBER = rb"0|[1-9]\d{0,18}"
+JSON_SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+JSON_NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
+
+
+class QuickJson(QuickRows, Json):
+    """Reads the usual entries, and by the plain reader the rest.
+
+    Each run of usual entries leaves a mark: a key that no other may be. `.runs`: rows by name, by
+    the mark.
+    """
+
+    MARK = "\ufdd0"  # how a mark begins: no character of Unicode
+    number, shape, front = JSON_NUMBER, JSON_SHAPE, 9
+
+    def read(self) -> Any:
+        if 280 * self.data.count(b"{") + 120 * self.data.count(b"[") > (
+                MAX_BOXES + 10 * len(self.data)):  # perhaps those of texts: Json knows
+            raise ValueError
+        self.runs: Any = Map()
+        rest = self.take_out()
+        marks = rest.count(self.MARK.encode())
+        if marks > len(self.runs) or b"\\u" in rest and b"\\ufdd0" in rest.lower():
+            raise ValueError
+        return Json(rest, self.base, self.name, self.depth, self.python).read()
+
+    def take_out(self) -> bytes:
+        """Return the text with a mark in the place of each run."""
+        texts, at = [], 0
+        run: Any = None
+        heads, columns, stop = self.piece(self.data, at)
+        while heads:
+            names = b'"'.join(columns[0]).decode().split('"')
+            rows = self.rows(names, columns)
+            starts = [i for i, head in enumerate(heads) if head or not i]
+            for i, end in zip(starts, starts[1:] + [len(heads)]):
+                if heads[i] or run is None:
+                    mark = f"{self.MARK}{len(self.runs)}"
+                    texts += [heads[i], b',"%s":0' % mark.encode()]
+                    run = self.runs[mark] = Map()
+                run.update(zip(names[i:end], rows[i:end]))
+            at = stop
+            self.count += len(names)
+            heads, columns, stop = self.piece(self.data, at)
+        return b"".join(texts) + self.data[at:]
+
+    def integers(self, values: Any) -> "List[int]":
+        return list(map(int, values))
+
+    def alone(self, name: str, text: bytes) -> Any:
+        found = Json(b"{" + text[1:] + b"}", python=self.python).read()
+        return found[name]
+
+
+ENTRIES = Quick.entries
+
+
+@adds_to(Quick)
+class QuickJsonTree:
+    """Cursor.json() by QuickJson; entries() puts the runs in the places of their marks."""
+
+    runs: Any = None
+
+    def json_tree(self: Any, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
+        usual = USUAL.get(self.kind.NAME)
+        if usual is None:
+            return Cursor.json_tree(self, data, schema, pad, rules)
+        tree = QuickJson(data, self.start, self.root, **rules).begin(usual)
+        value = tree.read()
+        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
+        self.runs = tree.runs
+        return value
+
+    def entries(self: Any, found: Any, *rules: Any, **limits: Any) -> Facts:
+        if self.runs:
+            size, rows = len(found) - len(self.runs) + self.count, Map()
+            for key, item in found.items():
+                rows.update(self.runs.pop(key, None) or [(key, item)])
+            if self.runs or len(rows) < size:  # some lie elsewhere; a name twice
+                raise ValueError
+            found = rows
+        tensors: Facts = ENTRIES(self, found, *rules, **limits)
+        return tensors
+
+
+USUAL["safetensors"] = Usual((
+    (b',"', "name", JSON_NAME), (b'":{"dtype":', "", rb'"\w+",' + JSON_SHAPE),
+    (b',"data_offsets":[', "start", JSON_NUMBER), (b",", "stop", JSON_NUMBER),
+    (b"]}", "", b"")), 1)
+USUAL["mag300"] = Usual((
+    (b',"', "name", JSON_NAME),
+    (b'":{', "", JSON_SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
+    (b',"offset":', "start", JSON_NUMBER), (b',"nbytes":', "size", JSON_NUMBER),
+    (b"}", "", b"")), 2)
+
+
+@adds_to(Format, on_boards=False)
+class QuickFormat:
+    def parse(self: Any, source: Any, options: Any) -> Any:
+        return Quick(source).read(self, options)
+
+
+# -- [8h1] mag shortcut --------------------------------------------------------------------------
+
+
+class QuickMag(Mag):
+    """Unpacks records without their fields; tensors of one dtype and shape have much in common."""
+
+    FOUR = "<57sQII"  # Mag.SPEC to data_length as bytes, the rest, the length of the next key
+
+    def walk_rows(self, cursor: Cursor, spec: bool, total: int) -> "List[Any]":
+        if not spec:
+            return super().walk_rows(cursor, spec, total)
+        rows: "List[Any]" = []
+        kinds: Any = {}
+        at = 0
+        while len(rows) < total:
+            data = cursor.head(1 << 16)
+            last = len(data) - 73  # of the records that lie whole in these bytes
+            stop = 4 + unpack_from("<I", data)[0]
+            while stop <= last and len(rows) < total:
+                kind, offset, aux, nbytes = unpack_from(self.FOUR, data, stop)
+                rows.append((data[at + 4:stop], kinds.setdefault(kind, kind), offset, aux))
+                at = stop + 69
+                stop += 73 + nbytes
+            cursor.pos += at
+            at = 0
+            if len(rows) < total:  # over the edge
+                (key, fields, _), = super().walk_rows(cursor, True, 1)
+                rows.append((key, self.SPEC.pack(*fields)[:57]) + fields[8:])
+        return rows
+
+    def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
+        if not spec:
+            return super().open_rows(cursor, spec, rows, end)
+        tensors, known, high = Map(), {}, cursor.end
+        for raw, fields, offset, aux in rows:
+            if fields not in known:
+                like = self.open_spec(cursor, raw, unpack_from("<6qBQ", fields) + (offset, aux), ())
+                if like.dtype is None or like.size * ITEMSIZE[like.dtype] != like.stored.nbytes:
+                    raise ValueError
+                known[fields] = like.dtype, like.shape, like.stored, high - like.stored.nbytes
+            dtype, shape, stored, last = known[fields]
+            if not end <= offset <= last:
+                if stored.nbytes:
+                    raise ValueError
+                offset = min(offset, high)
+            name = raw.decode()
+            tensors[name] = Tensor(name, dtype, shape, stored, offset,
+                                   ("aux", aux) if aux else (), self.NAME)
+        if len(tensors) < len(rows):
+            raise ValueError
+        return tensors
+
+
+QUICK["mag"] = QuickMag()
+
+
+# -- [8h2] primitiv shortcut ---------------------------------------------------------------------
+
+
+class QuickParameters(Parameters):
+    """Reads keys, dimensions and sizes that are written as usual in few steps."""
+
+    cursor: Any
+    DOTS = bytes(range(160)) + 32 * b"." + bytes(range(192, 256))  # heads of short texts: a dot
+
+    def __init__(self, cursor: Cursor, most: int) -> None:
+        super().__init__(cursor, most)
+        self.heads: Any = {}  # of tensors: the bytes from dims to data, which come again
+
+    def model(self) -> Chunks:
+        cursor, i = self.cursor, 0
+        count = cursor.uint32("N", "parameters")
+        while i < count:
+            name = self.key()
+            yield self.open(name)
+            for item in self.usual(count - i - 1):
+                i, name = i + 1, item.name
+                yield item
+            yield from self.statistics(name)
+            i += 1
+
+    def usual(self, count: int) -> Chunks:
+        """Yield parameters with short keys, each behind one without statistics."""
+        cursor = self.cursor
+        for _ in range(count):
+            at = cursor.look()
+            data = cursor.data
+            found = data[at:at + 5] == b"\xce\0\0\0\0" and self.key_at(data, at + 5)
+            if not found:
+                return
+            name, at = found
+            cursor.pos = cursor.base + at
+            yield self.open_at(name, data, at)
+
+    def key(self) -> str:
+        at = self.cursor.look()
+        found = self.key_at(self.cursor.data, at)
+        if not found:
+            return super().key()
+        self.cursor.pos += found[1] - at
+        name: str = found[0]
+        return name
+
+    def key_at(self, data: bytes, at: int) -> Any:
+        """Return (name, where it ends) of a key of few short parts, or None."""
+        parts = data[at] - 0x90
+        if not 0 < parts < 16:
+            return None
+        start = at = at + 1
+        for _ in range(parts):
+            if not 0xA0 <= data[at] < 0xC0:
+                return None
+            at += data[at] - 0x9F
+        try:
+            name = data[start + 1:at].translate(self.DOTS).decode()
+        except UnicodeError:  # what is no head became a dot
+            return None
+        if name.count(".") != parts - 1 or ":" in name or "\\" in name or at > len(data):
+            return None
+        return name, at
+
+    def open(self, name: str) -> Tensor:
+        at = self.cursor.look()
+        return self.open_at(name, self.cursor.data, at)
+
+    def open_at(self, name: str, data: bytes, at: int) -> Tensor:
+        """As open(), where that is in the window."""
+        place = self.cursor.pos - at
+        stop: int = at + 6 + 5 * (data[at] & 15)
+        stop += {b"\xc4": 2, b"\xc5": 3}.get(data[stop:stop + 1], 5)
+        head = data[at:stop]
+        if head not in self.heads:
+            item = super().open(name)
+            if item.start == place + stop:
+                keep(self.heads, head, (item.shape, item.stored, item._attrs))
+            return item
+        shape, stored, attrs = self.heads[head]
+        self.cursor.pos = place + stop + stored.nbytes
+        return Tensor(name, "float32", shape, stored, place + stop, attrs, Primitiv.NAME)
+
+
+class QuickPrimitiv(Primitiv):
+    READER = QuickParameters
+
+
+QUICK["primitiv"] = QuickPrimitiv()
+
+
+@adds_to(Quick)
+class QuickRuns:
+    """Reads small pieces through a window."""
+
+    base, data = 0, b""  # where it begins, its bytes
+
+    def look(self: Any) -> int:
+        """Return where the cursor is in .data, which has 640 bytes from there, or all left."""
+        at: int = self.pos - self.base
+        if not 0 <= at <= len(self.data) - 640:
+            self.base, at, self.data = self.pos, 0, Cursor.head(self, WINDOW)
+        return at
+
+    def head(self: Any, nbytes: int) -> bytes:
+        if nbytes > 512:
+            return Cursor.head(self, nbytes)
+        at = self.look()
+        data: bytes = self.data[at:at + nbytes]
+        return data
+
+    def next_head(self: Any) -> Any:
+        at = self.look()
+        kind, value, stop = msgpack_head(self.data, at, len(self.data))
+        self.pos += stop - at
+        return kind, value
+
+    def collect(self: Any, items: Any, high: float, fields: Any) -> Facts:
+        tensors: "Dict[str, Tensor]" = Map()
+        fitting, count = set(), 0  # Storages of the right size
+        for item in items:
+            stored = item.stored
+            if stored not in fitting:
+                self.admit({}, item, 0, high, fields)
+                fitting.add(stored)
+            if item.start > high - stored.nbytes:
+                raise ValueError
+            tensors[item.name] = item
+            count += 1
+        if len(tensors) < count:
+            raise ValueError
+        return tensors
+
+
+# -- [8h3] tensorbuffers shortcut ----------------------------------------------------------------
+
+
+class QuickFlat(Flat):
+    """Unpacks all fields of a table in one call, where they lie as builders lay them out."""
+
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        super().__init__(data, base)
+        self.layouts: Any = {}  # by place of the vtable
+
+    def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
+        if kinds != ["place"] or not size:
+            return super().elements(row, kinds, at, size)
+        steps = unpack_from(f"<{size}I", self.data, at)
+        places = [at + 4 * i + step for i, step in enumerate(steps)]
+        if not min(steps) or max(places) > self.end - 4:
+            raise ValueError
+        return places
+
+    def layout(self, table: int, rows: Any) -> Any:
+        """Return (unpack(data, position), distances) of the fields of a table, or None.
+
+        None unless all are there: short ones first, then by slot.
+        """
+        at = table - unpack_from("<i", self.data, table)[0]
+        if at not in self.layouts:
+            slots, text = self.slots(table, len(rows)), "<i"
+            end: Any = 4
+            for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
+                kind = rows[slot][1] if is_inline(rows[slot][1]) else "I"
+                text += f"{max(slots[slot] - end, 0)}x{kind}"
+                end = slots[slot] + nbytes if slots[slot] >= end else INFINITY
+            fits = end < INFINITY
+            self.layouts[at] = (struct.Struct(text).unpack_from, slots) if fits else None
+        return self.layouts[at]
+
+
+class QuickTensorBuffers(TensorBuffers):
+    def open_tables(self, cursor: Cursor, flat: Any, places: Any) -> Facts:
+        tensors: "Dict[str, Tensor]" = Map()
+        known: Any = {}  # by type, size and bytes of the shape: what such tensors share
+        left, high = flat.end, flat.base
+        for place in places:
+            item = self.usual(cursor, flat, place, known)
+            if item is None:
+                item = self.plain(cursor, flat, place)
+            size, rank, nbytes = len(item.name), len(item.shape), item.stored.nbytes
+            left -= size + 2 * rank
+            if left < 0 or flat.left < 520 + 16 * size + 40 * rank or (
+                    nbytes and not 4 <= item.start <= high - nbytes):
+                raise ValueError
+            tensors[item.name] = item
+        if len(tensors) < len(places):
+            raise ValueError
+        return tensors
+
+    def plain(self, cursor: Cursor, flat: Flat, place: int) -> Tensor:
+        item, = super().open_tables(cursor, flat, [place]).values()
+        return item
+
+    def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> "Optional[Tensor]":
+        """Return the tensor of a table; None where only the plain reader can tell."""
+        data, layout = flat.data, flat.layout(place, self.ENTRY)
+        if layout is None:
+            return None
+        unpack, steps = layout
+        try:
+            _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
+            if not (name_at and shape_at and nbytes):
+                return None
+            name_at += place + steps[1]
+            shape_at += place + steps[2]
+            stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
+            name = data[name_at + 4:stop].decode()
+            shape = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
+            if data[stop]:
+                return None
+        except (LookupError, UnicodeError, struct.error):
+            return None
+        alike = known.get((code, nbytes, shape))
+        if alike is None:
+            item = self.plain(cursor, flat, place)
+            if shape == pack(f"<{item.ndim + 1}I", item.ndim, *item.shape):
+                keep(known, (code, nbytes, shape), (item.dtype, item.shape, item.stored))
+            return item
+        return Tensor(name, alike[0], alike[1], alike[2], start, ("id", number), self.NAME)
+
+
+QUICK["tensorbuffers"] = QuickTensorBuffers()
+
+
+@adds_to(Quick)
+class QuickTables:
+    def flat_tree(self: Any, data: bytes) -> Any:
+        return QuickFlat(data, self.start)
+
+
+# -- [9a] traces ---------------------------------------------------------------------------------
+#
+# The same read() of a format, with cursors and readers of trees that note every field.
+
+MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
+LIST_ITEMS = 4096  # of a plain list in one field
 FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
@@ -8568,8 +8779,9 @@ NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out
 class Field:
     """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name or None), `.lead`
-    (bytes before its value: the map key and tags) and `.target` (where an offset leads, or None).
+    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut as in a path, or
+    None), `.lead` (bytes before its value: the map key and tags) and `.target` (where an offset
+    leads, or None).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
@@ -8595,78 +8807,570 @@ class Field:
         return f"Field({self.offset}, {self.nbytes}, {quote(self.name)}, {show(self.value)})"
 
 
-class FieldTrace(Trace):
-    """Collects the fields of one parse; `wire`: CBOR token by token."""
+class Box:
+    """An array or a map that is being read."""
 
-    def __init__(self, wire: bool = False, nbytes: int = 0) -> None:
-        super().__init__()
-        self.wire, self.owners = wire, {}
-        self.fields, self._most = [], MAX_FIELDS + nbytes // 16
-        self._offsets: "Dict[str, int]" = {}  # of the last field of each name, up to the ._known-th
-        self._known, self.rest = 0, range(0)
+    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = False,
+                 row: Any = None) -> None:
+        self.keys, self.path, self.doc, self.schema = keys, path, doc, schema
+        self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
+        self.key: Any = MISSING  # of the item that is read
+        self.next_key: Any = MISSING  # of the item that comes, which has been read
+        self.count = self.begin = 0  # items so far; where the next one begins, with its key
+        self.leaves: Any = []  # rows of the items, while it is a plain list
 
-    def add(self, offset: int, nbytes: int, name: str, value: Any, doc: str, depth: int = 0,
-            kind: str = "structure", lead: int = 0, owner: Any = None, target: Any = None) -> None:
-        if kind == "absent":  # no field, but an error can be one of it
-            if len(self.fields) <= self._most:
-                self._offsets[name] = offset
+    def about(self) -> Any:
+        """Return keys, path, meaning and Schema of the item that is read."""
+        if self.row is None:
+            return self.keys, self.path, self.doc, self.schema
+        if self.key is MISSING:
+            return self.keys, self.path, self.doc, None
+        doc, schema = self.doc, None  # without a Schema an item has the meaning of its container
+        if self.schema is not None:
+            kind, doc, *inside = self.schema.rows.get(self.key, self.schema.other)
+            schema = kind if isinstance(kind, Schema) else inside[0] if inside else None
+        return self.keys + (self.key,), path_of_keys((self.key,), self.path), doc, schema
+
+
+class Boxes:
+    """Notes the items of a tree as fields: a key and its value are one, as is a plain list."""
+
+    base: int
+
+    def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
+        """Note them with a Tracing cursor; `keys`: the path of the whole."""
+        self.tracing, self.above = cursor, len(keys)
+        self.box = Box(keys, path_of_keys(keys), schema.doc, schema)
+        return self
+
+    def name_error(self, made: FormatError) -> FormatError:
+        """Give an error the path of the item that is read; what was read of a list is a field."""
+        made.keys, made.field = self.box.about()[:2]
+        made.field = made.field or self.tracing.root
+        self.break_off()
+        return made
+
+    def break_off(self) -> None:
+        """Note what was read of an open plain list."""
+        box = self.box
+        if box.row is not None and box.leaves is not None:
+            if box.leaves:
+                self.flush(box, box.leaves[-1][1])
+            elif box.row[0] < box.row[1]:
+                self.add(*box.row)
+            box.leaves = None
+
+    def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
+        """Note the head of an array or a map of `size` items, or -1; return its Box."""
+        box = self.box
+        self.show(box)
+        keys, path, doc, schema = box.about()
+        value = {-1: None, 0: {} if keyed else []}.get(size, size)
+        row = box.begin, end, keys, path, value, doc, at - box.begin
+        inner = self.box = Box(keys, path, doc, schema, keyed, row)
+        if keyed or size == 0 or schema is not None:  # its items have meanings of their own
+            self.add(*row)
+            inner.leaves = None
+        return inner
+
+    def close(self, inner: Box, end: int, broken: bool) -> None:
+        """Note the end of an array or a map; `broken`: by a break of one byte."""
+        if inner.leaves is not None:
+            self.flush(inner, end)
+        elif broken:
+            self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
+
+    def leaf(self, at: int, end: int, value: Any) -> None:
+        box = self.box
+        if box.row is None or box.leaves is None:
+            keys, path, doc, _ = box.about()
+            self.add(box.begin, end, keys, path, value, doc, at - box.begin)
             return
-        if len(self.fields) > self._most:
+        if len(box.leaves) == LIST_ITEMS:
+            self.flush(box, box.leaves[-1][1])
+        box.leaves.append((box.begin, end, box.key, value, at - box.begin))
+
+    def flush(self, box: Box, end: int) -> None:
+        """Note a plain list, or the next piece of one, as one field."""
+        begin, _, keys, path, _, doc, lead = box.row
+        self.add(begin, end, keys, path, [row[3] for row in box.leaves], doc, lead)
+        keys = box.keys + (box.key,)
+        path = path_of_keys((box.key,), box.path)
+        box.leaves, box.row = [], (end, end, keys, path, None, doc, 0)
+
+    def show(self, box: Box) -> None:
+        """Note the items so far one by one: another array or map is among them."""
+        if box.row is not None and box.leaves is not None:
+            rows, box.leaves = box.leaves, None
+            if box.row[0] < box.row[1]:  # else the head was in a piece
+                self.add(*box.row)
+            for begin, end, key, value, lead in rows:
+                path = path_of_keys((key,), box.path)
+                self.add(begin, end, box.keys + (key,), path, value, box.doc, lead)
+
+    def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
+            lead: int) -> None:
+        self.tracing.note(self.base + begin, end - begin, keys, path, value, doc,
+                          len(keys) - self.above, lead=lead)
+
+
+class TracedCbor(Boxes, Cbor):
+    """Notes each item of CBOR as a field, with its key and its tags."""
+
+    tagged = False  # a tag is in front of what is read
+    inner = 0  # where the value behind the tags begins
+
+    def error(self, what: str, at: Any, error: "Type[FormatError]" = FormatError) -> FormatError:
+        return self.name_error(super().error(what, at, error))
+
+    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+        self.box.begin = at  # a key begins its item
+        self.box.next_key, end = super().key(at, depth)
+        return self.box.next_key, end
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        if is_key:
+            return super().item(at, depth, True)
+        box, tagged, self.inner = self.box, self.tagged, at
+        if not tagged:
+            if not box.keyed:
+                box.begin = at
+            if box.row is not None:
+                box.key = box.next_key if box.keyed else box.count
+        self.tagged = at < len(self.data) and self.data[at] >> 5 == 6
+        value, end = super().item(at, depth)
+        if not tagged:
+            if not isinstance(value, (list, dict)):
+                self.leaf(self.inner, end, value)
+            box.key, box.count = MISSING, box.count + 1
+        self.tagged = tagged
+        return value, end
+
+    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        return self.container(super().array, False, size, at, depth)
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        return self.container(super().map, True, size, at, depth)
+
+    def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
+        box, self.tagged, start = self.box, False, self.inner
+        inner = self.open(start, at, keyed, size)
+        value, end = read(size, at, depth)
+        self.close(inner, end, size < 0)
+        self.box, self.inner = box, start
+        return value, end
+
+
+class TracedJson(Boxes):
+    """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
+
+    A field ends where the next token begins that is no closing bracket. An error is one of the
+    whole, at the token that is wrong.
+    """
+
+    def __init__(self, data: bytes, base: int, name: str, **rules: Any) -> None:
+        import re
+        self.data, self.base, self.plain = data, base, Json(data, base, name, **rules)
+        self.text = data.decode("latin-1")  # one character for each byte
+        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        self.end = len(data.rstrip(b" \t\r\n"))
+        self.parser, self.left = self.plain.decoder(), MAX_BOXES + 10 * len(data)
+
+    def read(self) -> "Tuple[Any, int]":
+        """Return the value and where it ends."""
+        deep = self.plain.error("nested deeper than this Python can read")
+        try:
+            self.data.decode()
+            end = self.skip(self.item(self.skip(0), 0))
+        except UnicodeDecodeError as error:
+            raise self.plain.error("text is not UTF-8", error.start)
+        except RuntimeError:  # RecursionError
+            raise deep
+        if end < len(self.data):
+            raise self.error("nothing", end)
+        self.end_field(self.end)
+        return self.plain.read(), self.end
+
+    def error(self, wanted: str, at: int) -> FormatError:
+        """Return the error of a token that is not what is wanted there."""
+        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
+        return self.placed(self.plain.error(f"{here}, expected {wanted}"), at)
+
+    def placed(self, error: FormatError, at: int) -> FormatError:
+        """Return an error of the token at `at`, where the field before it ends."""
+        self.break_off()
+        self.end_field(at)
+        error.offset = self.base + at
+        return error
+
+    def end_field(self, at: int) -> None:
+        """Let the last field end here, at the latest."""
+        for field in self.tracing.fields[-1:]:
+            field.nbytes = min(field.nbytes, self.base + at - field.offset)
+
+    def skip(self, at: int) -> int:
+        """Return where the next token begins."""
+        found: Any = self.blanks.match(self.data, at)
+        return int(found.end())
+
+    def skip_brackets(self, at: int) -> int:
+        """Return where the next token begins that is no closing bracket."""
+        found: Any = self.behind.match(self.data, at)
+        return int(found.end())
+
+    def item(self, at: int, depth: int) -> int:
+        """Note an item with `depth` arrays and objects around it; return where it ends."""
+        if not self.box.keyed:  # else it begins with its key
+            self.box.begin = at
+        if self.data[at:at + 1] in (b"[", b"{"):
+            return self.container(at, depth)
+        value, end = self.token(at)
+        self.leaf(at, self.skip_brackets(end), value)
+        return end
+
+    def token(self, at: int) -> "Tuple[Any, int]":
+        """Return the value of a text, a number or a word, and where it ends."""
+        try:
+            end = self.parser.raw_decode(self.text, at)[1]
+            token = self.data[at:end]
+            value = self.parser.decode(token.decode())
+            self.plain.check_escapes(token)
+        except FormatError as error:
+            raise self.placed(error, at)
+        except ValueError:
+            raise self.error("a value", at)
+        return value, end
+
+    def container(self, at: int, depth: int) -> int:
+        """Note an array or an object; return where it ends."""
+        box, keyed = self.box, self.data[at:at + 1] == b"{"
+        self.left -= 280 if keyed else 120
+        if self.left < 0:
+            what = f"more memory than MAX_BOXES = {MAX_BOXES}"
+            raise self.placed(self.plain.error(what, 0, Unsupported), at)
+        if depth >= self.plain.depth:
+            what = f"nested deeper than {self.plain.depth}"
+            raise self.placed(self.plain.error(what), at)
+        close, end = b"}" if keyed else b"]", self.skip(at + 1)
+        more = self.data[end:end + 1] != close
+        self.box = self.open(at, self.skip_brackets(at + 1), keyed, -1 if more else 0)
+        keys: Any = set()
+        while more:
+            end = self.skip(self.item(self.key(end, keys), depth + 1))
+            more = self.data[end:end + 1] == b","
+            if more:
+                end = self.skip(end + 1)
+            elif self.data[end:end + 1] != close:
+                raise self.error(f", or {close.decode()}", end)
+            self.box.key, self.box.count = MISSING, self.box.count + 1
+        self.close(self.box, self.skip_brackets(end + 1), False)
+        self.box = box
+        return end + 1
+
+    def key(self, at: int, keys: Any) -> int:
+        """Read what is in front of an item: in an object, its key; return where the item begins."""
+        box = self.box
+        if not box.keyed:
+            box.key = box.count
+            return at
+        if self.data[at:at + 1] != b'"':
+            raise self.error("a key", at)
+        box.begin, (key, end) = at, self.token(at)
+        if key in keys:
+            raise self.placed(self.plain.error(f"key {show(key)} twice"), at)
+        keys.add(key)
+        box.key, end = key, self.skip(end)
+        if self.data[end:end + 1] != b":":
+            raise self.error(":", end)
+        return self.skip(end + 1)
+
+
+class TracedFlat(Flat):
+    """Notes each vtable, field and vector of a FlatBuffer."""
+
+    def trace(self, cursor: Any) -> Any:
+        self.tracing = cursor
+        return self
+
+    def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
+             kind: str = "structure", target: Any = None) -> None:
+        """Note a field of the table; `depth`: below it."""
+        keys = self.where + (name,)
+        depth += len([key for key in self.where if isinstance(key, str)])
+        target = None if target is None else self.base + target
+        self.tracing.note(self.base + at, nbytes, keys, None, value, doc, depth, kind,
+                          target=target)
+
+    def follow(self, row: Any, at: int) -> int:
+        place = super().follow(row, at)
+        self.note(at, 4, row[0], place - at, row[3], int(at > 0), target=place)
+        return place
+
+    def slots(self, table: int, count: int) -> Any:
+        slots = super().slots(table, count)
+        step, = unpack_from("<i", self.data, table)
+        self.note(table, 4, "table", step, "vtable", 0, target=table - step)
+        return slots
+
+    def vtable(self, at: int) -> int:
+        count = super().vtable(at)
+        nbytes, size = unpack_from("<HH", self.data, at)
+        slots = list(unpack_from(f"<{count}H", self.data, at + 4))
+        self.note(at, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", 0)
+        return count
+
+    def absent(self, row: Any, table: int) -> Any:
+        self.note(table, 0, row[0], None, row[3], kind="absent")
+        return super().absent(row, table)
+
+    def number(self, row: Any, at: int) -> Any:
+        value = super().number(row, at)
+        self.note(at, flat_size(row[1]), row[0], value, row[3])
+        return value
+
+    def string(self, row: Any, at: int) -> str:
+        text = super().string(row, at)
+        nbytes, = unpack_from("<I", self.data, at)
+        self.note(at, nbytes + 5, row[0], text, row[3])
+        return text
+
+    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
+        found = super().numbers(row, at, size)
+        self.note(at, 4 + size * flat_size(row[1][0]), row[0], found, row[3])
+        return found
+
+    def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
+        self.note(at - 4, 4, row[0], size, "number of elements")
+        return super().elements(row, kinds, at, size)
+
+
+def traced_msgpack(codec: Any) -> Any:
+    """Return a reader like `codec`, which notes what it reads."""
+    class Traced(Boxes, codec):  # type: ignore[misc]
+        """Notes each value as a field, with its key; of what is not read, its head."""
+
+        base = 0
+        behind = count = 0  # end of the last head, and its number
+
+        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+            return self.name_error(super().error(what, *args, **more))
+
+        def head(self) -> Any:
+            kind, self.count = super().head()
+            self.behind = self.cursor.pos
+            return kind, self.count
+
+        def key(self, out: Any, depth: int) -> Any:
+            self.box.begin = self.cursor.pos  # a key begins its item
+            key = self.box.next_key = super().key(out, depth)
+            return key
+
+        def item(self, depth: int, key: Any) -> Any:
+            box, start = self.box, self.cursor.pos
+            if not box.keyed:
+                box.begin = start
+            if box.row is not None:
+                box.key = box.next_key if box.keyed else box.count
+            value = super().item(depth, key)
+            if not isinstance(value, (list, dict)):
+                far = type(value) is tuple  # bytes or numbers that are left in the file
+                end = self.behind if far else self.cursor.pos
+                self.leaf(start, end, self.count if far else value)
+            box.key, box.count = MISSING, box.count + 1
+            return value
+
+        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+            box = self.box
+            inner = self.open(self.start, self.behind, kind == "map", count)
+            value = super().container(kind, count, depth, key)
+            self.close(inner, self.cursor.pos, False)
+            self.box = box
+            return value
+    return Traced
+
+
+class Tracing(Cursor):
+    """Notes every field that is read."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self.fields: "List[Field]" = []
+        self.places: Any = {}  # offset of the last field of each path
+        self.names: Any = {}  # path of a record or an entry -> name of its tensor
+        self.owners: Any = {}  # the same for what lies in them
+        self.most = MAX_FIELDS + source.nbytes // 16
+        self.rest = range(0)  # of the file, in one field
+
+    def note(self, offset: int, nbytes: int, keys: Any, path: Any, value: Any, doc: str,
+             depth: int = 0, kind: str = "structure", lead: int = 0, target: Any = None) -> None:
+        """Add a field, and where it is: errors may be of it. `path`: None, or that of the keys."""
+        if len(self.fields) > self.most:
             last = self.fields[-1]
-            if kind == "data":
-                return
-            if last.kind == kind and last.offset + last.nbytes <= offset:
+            if last.offset + last.nbytes <= offset and kind not in ("data", "absent"):
                 last.nbytes, last.value = offset + nbytes - last.offset, None
                 last.doc = f"and what is behind it: MAX_FIELDS = {MAX_FIELDS}"
                 self.rest = range(last.offset, offset + nbytes)  # tensors too
-                return
-        self.fields.append(Field(offset, nbytes, name, value, doc, kind, depth, owner, lead,
-                                 target))
-
-    def find(self, names: Any) -> "Optional[int]":
-        for field in self.fields[self._known:]:
-            if field.doc[:6] != "break:":
-                self._offsets[field.name] = field.offset
-        self._known = len(self.fields)
-        found = [self._offsets[name] for name in names if name in self._offsets]
-        return found[-1] if found else None
-
-    def follow_tree(self, base: int, name: str, root: str, schema: Any, level: Any,
-                    data: Any = None) -> Any:
-        if self.wire and data is not None:
-            return CborTokens(self, data, base, name)
-        return CborFields(self, base, name, root, schema, level)
-
-
-class CborTokens:
-    """Makes a field of each token of cbor_read: what `explain --wire` shows."""
-
-    def __init__(self, trace: FieldTrace, data: bytes, base: int, name: str) -> None:
-        self.trace, self.data, self.base, self.name = trace, data, base, name
-        self.chunks: "List[Tuple[int, int, Any]]" = []
-
-    def path(self, depth: int, key: Any) -> str:
-        return self.name
-
-    def __call__(self, start: int, stop: int, depth: int, kind: str, value: Any, key: Any) -> None:
-        if kind == "chunk":
-            self.chunks.append((start, stop, value))
             return
-        head, chunks, self.chunks = self.data[start], self.chunks, []
-        size, behind = cbor_argument(self.data, start + 1, len(self.data), head)
-        major, nbytes = head >> 5, behind - start - 1
-        doc = f"major {major}, argument {head & 31 if size < 0 else size}"
-        doc += f" in {count_of(nbytes, 'byte')}" if nbytes else ""
-        doc += "" if size >= 0 else ": the break" if head == 0xFF else ": until the break ff"
-        if head != 0xFF:
-            kind = CBOR_MAJORS[major]
-            kind += f"({size if size >= 0 else '*'})" if 1 < major < 6 else ""
-        value = None if chunks or 3 < major < 6 else value
-        self.trace.add(self.base + start, 1 if chunks else stop - start, kind, value, doc, depth)
-        for first, last, part in chunks:
-            self(first, last, depth + 1, kind, part, None)
-        if chunks:
-            self(stop - 1, stop, depth + 1, "break", None, None)
+        if doc[:6] != "break:":
+            self.places[keys] = offset
+        if kind == "absent":  # no field, but an error can be one of it
+            return
+        inside = self.root or self.tensor is not None or keys and keys[1:]  # owner() looks at it
+        path = path_of_keys(keys) if path is None else path
+        self.fields.append(Field(offset, nbytes, path or self.root, value, doc, kind, depth,
+                                 keys if inside else None, lead, target))
+
+    def note_here(self, start: int, value: Any, doc: str, *path: Any) -> None:
+        """Note what lies from `start` to here as a field of the record."""
+        keys = self.where + path
+        self.names.setdefault(self.where, None)  # that of its tensor, if it comes to that
+        self.note(start, self.pos - start, keys, None, value, doc, len(self.where) // 2)
+
+    def record(self, record: Record) -> Any:
+        """One by one: an error is one of the field that is cut."""
+        values: Any = ()
+        for row in record.rows:
+            start, found = self.pos, super().record(Record(row))
+            self.note_here(start, list(found) if found[1:] else found[0], row[2], row[0])
+            values += found
+        return values
+
+    def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
+        start, data = self.pos, super().take(nbytes, field, doc, *index)
+        text = decode_text(data)
+        self.note_here(start, data if text is None else text, doc, field, *index)
+        return data
+
+    def skip(self, nbytes: int, field: str, doc: str) -> None:
+        start = self.pos
+        super().skip(nbytes, field, doc)
+        self.note_here(start, None, doc, field)
+
+    def msgpack(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        value = super().msgpack(kind, field, doc, *index)
+        if kind == "str":
+            self.note_here(self.start, msgpack_text(value), doc, field, *index)
+        return value
+
+    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
+        value = super().head_of(kind, field, doc, *index)
+        if kind != "str":  # that is noted with its bytes
+            self.note_here(self.start, value, doc, field, *index)
+        return value
+
+    def attempt(self, read: Any, *args: Any) -> Any:
+        count, places, rest = len(self.fields), dict(self.places), self.rest
+        last = [(field.nbytes, field.value, field.doc) for field in self.fields[-1:]]
+        found = super().attempt(read, *args)
+        if found is None:
+            self.places, self.rest = places, rest
+            del self.fields[count:]
+            for field, row in zip(self.fields[-1:], last):  # note() may have joined more to it
+                field.nbytes, field.value, field.doc = row
+        return found
+
+    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
+        class Traced(TracedCbor, codec):  # type: ignore[misc]
+            pass
+        value, end = Traced(data, self.start).trace(self, schema, path).read()
+        if rest and end < len(data):
+            self.note(self.start + end, len(data) - end, (rest,), rest, None,
+                      "bytes behind the CBOR item", kind="unused")
+        return value, end
+
+    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
+        value, end = TracedJson(data, self.start, self.root, **rules).trace(self, schema, ()).read()
+        if pad and end < len(data):
+            odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
+            self.note(self.start + end, len(data) - end, (MISSING,), "padding", odd,
+                      "spaces" if pad == b" " else "blanks", kind="padding")
+        return value
+
+    def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
+        self.root = root
+        return traced_msgpack(codec)(self).trace(self, schema, ())
+
+    def flat_tree(self, data: bytes) -> Any:
+        return TracedFlat(data, self.start).trace(self)
+
+    def admit(self, tensors: Any, item: Tensor, *rules: Any) -> None:
+        self.names[self.where] = clip(item.name, MAX_PATH)  # many fields may have it
+        if getattr(self, "run", False):  # here: a file that breaks off later shows them
+            self.note(item.start, item.stored.nbytes, None, "data " + clip(item.name, MAX_PATH),
+                      f"{item.dtype} {show(item.shape)}", "column-major", kind="data")
+        super().admit(tensors, item, *rules)
+
+    def error(self, what: str, *path: Any, offset: Any = None, **more: Any) -> FormatError:
+        """The offset is that of the field, or of the innermost one around it that was read."""
+        made = super().error(what, *path, offset=offset, **more)
+        if offset is None:
+            keys = made.keys
+            while keys and keys not in self.places:
+                keys = keys[:-1]
+            made.offset = self.places.get(keys)
+        return made
+
+    def owner(self, keys: Any) -> "Optional[str]":
+        """Return the name of the tensor of whose entry a field is."""
+        found = self.names if not keys or keys in self.names else self.owners
+        if found is self.owners:
+            keys = keys[:-1]
+            if keys not in found:  # long keys of two parses are compared once
+                found[keys] = self.owner(keys)
+        name: "Optional[str]" = found.get(keys)
+        return name
+
+
+class Locating(Tracing):
+    """Notes only where one field and those around it begin."""
+
+    keys: Any = ()  # its path
+
+    def note(self, offset: int, nbytes: int, keys: Any, path: Any, value: Any, doc: str,
+             *more: Any, **facts: Any) -> None:
+        if keys is None or doc[:6] == "break:":
+            return
+        size = len(keys)  # the last key differs first; some are long
+        if keys[-1:] == self.keys[max(size - 1, 0):size] and keys == self.keys[:size]:
+            self.places[keys] = offset
+
+
+def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
+                partial: bool) -> FormatError:
+    """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
+    class Place(Locating, Partial if partial else Whole):  # type: ignore[misc]
+        pass
+    for _ in range(2):  # again if that found another error
+        cursor, keys = Place(source), error.keys
+        cursor.keys = keys
+        try:
+            cursor.read(kind, options)
+        except FormatError as found:
+            found.__traceback__ = None  # it keeps all that was parsed
+            error = found
+            if error.keys == keys:
+                break
+    return error
+
+
+OPEN_ROUGHLY = Format.open_file
+
+
+@adds_to(Format)
+class Exactly:
+    def open_file(self: Any, source: Any, options: Facts) -> File:
+        try:
+            return OPEN_ROUGHLY(self, source, options)
+        except FormatError as caught:
+            error = caught
+        error.__traceback__ = None  # it keeps all that was parsed
+        more = dict(options)
+        error = exact_error(error, self, source, more, more.pop("partial", False))
+        error.path = source.path
+        raise error
+
+
+# -- [9b] explain --------------------------------------------------------------------------------
 
 
 class Fields:
@@ -8689,61 +9393,100 @@ class Fields:
         from html import escape
         source = open_source(self._source, True)
         try:
-            page, _ = make_page(Explained(source, *self._asked),
-                                os.path.basename(source.path or "the data"))
+            title = os.path.basename(source.path or "the data")
+            page = FEATURES["page"](source, self._asked, title)
         finally:
             source.close()
         return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
                 'style="width:100%;height:48em;border:0"></iframe>')
 
 
-def explain(source: Source, *, format: "Optional[str]" = None, wire: bool = False,
+def explain(source: Source, *, format: "Optional[str]" = None,
             **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError. `wire`: CBOR token by
-    token. A notebook shows what is returned as the page of `explain --html`.
+    one (its kind is "fault") and what was not reached, then the FormatError. A notebook shows what
+    is returned as the page of `explain --html`.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
     """
     opened = open_source(source, True)
     try:
-        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None, wire)
+        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None)
     finally:
         opened.close()
     aim_offsets(fields)
-    return Fields(fields, error, source, format, options, wire)
+    return Fields(fields, error, source, format, options)
 
 
-def dissect(kind: "Format", source: Any, options: Facts, faults: Any,
-            wire: bool = False) -> "Tuple[List[Field], Any, Any, FieldTrace]":
-    """Parse with a trace; return (fields, parsed or None, error or None, the trace)."""
-    trace = FieldTrace(wire, source.nbytes)
+class Verifying(Tracing, Whole):
+    """Notes what is wrong with one entry or tensor, and goes on behind it."""
+
+    def __init__(self, source: Any, faults: Any) -> None:
+        super().__init__(source)
+        self.faults = faults
+
+    def add_fault(self, error: FormatError) -> None:
+        if len(self.faults) >= MAX_FAULTS:
+            raise error
+        self.faults.append(error)
+
+    def one(self, read: Any, *args: Any) -> None:
+        try:
+            super().one(read, *args)
+        except FormatError as error:
+            self.add_fault(error)
+
+    def defer(self, error: FormatError) -> None:
+        self.add_fault(error)
+
+    def together(self, check: Any, *args: Any) -> None:
+        if not self.faults:  # else those that are left need not fit together
+            super().together(check, *args)
+
+    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
+        try:
+            super().lack(error, missing, whole)
+        except FormatError as wrong:
+            self.add_fault(wrong)
+
+
+MAX_FAULTS = 1000  # that verify notes before it stops
+
+
+def dissect(kind: "Format", source: Any, options: Facts,
+            faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
+    """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
+    class Explaining(Tracing, Partial if options.get("partial") else Whole):  # type: ignore[misc]
+        pass
+    cursor: Any = Explaining(source) if faults is None else Verifying(source, faults)
     error: Any = None
+    options = Map([pair for pair in options.items() if pair[0] != "partial"])
+    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
     try:
-        parsed = parse(kind, kind.READER(source, trace, faults), options)
+        parsed = cursor.read(kind, options)
     except FormatError as caught:
         error = caught
         error.path = source.path
     if faults is None and error is not None and error.check == "bounds" and not error.tensor:
-        fields, parsed, other, again = dissect(kind, source, options, [], wire)
+        fields, parsed, other, again = dissect(kind, source, options, [])
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
             return _fields_to(error, fields, source.nbytes), parsed, error, again
-    for field in trace.fields:
+    for field in cursor.fields:
         if field.kind != "data":
-            field.tensor = trace.owners.get(field.tensor)  # its name, for the prefix
+            field.tensor = cursor.owner(field.tensor)
     if error is not None:
-        return _fields_to(error, trace.fields, source.nbytes), None, error, trace
-    fields = _without_overlap([field for field in trace.fields if field.kind != "data"])
+        return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
+    fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     for item in [item for item in parsed[2].values() if item.stored.source is source]:
-        name = "data " + clip_path(item.name)
-        fields += [Field(start, nbytes, f"{name}.{role}" if role else name,
-                         *_data_text(item, role), "data", 0, item.name)
-                   for start, nbytes, role in item.ranges() if start not in trace.rest]
-    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, trace
+        name = clip(item.name, MAX_PATH)
+        fields += [Field(start, nbytes, f"data {name}.{role}" if role else "data " + name,
+                         *_data_text(item, role), "data", 0, name)
+                   for start, nbytes, role in item.ranges() if start not in cursor.rest]
+    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, cursor
 
 
 def sort_fields(fields: "List[Field]") -> "List[Field]":
@@ -8880,6 +9623,7 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
                 out.append(Field(at, nbytes, "padding", value, doc, "padding", depth))
                 at += nbytes
         if field.offset > at:
+            source.read(field.offset - 1, 1)  # a stream may have lied about its end
             doc = count_of(field.offset - at, "byte") + " that no field names"
             out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
         out.append(field)
@@ -8888,7 +9632,34 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
     return [field for field in out if field.nbytes]
 
 
-# -- [9b] verify ---------------------------------------------------------------------------------
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def guess(head: bytes, what: str, error: Any) -> Any:
+    """Return the message on a file that begins so, with what it looks like, and its class."""
+    what = what if head else "the file is empty"
+    for text in [text for start, word, text in NOT_OURS
+                 if head[:len(start)] == start and word in head.lower()][:1]:
+        what += "; it looks like " + text
+        error = Unsupported if "gzip" in text else error  # the bytes may be right
+    return what, error
+
+
+FEATURES["guess"] = guess
+
+
+# -- [9c] verify ---------------------------------------------------------------------------------
 
 
 class Report:
@@ -8986,22 +9757,18 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
         "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
     _verify_structure(report, kind, faults, error, texts)
     if error is not None:
-        for text, offset in trace.odd.items():
-            report.add("note", "upstream", text, None, offset)
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
     if watch is not None:  # what is hashed, decoded, and compared when it is saved again
         source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
             item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
     _verify_padding(report, kind, source, fields)
-    del fields, trace.fields  # they can be large
+    del fields, trace.fields, trace.places  # they can be large
     _verify_layout(report, kind, attrs, tensors)
     few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
     complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
-    for text in list(trace.odd) + list(kind.remarks(trace.odd, attrs, tensors) if few else ()):
-        report.add("note", "upstream", text, None, trace.odd.get(text))
-    if not few:
-        report.add("-", "upstream", f"not looked at: {count} in {source.nbytes} bytes")
+    for text in kind.notes(attrs, tensors) if few else ():
+        report.add("note", "canonical", text)
     if not faults and "checksums" not in [error.check for error in report.errors]:
         report.add(*_save_again(kind, source, File(kind, source, *parsed))
                    if complete else ("-", "canonical", "not saved again"))
@@ -9204,10 +9971,22 @@ class DataCheck:
             self.done[bools] = True
 
 
-FEATURES["verify"] = verify_source
+OPEN_UNSEEN = Format.open_file
 
 
-# -- [9c] convert --------------------------------------------------------------------------------
+@adds_to(Format)
+class Verified:
+    def open_file(self: Any, source: Any, options: Facts) -> File:
+        """Return what load() returns, verified if that is an option."""
+        more = dict(options)
+        verified = more.pop("verify", False)
+        file = OPEN_UNSEEN(self, source, more)
+        for error in verify_source(source, self, more).errors if verified else ():
+            raise error
+        return file
+
+
+# -- [9d] convert --------------------------------------------------------------------------------
 
 
 class Summary:
@@ -9234,6 +10013,13 @@ class Summary:
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
+
+
+def merged(file: File) -> "Tuple[Facts, List[str]]":
+    """Return the metadata; and what several files do not agree on, which is left out."""
+    if isinstance(file, Joined):
+        return file.merged()
+    return file.metadata, []
 
 
 def load_several(sources: Any, **options: Any) -> File:
@@ -9278,6 +10064,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
     load(). `options` and memory: as in save(). `watch`: as in verify().
 
+    >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
     not needed there: data_endianness, encoding, layout, version
@@ -9317,7 +10104,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
 
 def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = file.merged()
+    found, differ = merged(file)
     metadata = Map(found.items())
     summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
@@ -9372,6 +10159,14 @@ def _select(items: Items, only: Any) -> Items:
             raise ValueError(f"only: no tensor is called {show(pattern)}")
         chosen.update(found)
     return [(name, item) for name, item in items if name in chosen]
+
+
+@adds_to(Tensor)
+class LazyCast:
+    def cast(self: Any, dtype: Any) -> Tensor:
+        """Return what astype() does, cast when its bytes are asked for."""
+        self.check_readable()
+        return Cast(self, dtype)
 
 
 def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
@@ -9449,6 +10244,8 @@ def describe(error: BaseException, path: str = "") -> str:
         ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
         inside = [plain(name) for end in ends for name in names if name.endswith(end)]
         return f"{plain(path)} is a directory; it has {(inside + ['no tensor files'])[0]}"
+    if "://" in path:
+        return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
     return (plain(path) + ": " if path else "") + (error.strerror or str(error))
 
 
@@ -9605,7 +10402,7 @@ def show_ls(args: Any) -> None:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
                          "offset": lambda pair: pair[1].start}
             items.sort(key=keys[args.sort])
-        metadata, differ = file.merged()
+        metadata, differ = merged(file)
         if args.json:
             attrs = dict(file.attrs, differ=differ) if differ else file.attrs
             head = to_json({
@@ -9680,8 +10477,9 @@ def dtype_of(item: Tensor) -> str:
 
 def show_get(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
+        found: Any = file
         if args.name not in file:
-            raise ValueError(f"{plain(args.file)}: {file.say_missing(args.name)}")
+            raise ValueError(f"{plain(args.file)}: {found.say_missing(args.name)}")
         item = file[args.name]
         if args.rows is not None:
             count = item.shape[0] if item.ndim else -1
@@ -9699,7 +10497,7 @@ def show_get(args: Any) -> None:
         elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
         else:
-            print(item.preview())
+            print(preview(item))
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
 
 
@@ -9739,14 +10537,14 @@ def print_values(item: Tensor) -> None:
 def show_explain(args: Any) -> None:
     source = open_source(open_input(args.file), True)
     try:
-        found = Explained(source, None, args.options, args.wire, args.tensor,
+        found = Explained(source, None, args.options, args.tensor,
                           getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
             title = "standard input" if args.file == "-" else os.path.basename(args.file)
-            write_text(args.html, *make_page(found, title))
+            write_text(args.html, *FEATURES["pages"](found, title))
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -9762,10 +10560,10 @@ def show_explain(args: Any) -> None:
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
-    def __init__(self, source: Any, format: Any, options: Facts, wire: bool, tensor: Any = None,
+    def __init__(self, source: Any, format: Any, options: Facts, tensor: Any = None,
                  start: int = 0) -> None:
         self.source, self.kind = source, kind_of(source, format)
-        fields, parsed, self.error, _ = dissect(self.kind, source, options, None, wire)
+        fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
         aim_offsets(fields)
         self.attrs, _, self.tensors = parsed or ({}, {}, {})
         self.texts, self.layout = layout_of(self.kind)
@@ -9776,7 +10574,8 @@ class Explained:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-        self.rows = list(rows_of([field for field in fields if tensor in (None, field.tensor)
+        name = tensor and clip(tensor, MAX_PATH)
+        self.rows = list(rows_of([field for field in fields if name in (None, field.tensor)
                                   and field.offset + field.nbytes > start], self.places))
 
 
@@ -9794,19 +10593,19 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             name = name[len(before):]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
-        name = in_letters(clip_path(name))
+        name = in_letters(clip(name, MAX_PATH))
         if field.depth:  # .key, ['key']: what is around it is above
             name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
         value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused", "unreached"):
             value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            value = in_letters(clip_path(str(field.value)))  # a role of a file is any text
+            value = in_letters(clip(str(field.value), MAX_PATH))  # a role of a file is any text
         meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
         if opens and field.tensor is not None and field.tensor not in field.name:
-            meaning += ", of " + in_letters(clip_path(field.tensor))
+            meaning += ", of " + in_letters(field.tensor)
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
         yield field, name, value, meaning, opens
@@ -9817,7 +10616,7 @@ def print_rows(args: Any, found: Explained) -> None:
     width, shown = terminal_width(args.width), found.rows[:args.limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    rows: Any = [("offset", "bytes", "token" if args.wire else "field", "value", "meaning")]
+    rows: Any = [("offset", "bytes", "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
         left = max(0, field.nbytes - field.lead)
         data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
@@ -9902,7 +10701,7 @@ def show_diff(args: Any) -> bool:
     with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
         found = list(differences(a, b))
         count = len(set(a).union(b))
-        metadata = a.merged()[0] or b.merged()[0]
+        metadata = merged(a)[0] or merged(b)[0]
     if args.json:
         rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
         print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
@@ -9922,10 +10721,11 @@ def differences(a: File, b: File) -> Chunks:
     for file in (a, b):
         check_work(Format(), list(file.items()))
     progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-    facts, others = a.merged()[0], b.merged()[0]
+    facts, others = merged(a)[0], merged(b)[0]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), ("scalar", *scalars):
+    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), (
+            "scalar", scalars[0], scalars[1]):
         for name in Map.fromkeys(list(x) + list(y)):
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
@@ -10080,7 +10880,7 @@ def show_formats(args: Any) -> None:
     if args.format is None:
         for kind in kinds:
             print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
-        print(f"\n`formats {NAMES[0]}` shows its layout, dtypes, options and limits")
+        print(f"\n`formats {FORMATS[0].NAME}` shows its layout, dtypes, options and limits")
         return
     for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
         print(doc_of(kind) + "\n")
@@ -10145,7 +10945,8 @@ def row_range(text: str) -> slice:
     return rows
 
 
-TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(), os.path.expanduser)
+PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
+TYPES: Any = dict([(word, lambda path: os.path.expanduser(path)) for word in PATHS])
 TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
@@ -10163,7 +10964,6 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--width": ("N", "columns of the terminal"),
     "--tensor": ("NAME", "only the rows of this tensor"),
     "--from": ("OFFSET", "only the rows from this byte on (0x1f40, 8000)"),
-    "--wire": ("", "CBOR token by token"),
     "--html": ("OUT", "write a page to look at instead"),
     "--quiet": ("", "only what is bad or differs"),
     "--deep": ("", "XXH3 of large files, too (slow)"),
@@ -10185,7 +10985,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--formats": ("NAME,...", "only these"),
     "--load-only": ("", "nothing that writes, no tools"),
     "--no-tools": ("", "no explain, verify, convert, no command line"),
-    "--with": ("NAME,...", "zstd, sparse, quantized, fast, remote, arrays: also these"),
+    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, arrays, pickles, partial, "
+                           "fast, or a later generation that the whole reads"),
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
@@ -10195,7 +10996,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
             "file name --all --rows --raw --stats --partial",
             "model.bpk w; model.bpk w --rows 0:2; model.bpk w --raw > w.bin", show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
-                "file --tensor --from --limit --width --color --wire --json --html",
+                "file --tensor --from --limit --width --color --json --html",
                 "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
@@ -10203,16 +11004,17 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                 "sources target --format --cast --only --dense --drop --metadata --partial --set",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
-                f"- - --format {NAMES[0]} < model.zt > out", show_convert),
+                f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),
     "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
              "old.zt new.bpk", show_diff),
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
-                f"; {NAMES[0]}; --json", show_formats),
+                f"; {FORMATS[0].NAME}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
              "; files", show_demo),
     "vendor": ("write a copy of this file with only what is asked for",
                "out --formats --load-only --no-tools --with --board",
-               f"small.py --formats {NAMES[0]} --load-only", lambda args: show_vendor(args))}
+               f"small.py --formats {FORMATS[0].NAME} --load-only",
+               lambda args: FEATURES["vendor"](args))}
 
 
 def make_parser(name: str) -> Any:
@@ -10307,7 +11109,7 @@ def run(argv: "List[str]") -> int:
         for name, (does, arguments, _, _) in COMMANDS.items():
             takes = [ARGUMENTS[key][0] for key in arguments.split() if key[0] != "-"]
             print(f"  {' '.join([name] + takes):22} {does}")
-        print(f"\nformats: {' '.join(NAMES)}\n"
+        print(f"\nformats: {' '.join(kind.NAME for kind in FORMATS)}\n"
               "COMMAND -h lists its options; FILE `-` is standard input, `./-x` or `-- -x` a file")
         return 0
     if name in ("-V", "--version"):
@@ -10548,7 +11350,7 @@ def page_tensors(found: Explained) -> str:
             except ValueError:  # damaged, empty, of an unknown type
                 pass
         rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
-                 f"{to_html(plain(clip_path(name))).replace('.', WRAPS)}</a></td>"
+                 f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
                  f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
@@ -10583,7 +11385,7 @@ def page_strip(fields: "List[Field]") -> str:
     for part, size in zip(parts, sizes):
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
         kind, wide, label = largest.kind, size ** .33, ""
-        name = kind if kind == "structure" else to_html(plain(clip_path(largest.name)))
+        name = kind if kind == "structure" else to_html(plain(clip(largest.name, MAX_PATH)))
         about = f"{name}, {kind}, {count_of(len(part), 'field')}"
         if wide > total / 20 and kind != "padding":
             label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
@@ -10625,37 +11427,40 @@ to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">
     return "".join(out)
 
 
+def page_of(source: Any, asked: Any, title: str) -> str:
+    """Return the page of a source, as explain() was asked for it."""
+    return make_page(Explained(source, *asked), title)[0]
+
+
+FEATURES["page"], FEATURES["pages"] = page_of, make_page
+
+
 # -- [11] vendor ---------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms and marked sections, `# <NAME>` to `# </NAME>`:
-# save (what writes), tools (what explain, verify, convert and the command line need), zstd, sparse,
-# quantized, arrays, later (generations), full (not for boards), and formats by name. What has
-# several names, `# <zstd burnrecord>`, goes with the last of them. `if BOARD`, `if FAST`, `if
-# REMOTE` and `if ARRAYS` are decided. Then everything goes that no line that stays names: only
-# what would be named anyhow needs marks.
+# A copy is this file's text without some rooms, and without what nothing that stays refers to. Few
+# lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
 
-TOOL_ROOMS = ["explain", "verify", "convert", "command line", "page", "vendor"]
-SWITCHES = {  # of `vendor`: the sections that each leaves out
-    "load-only": ["save", "tools"], "no-tools": ["tools"],
-    "board": ["full", "fast", "remote", "arrays"]}
-CONSTANTS = ["fast", "remote", "arrays"]  # of [1]: `if FAST`
+ROOMS = {  # of what a copy may lack, where they are not called so
+    "tools": ["shown", "traces", "explain", "verify", "convert", "command line", "page", "vendor"],
+    "save": ["quick sums", "values", "save"], "partial": ["cut files"],
+    "fast": ["shortcuts", r"\w+ shortcut"]}
+SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
+WINGS = ["zstd", "sparse", "quantized", "casts", "arrays", "pickles", "partial", "fast"]
 DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
-OPTIONAL = ["zstd", "sparse", "quantized"] + CONSTANTS  # with a switch only if asked for
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
         "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
-        "tobytes tolist item flat contiguous astype components todense keys values items get "
+        "tobytes tolist item flat contiguous components todense keys values items get "
         "format path metadata close what field tensor check",
-    "quantized": "scheme scales dequantize", "save": "save dumps tensor",
+    "casts": "astype", "quantized": "scheme scales dequantize", "save": "save dumps tensor",
     "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
-BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 ALONE = """
 
 if __name__ == "__main__":
-    sys.stderr.write("error: a copy of tensorfmt without its commands: a program imports it\\n")
-    sys.exit(2)
+    sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
+BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -10672,7 +11477,7 @@ def show_vendor(args: Any) -> None:
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), without, drop, label)
+    text = make_copy(source.decode(), without, drop, label, "board" in flags)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     write_text(args.out, text, count_of(text.count("\n"), "line"))
@@ -10680,33 +11485,39 @@ def show_vendor(args: Any) -> None:
 
 def choose_parts(names: "List[str]", wanted: "List[str]",
                  flags: "List[str]") -> "Tuple[List[Format], List[str]]":
-    """Return the formats and the sections that a copy lacks."""
+    """Return the formats and the sections that a copy lacks; `wanted` adds, and takes nothing."""
     needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
     kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
                                          kind.BOARDS or "board" not in flags)]
-    later = [kind.NAME for kind in LATER if find_format(kind.FAMILY) in kept]
-    for key, given, known in ("formats", names, NAMES), ("with", wanted, OPTIONAL + later):
+    later = [kind.NAME for kind in LATER if BY_NAME.get(kind.FAMILY) in kept]
+    all_names = [kind.NAME for kind in FORMATS]
+    for key, given, known in ("formats", names, all_names), ("with", wanted, WINGS + later):
         if set(given).difference(known):
             raise TypeError(f"--{key} takes some of {','.join(known)}")
-    drop = [part for word in flags for part in SWITCHES[word]]
-    used = list(wanted) or [part for kind in kept for part in kind.USES if not flags]
-    used += CONSTANTS if not flags else []
-    if "tools" not in drop or set(used).intersection(later):
-        used.append("later")
-    gone = OPTIONAL + [kind.NAME for kind in LATER] + ["later"]
+    drop = sorted({part for word in flags for part in SWITCHES[word]})
+    used = list(wanted)
+    if not flags:
+        used += [part for kind in kept for part in kind.USES] + WINGS[3:] + ["shards"]
+    elif "save" not in drop or "arrays" in used or "quantized" in used:
+        used.append("casts")
+    gone = WINGS + [kind.NAME for kind in LATER]
     return ([kind for kind in FORMATS if kind not in kept],
             drop + [part for part in gone if part not in used])
 
 
-def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str) -> str:
+def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
+              board: bool) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
-    gone = [kind.NAME for kind in without] + drop + (TOOL_ROOMS if "tools" in drop else [])
-    text = drop_rooms(text, "|".join(gone))
-    for kind in without:
-        text = text.replace("    %s(),\n" % type(kind).__name__, "", 1)
-    rows = "".join(["\n    %r," % ((kind.NAME, kind.MAGICS),) for kind in without if kind.MAGICS])
-    text = re.sub(r"(?m)^(LEFT_OUT: .*) = \(\)", lambda m: f"{m.group(1)} = ({rows})", text)
+    gone = [kind.NAME for kind in without] + drop + [kind.NAME + " shortcut" for kind in without]
+    text = drop_rooms(text, "|".join([room for name in gone for room in ROOMS.get(name, [name])]))
+    kinds = ", ".join([f"{type(kind).__name__}()" for kind in FORMATS if kind not in without])
+    text = re.sub(r"(?ms)^(FORMATS: .*?) = \(.*?^\)", lambda m: f"{m.group(1)} = ({kinds},)", text)
+    later = [kind for kind in LATER
+             if kind.NAME in drop and BY_NAME.get(kind.FAMILY) not in without]
+    rows = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
+    left_out = in_lines(f"LEFT_OUT: Any = {rows}")
+    text = re.sub(r"(?ms)^LEFT_OUT: Any = .*?}( *#.*?)?$", lambda m: left_out, text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
     for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
@@ -10716,15 +11527,14 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str)
         text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {"BOARD": True, "TYPE_CHECKING": False} if "full" in drop else {}
-    known.update([(name.upper(), False) for name in CONSTANTS if name in drop])
+    known = {"TYPE_CHECKING": False, "BOARD": board} if "tools" in drop else {}
     roots = {word for part in API if part not in drop for word in API[part].split()}
-    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop))
+    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
     text = drop_rooms(text, "|".join(re.findall(empty, text)))
     text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
-    return text if "tools" not in drop or "full" in drop else text.rstrip("\n") + ALONE
+    return text.rstrip("\n") + (ALONE if "tools" in drop else "\n")
 
 
 def drop_rooms(text: str, names: str) -> str:
@@ -10741,30 +11551,32 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     """Return the text of a copy, its docstring and __all__ with what it has."""
     import re
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    lines = [str(kept[i:i + 6])[1:-1] + "," for i in range(0, len(kept), 6)]
-    public = "__all__ = [\n    %s\n]" % "\n    ".join(lines)
+    public = in_lines(f"__all__ = {kept}")
     text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
-    start = text.find('"""')
-    head, contents, rest = text[start:].partition("\nContents")
-    if not contents:
+    if "explain" in kept:
         return text
-    if "explain" not in kept:  # nor the sources of all
-        rest = re.sub(r'(?s)\n\nThe room of a format .*?(?=\n""")', "", rest)
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
-    head = (f'"""A copy of tensorfmt, for tensor files.\n\n{titles}.\n\n'
-            f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
-            "        print(list(file.values()))\n")
-    return text[:start] + head + contents + rest
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
+             "        print(list(file.values()))\n\n")
+    return re.sub(r'(?s)# mypy: .*?(`nbytes` counts.*?)\n\nFloors: .*?"""',
+                  lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
 
 
-def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]") -> str:
+def in_lines(code: str) -> str:
+    from textwrap import fill
+    return fill(code, 100, subsequent_indent="    ", break_long_words=False)
+
+
+def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
+             board: bool) -> str:
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    if "full" in drop:
+    if board:
         drop_docs(tree, lines)
     tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
@@ -10849,13 +11661,14 @@ def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> 
     """Cut the docstrings of functions and classes that are not public."""
     import ast
     for one in body:
-        if isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name not in public:
+        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
+        if not known:
             if ast.get_docstring(one) and len(one.body) > 1:
                 behind = cut(lines, one.body[0])
                 if lines.get(behind) == "":  # in a class
                     del lines[behind]
         for name in BLOCKS:
-            drop_docstrings(getattr(one, name, []), lines, public)
+            drop_docstrings(getattr(one, name, []), lines, public if known else ())
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
@@ -10866,13 +11679,19 @@ def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
 
 
 def defined(node: Any) -> "List[str]":
-    """Return the names that a mere definition defines."""
+    """Return the names that a mere definition defines; a class that adds to another is more."""
     import ast
+    if isinstance(node, ast.ClassDef) and node.decorator_list:
+        return []
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [one.asname or one.name for one in node.names]
     if not isinstance(node, (ast.Assign, ast.AnnAssign)):
         return []
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    if isinstance(targets[0], ast.Subscript):  # of a registry: it goes with who asks that
+        targets = [targets[0].value]
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
@@ -10901,17 +11720,14 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
         found = [pair for pair in waiting if not pair[1].isdisjoint(defined(pair[0])) or (
             pair[1] is not needed and not reached.isdisjoint(defined(pair[0])))]
         waiting = [pair for pair in waiting if pair not in found]
-    for node in sorted([pair[0] for pair in waiting], key=lambda node: int(node.lineno)):
+    for node, _ in waiting:
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
         while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
             start -= 1
-        before, behind = start - 1, cut(lines, node, start)
-        while before not in lines:
-            before -= 1
-        while lines[before] == lines.get(behind) == "":
-            del lines[behind]
-            behind += 1
+        cut(lines, node, start)
 
+
+FEATURES["vendor"] = show_vendor
 
 if __name__ == "__main__":
     sys.exit(main())

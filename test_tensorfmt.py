@@ -173,7 +173,7 @@ def shorten(text):
 
 
 KEPT = (  # first and last lines that are kept of an output; "|" is between words for bad files
-    ("|--html", 3, 1), ("|--wire", 1, 3), ("--html", 4, 2), ("--wire", 4, 2), ("--json", 6, 2),
+    ("|--html", 3, 1), ("--html", 4, 2), ("--json", 6, 2),
     ("explain|", 2, 6), ("ls|", 6, 2), ("", 24, 5))
 
 
@@ -473,6 +473,7 @@ class Row:
     more_dtypes = ()  # that only files of the family hold
     flat = ()  # options for tensors of other formats
     later = ()  # its later generations: (name, how a file begins)
+    copy_lines = 1100  # that a load-only copy may have
 
     def __init__(self, name, **facts):
         self.name = name
@@ -498,7 +499,7 @@ ROWS = [
         metadata=[{"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
                    "f" * 65535: 1}]),
     Row("ztensor", dtypes=DTYPES, newest="2", any_attr=True, calls=(16, 40), metadata=[{}],
-        codecs=("cbor", "crc32c", "zstd"),
+        codecs=("cbor", "crc32c", "zstd"), copy_lines=1250,
         later=[("ztensor1", b"ZTEN1000"), ("ztensor2", b"\x89ZT2\r\n\x1a\n")],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         options=[{}, {"data_endianness": "big", "checksum": "crc32c"}, {"checksum": "sha256"}] + ([
@@ -507,14 +508,14 @@ ROWS = [
     Row("primitiv", dtypes=("float32",), rank=8, empty=False, index=False, sorted_index=True,
         codecs=("msgpack",),
         sorted_data=True, flat=[("flat", True)], holds_name=lambda name: "." not in name,
-        calls=(13, 75), limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
+        calls=(14, 75), limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
         metadata=[{}]),
-    Row("burnpack", dtypes=DTYPES, more_dtypes=("qfloat",), sorted_index=True, calls=(17, 45),
-        codecs=("cbor",),
+    Row("burnpack", dtypes=DTYPES, more_dtypes=("qfloat",), sorted_index=True, calls=(17, 48),
+        codecs=("cbor",), copy_lines=1250,
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0y"}]),
     Row("tensorbuffers", rank=64, sorted_index=None, calls=(16, 80),  # None: by hashes of names
-        codecs=("flat",),
+        codecs=("flat",), copy_lines=1130,
         dtypes=("float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
                 "uint64", "uint8"), options=({}, {"sort": False, "operations": False}),
         limits=[(("int8", ((1 << 32) - 1, 0)), ("int8", (1 << 32, 0))),
@@ -908,7 +909,7 @@ CBOR = (  # RFC 8949, appendix A: what is decoded and encoded
 CBOR_READ = (  # what is only decoded: longer forms, tags, indefinite lengths
     ("fa7f800000", INF), ("fa7fc00000", NAN), ("faff800000", -INF),
     ("fb7ff0000000000000", INF), ("fb7ff8000000000000", NAN), ("fbfff0000000000000", -INF),
-    ("f7", None), ("f0", tensorfmt.Simple(16)), ("f8ff", tensorfmt.Simple(255)),
+    ("f7", None), ("f0", tensorfmt.Simple((16,))), ("f8ff", tensorfmt.Simple((255,))),
     ("c074323031332d30332d32315432303a30343a30305a", "2013-03-21T20:04:00Z"),
     ("c11a514b67b0", 1363896240), ("c1fb41d452d9ec200000", 1363896240.5),
     ("d74401020304", b"\x01\x02\x03\x04"), ("d818456449455446", b"dIETF"),
@@ -1046,11 +1047,11 @@ def difference(first, other, around=16):
     return (".." if start else "") + other[start:end] + (".." if end < len(other) else "")
 
 
-def fields_of(data, start, wire=False):
+def fields_of(data, start):
     """Return what explain says from an offset on, and the error where it ends."""
     fields = []
     try:
-        for field in tensorfmt.explain(data, wire=wire):
+        for field in tensorfmt.explain(data):
             if field.offset >= start:
                 fields.append((field[:], field.depth, field.lead, field.tensor))
     except FormatError as error:
@@ -1067,16 +1068,8 @@ def cbor_strict(data):
     return fields_of(zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data), 8300)
 
 
-def cbor_wire(data):
-    return fields_of(burnpack(b"\xa2\x67tensors\xa0\x61x" + data), 20, True)
-
-
 def msgpack_fields(data):
     return fields_of(record(tohex(data)), 180)
-
-
-def msgpack_wire(data):
-    return fields_of(record(tohex(data)), 180, True)
 
 
 def check_frames(data):
@@ -1084,14 +1077,15 @@ def check_frames(data):
 
 
 def flat_fields(data):
-    """Return what a FlatReader makes of flat_example(), changed; the fields; its remarks."""
-    around, found = tensorfmt.Reader(), []
-    around.trace = trace = tensorfmt.FieldTrace(nbytes=1 << 20)
+    """Return what a Flat makes of flat_example(), changed; the fields."""
+    cursor, found = tensorfmt.Tracing(tensorfmt.Memory(bytes(100) + data)), []
+    cursor.pos = 100
     try:
-        found.append(tensorfmt.FlatReader(data, 100, around).root(FLAT_ROWS))
+        flat = cursor.flatbuffer(len(data), "root")
+        found.append(flat.table(FLAT_ROWS, flat.follow(("root", FLAT_ROWS, None, "root table"), 0)))
     except FormatError as error:
         found.append(str(error))
-    return found, [(field[:], field.depth, field.tensor) for field in trace.fields], trace.odd
+    return found, [(field[:], field.depth, field.tensor) for field in cursor.fields]
 
 
 def flat_table(data):
@@ -1127,10 +1121,8 @@ def flat_built(data):
 
 LISTS = [(call, row) for call in (cbor_fields, cbor_strict) for row in (
     "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
-    (cbor_wire, row) for row in ("%s", "a2616183010203%s00", "819f01%s0203ff")] + [
     (msgpack_fields, row) for row in (
-        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")] + [
-    (msgpack_wire, row) for row in ("%s", "82a16193010203%s00")]
+        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
 
 
 class CodecTest(TestCase):
@@ -1150,17 +1142,25 @@ class CodecTest(TestCase):
 
     @about("cbor", "msgpack")
     @full
-    def test_nan_keeps_its_bits(self):
+    def test_nan_stays_nan(self):
+        """Of any payload; CBOR has one NaN when it is written."""
         for text in NANS:
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.cbor_loads(unhex(text)))), text)
-        for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001")):
+            value = tensorfmt.cbor_loads(unhex(text))
+            self.assertSame(value, NAN)
+            self.assertEqual(tohex(tensorfmt.cbor_dumps(value)), "f97e00")
+        for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001"),
+                            (True, "cb7ff0000000000001")):  # the rest is no infinity
             value = tensorfmt.msgpack_loads(unhex(text))
-            self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=typed)), text)
-        value = tensorfmt.msgpack_loads(unhex("cb7ff0000000000001"))  # the rest is no infinity
-        self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), "ca7fc00000")
-        for data in (spec_mag((45, "010000000000f07f")), golden("optim_sgd_set.primitiv").replace(
-                unhex("ca3e800000"), unhex("ca7fa00001"))):
-            self.assertEqual(dumps(load(data), format=load(data).format), data)
+            self.assertSame(value, NAN)
+            again = tensorfmt.msgpack_dumps(value, typed=typed)
+            self.assertEqual(tohex(again[:1]), "ca" if typed else "cb")
+            self.assertSame(tensorfmt.msgpack_loads(again), NAN)
+        mag = spec_mag((45, "010000000000f07f"))
+        self.assertEqual(dumps(load(mag), format="mag"), mag)
+        data = golden("optim_sgd_set.primitiv").replace(unhex("ca3e800000"), unhex("ca7fa00001"))
+        again = dumps(load(data), format="primitiv")
+        at, = [i for i in range(len(data)) if again[i] != data[i]] or [0]  # it may become quiet
+        self.assertEqual(again.replace(unhex("ca7fe00001"), unhex("ca7fa00001")), data, at)
 
     @about("cbor")
     def test_cbor_not_well_formed(self):
@@ -1244,8 +1244,9 @@ class CodecTest(TestCase):
         rows += [("json " + row, looks, [row.encode().replace(b"%s", bytes([head]))
                                          for head in range(256)]) for row in (
             "%s", "[%s", '{"a"%s1}', '{"a":%s}', '["a%s"]', '["\\%s"]', '["\\u0%s41"]', "[1%s2]",
-            "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1 ,%s\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
-        rows = [row for row in rows if chosen(self.topic(*row))]
+            "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1%s,\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
+        rows = [row for row in rows if chosen(self.topic(*row))
+                and not (PYPY and row[0][:4] == "json")]  # its json has words of its own
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
             with Changed(tensorfmt, "LIST_ITEMS", 2):
                 self.assertAccepted([look_at(*row) for row in rows], "changed-bytes")
@@ -1269,13 +1270,13 @@ class CodecTest(TestCase):
 
     @about("cbor")
     def test_cbor_nesting_is_bounded(self):
-        deep = tensorfmt.MAX_DEPTH
+        deep = tensorfmt.MAX_DEPTH if CPYTHON else 9  # boards stop before
         for head, tail in ((b"\x81", b""), (b"\xc6", b""), (b"\x9f", b"\xff" * deep),
                            (b"\xa1\0", b"")):
             tensorfmt.cbor_loads(head * deep + b"\0" + tail)
-            for count in (deep + 1, 100000):
+            for count in (deep + 1, 100000) if CPYTHON else (100000,):
                 error = error_of(FormatError, tensorfmt.cbor_loads, head * count + b"\0")
-                self.assertIn("MAX_DEPTH", error.what)
+                self.assertIn("MAX_DEPTH" if CPYTHON else "nested deeper", error.what)
 
     @about("cbor")
     def test_cbor_encoder_options_and_refusals(self):
@@ -1290,10 +1291,10 @@ class CodecTest(TestCase):
             self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
         self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
         for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple(number))), text)
-            self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple(number))
-        one = tensorfmt.Simple(99)
-        self.assertTrue(one != tensorfmt.Simple(98) and one != 99 and len(set([one, 99])) == 2)
+            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple((number,)))), text)
+            self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple((number,)))
+        one = tensorfmt.Simple((99,))
+        self.assertTrue(one != tensorfmt.Simple((98,)) and one != 99 and len(set([one, 99])) == 2)
         error_of(TypeError, tensorfmt.cbor_dumps, [object()])
 
     @about("json")
@@ -1324,11 +1325,19 @@ class CodecTest(TestCase):
                     if isinstance(wanted, str):
                         self.assertEqual(repr(read(text, **rules)), wanted)
                     else:
-                        rules.update(base=7, name="x", depth=3)
-                        error = error_of(FormatError, read, text, **rules)
+                        rules.update(name="x", depth=3)
+                        error_of(FormatError, read, text, **rules)
+                        error = error_of(FormatError, self.read_json, text.encode(), **rules)
                         self.assertEqual((error.offset, error.field), (wanted + 7, "x"), error.what)
         for data, offset in ((b'"\xff"', 1), (b'["\xc0\xaf"]', 2), (b'"\xed\xa0\x80"', 1)):
-            self.assertEqual(error_of(FormatError, tensorfmt.json_read, data).offset, offset)
+            self.assertEqual(error_of(FormatError, self.read_json, data).offset, offset + 7)
+
+    @staticmethod
+    def read_json(data, name="item", **rules):
+        """Return the value of JSON as load() reads it where it says exactly what is wrong."""
+        tree = tensorfmt.TracedJson(data, 7, name, **rules)
+        cursor = tensorfmt.Tracing(tensorfmt.Memory(bytes(7) + data))
+        return tree.trace(cursor, tensorfmt.Schema(), ()).read()[0]
 
     @about("msgpack")
     def test_msgpack_suite(self):
@@ -1355,7 +1364,7 @@ class CodecTest(TestCase):
             self.assertTrue(error_of(FormatError, tensorfmt.msgpack_loads, unhex(text)).what, text)
         for text in ("8190c0", "8180c0"):
             error_of(Unsupported, tensorfmt.msgpack_loads, unhex(text))
-        tensorfmt.msgpack_loads(b"\x91" * 64 + b"\xc0")
+        tensorfmt.msgpack_loads(b"\x91" * (64 if CPYTHON else 9) + b"\xc0")
 
     @about("msgpack")
     def test_msgpack_typed_form(self):
@@ -1904,7 +1913,7 @@ class FileTest(FolderCase):
         self.assertEqual(items[8].tolist(), [8.0])
         del items
         gc.collect()
-        self.assertEqual(len(tensorfmt.Path.shared), 0)
+        self.assertEqual(len(tensorfmt.Again.shared), 0)
         for now in (rows, dict(rows, more=1)):
             tensorfmt.save(self.path, now)
             os.utime(self.path, (0, 0))
@@ -1943,21 +1952,13 @@ class FileTest(FolderCase):
                 error_of(TypeError, pickle.dumps, file)
             else:
                 self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
-        for url in ("https://example.org/m.zt", "s3://bucket/m.zt", "hf://models/m.zt",
-                    "zip://m.zt::https://example.org/m.zip"):
-            for call in (load, tensorfmt.detect, tensorfmt.verify):
-                self.refuses((url + " is a URL", 'fsspec.open(URL, block_size=1 << 16, '
-                              'cache_type="none") as stream: load(stream)'), call, url)
-        self.refuses(("s3://b/m.zt is a URL",), tensorfmt.save, "s3://b/m.zt", {})
-        with self.assertRaises(OSError):
-            load("./s3://bucket/m.zt")  # a path
         remedy = "no seeking", "load(stream.read())", "verify -"
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
             keep = os.open(path, os.O_RDWR)
             self.addCleanup(os.close, keep)
-            self.refuses((path,) + remedy, load, path)
+            self.refuses((path,) + remedy[1:], load, path)
             with open(path, "rb") as pipe:
                 self.refuses((path,) + remedy, load, pipe)
         stream = io.BytesIO(b"closed")
@@ -2075,24 +2076,27 @@ class FileTest(FolderCase):
         made = {"w": other.tensor([1.5, 2.0], "bfloat16", trainable=True),
                 "s": other.tensor(shape=(2, 2), components=parts)}
         other.save(self.path, made, metadata={})
-        item = tensor(made["w"])
-        self.assertEqual((item.dtype, item.tolist(), item.attrs), (
-            "bfloat16", [1.5, 2.0], {"trainable": True}))
+        item = tensor(made["w"])  # it comes as an array does
+        self.assertEqual((item.dtype, item.tolist(), item.attrs), ("bfloat16", [1.5, 2.0], {}))
         target = os.path.join(self.folder, "again")  # the format is that of the File
         with other.load(self.path) as file:
             self.assertEqual(tensor(file["s"]).tolist(), [[0.0, 1.0], [2.0, 0.0]])
             tensorfmt.save(target, file)
-            self.assertEqual(read_file(target), read_file(self.path))
+            again = load(target)
+            self.assertEqual([again.format] + [(name, item.tolist()) for name, item in again.items()
+                                               ], ["ztensor"] + [(name, item.tolist())
+                                                                 for name, item in file.items()])
         for title in AGAIN:
             kind, data = tensorfmt.detect(golden(title)), golden(title)
-            self.assertEqual(dumps(other.load(data), format=kind, **AGAIN[title]), data)
+            items = [item for item in load(data).values() if item.dtype in DTYPES]
+            if len(items) == len(load(data)):
+                with other.load(data) as file:
+                    made = load(dumps(file, format="ztensor", metadata={}))
+                self.assertEqual([(item.dtype, item.shape, item.tobytes()) for item in (
+                    made[item.name] for item in items)], [
+                        (item.dtype, item.shape, item.tobytes()) for item in items], kind)
 
     @unittest.skipUnless(hasattr(os, "pread"), "no pread")
-    def test_threads_need_not_wait_for_each_other(self):
-        tensorfmt.save(self.path, {"w": [1.0, 2.0]})
-        with Changed(tensorfmt.Stream, "read", None), load(self.path, mmap=False) as file:
-            self.assertEqual(file["w"].tolist(), [1.0, 2.0])
-
     def test_missing_files_and_gzip_streams(self):
         import gzip
         for call in (load, tensorfmt.verify, tensorfmt.detect,
@@ -2220,24 +2224,24 @@ class RoundTripTest(TestCase):
                              ("float64", (5, 40, 60)), ("float32", (70, 700))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
-            for turned in (item.transpose(), item[::-1].transpose()):
-                with Changed(tensorfmt, "FAST", False):
-                    wanted = turned.tobytes()
+            for base in (item, item[::-1]):
+                turned, nbytes, wanted = tensorfmt.transpose(base), base.itemsize, [-base.span()[0]]
+                for n, step in reversed(list(zip(base.shape, base.strides))):
+                    wanted = [at + i * step for at in wanted for i in range(n)]
+                wanted = b"".join([base.raw[at:at + nbytes] for at in wanted])
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
         for dtype, m, n, turned in (("int8", 128, 256, 1), ("int8", 128, 255, 0),
                                     ("int8", 128, 257, 0), ("int32", 32, 64, 1)):
             item = tensor(bytes(m * n * tensorfmt.ITEMSIZE[dtype]), dtype, (m, n))
-            self.assertEqual(calls_of(tensorfmt, "_turn_block", item.transpose().tobytes), turned)
+            called = calls_of(tensorfmt, "turn_block", tensorfmt.transpose(item).tobytes)
+            self.assertEqual(called, turned)
         with Changed(tensorfmt, "BLOCK", 1000):
             for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
                                 (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
-                item = tensor(bytes(m * n), "int8", (m, n)).transpose()
+                item = tensorfmt.transpose(tensor(bytes(m * n), "int8", (m, n)))
                 self.assertEqual([len(block) for block in item.blocks()], sizes)
-            for count, spooled in ((4000, False), (4001, True)):
-                data = tensor(bytes(8 * count), "int8").cast("bool").decoded().raw.obj
-                self.assertEqual(type(data).__name__ == "mmap", spooled)
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
@@ -2330,20 +2334,21 @@ class TensorTest(TestCase):
         self.assertEqual(tensorfmt.count_elements(many), 3 << 64)  # from there on not to the end
         self.assertEqual(tensorfmt.count_elements((3 << 63, 2)), 3 << 63)
         self.assertEqual(tensorfmt.count_elements((1 << 65, 3, 0)), 0)
-        self.assertEqual(tensorfmt.column_major((2, 0, 3), 4), (4, 8, 8))
-        self.assertEqual(tensorfmt.column_major(steep, 1), (1, 1 << 63, 3 << 63, 3 << 63))
-        self.assertEqual(tensorfmt.column_major((1 << 63, 2, 2, 0), 1),
-                         (1, 1 << 63, 1 << 64, 1 << 64))
+        for shape, nbytes, wanted in (
+                ((2, 0, 3), 4, (4, 8, 8)), (steep, 1, (1, 1 << 63, 3 << 63, 3 << 63)),
+                ((1 << 63, 2, 2, 0), 1, (1, 1 << 63, 1 << 64, 1 << 64))):
+            steps = tensorfmt.row_major(tuple(reversed(shape)), nbytes)
+            self.assertEqual(tuple(reversed(steps)), wanted)
         for n in range(258):
             tensorfmt.keep(known, n, n)
         self.assertEqual(list(known), [257])
         for path, key, wanted in (("a", "b_c", "a.b_c"), ("a", "b1", "a['b1']"), ("", "b", "b"),
                                   ("", 3, "[3]"), ("a" * 398, "b", "a" * 398 + ".b")):
-            self.assertEqual(tensorfmt.join_path(path, key), wanted)
+            self.assertEqual(tensorfmt.path_of_keys([key], path), wanted)
         if CPYTHON:
-            self.assertEqual(tensorfmt.join_path("a", "\xe9"), "a['\\xe9']")
-            self.assertEqual(tensorfmt.join_path("a" * 399, "b"), "a" * 80 + "...40900fc0..."
-                             + "a" * 18 + ".b")
+            self.assertEqual(tensorfmt.path_of_keys("\xe9", "a"), "a['\\xe9']")
+            self.assertEqual(tensorfmt.path_of_keys("b", "a" * 399), "a" * 297 + "..." + "a" * 98
+                             + ".b")
 
     def kinds_of_storage(self, data, shape):
         whole = tensor(data, "float32", shape)
@@ -2587,9 +2592,9 @@ class TensorTest(TestCase):
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
         self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
-        for shape in ((1 << 40, 0), ((1 << 20) + 1, 0), (1,) * 513):
+        for shape in ((1 << 40, 0), ((1 << 20) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
-        nested = tensor([1.0], "float32", (1,) * 512).tolist()
+        nested = tensor([1.0], "float32", (1,) * 64).tolist()
         while isinstance(nested, list):
             nested, = nested
         self.assertEqual(nested, 1.0)
@@ -2640,20 +2645,17 @@ class TensorTest(TestCase):
 
     @full
     def test_types_whose_bytes_alone_are_read(self):
-        for code, shape, nbytes, call in (
-                ("F8_E4M3", (2, 3), 6, "float8_e4m3fn).reshape([2, 3])"),
-                ("F4", (2, 4), 4, "float4_e2m1fn_x2).reshape([2, 2])"),
-                ("C64", (), 8, "complex64).reshape([])"), ("F6_E2M3", (4,), 3, "")):
+        for code, shape, nbytes in (("F8_E4M3", (2, 3), 6), ("F4", (2, 4), 4), ("C64", (), 8),
+                                    ("F6_E2M3", (4,), 3)):
             stored = tensorfmt.Storage(tensorfmt.Memory(make_bytes(nbytes)), nbytes, why="odd")
             item = tensorfmt.Tensor("w", None, shape, stored, 0, ("st_dtype", code), "safetensors")
             data = dumps({"w": item}, format="safetensors")
             again = load(data)["w"]
             for one in (item, again, tensor(again)):
                 self.assertEqual(bytes(one.raw), make_bytes(nbytes))
-                error_of(Unsupported, one.tobytes)
+                for call in one.tobytes, one.tolist:
+                    self.assertTrue(error_of(Unsupported, call).what)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
-                what = error_of(Unsupported, one.tolist).what
-                self.assertEqual(what.partition("bytearray(t.raw), dtype=torch.")[2], call)
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": again}, format="mag")
 
     @full
@@ -3152,7 +3154,7 @@ class QuantizedTest(TestCase):
                     self.assertEqual(list(item.dequantize().flat),
                                      dequantize_alone(code, shape, raw))
 
-    def test_schemes_that_burn_refuses_are_noted(self):
+    def test_schemes_that_burn_refuses_are_read(self):
         def level(storage, **more):
             return {"level": {"Block": dict(more, storage=storage)}}
         four, packed = [4, 1, 1, 1, 1], [{"PackedNative": 0}, {"PackedU32": 0}]
@@ -3165,10 +3167,9 @@ class QuantizedTest(TestCase):
         for change in fine + [{"store": store} for store in packed] + wrong:
             code = dict(scheme("Q8S", "F32", "Native", (4,))["QFloat"], **change)
             data = make_burnpack(("q", [2, 4], {"QFloat": code}, QUANTIZED[1][3]))
-            rows = [row for row in tensorfmt.verify(data).rows if row[:2] == ("note", "upstream")]
             with self.subTest(change=change):
-                self.assertEqual(["the scheme: " in row[3] for row in rows],
-                                 [True] * (change in wrong))
+                self.assertTrue(tensorfmt.verify(data))
+                self.assertSame(load(data)["q"].attrs["burn_dtype"], {"QFloat": code})
 
     def test_schemes_unknown_here_stay_as_they_are(self):
         known, raw = scheme("Q8S", "F32", "Native", ())["QFloat"], "010203040000803f"
@@ -3217,7 +3218,9 @@ class QuantizedTest(TestCase):
 # -- [8] save ------------------------------------------------------------------------------------
 
 F32 = tensor([1.5], "float32")
-DEEP = tensorfmt.cbor_loads(b"\x81" * 126 + b"\0")
+DEEP = [0]
+for _ in range(125):
+    DEEP = [DEEP]
 REFUSED = [  # what each format refuses: format, tensors, options; why, accepted texts say
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
     ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
@@ -3410,7 +3413,7 @@ class SaveTest(TestCase):
         keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
                                                 1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
-        boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordReader
+        boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordTree
         later = () if not CPYTHON else (
             (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
@@ -3448,7 +3451,7 @@ class SaveTest(TestCase):
                 (safe, "MAX_HEADER_BYTES", 168, lambda x: dumps(x, format="safetensors"), three),
                 (tensorfmt, "MAX_DENSE", 15, tensorfmt.Tensor.tobytes, csr)) + (later if CPYTHON
                                                                                  else ()):
-            with self.subTest(limit=name):
+            with self.subTest(limit=name, most=most):
                 with Changed(owner, name, most):
                     call(value)
                 with Changed(owner, name, most - 1), self.assertRaisesRegex(
@@ -3795,10 +3798,9 @@ class Mag300Test(TestCase):
 
     def test_odd_files(self):
         for data, words in (
-                (mag300(aux=1), "big-endian"), (mag300((b'_id":2', b'_id":13')), "unknown dtypes"),
-                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), "16 dimensions"),
-                (mag300((b'"w"', b'"k":1,"w"')), "")):
-            data = data if words else mag300((b'"usr', b'"k":1,"usr'))
+                (mag300(aux=1), ""), (mag300((b'_id":2', b'_id":13')), "dtype_id 13"),
+                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), ""),
+                (mag300((b'"usr', b'"k":1,"usr')), "")):
             report, file = tensorfmt.verify(data), load(data)
             self.assertTrue(report, str(report))
             self.assertIn(words, str(report))
@@ -3819,7 +3821,7 @@ class Mag300Test(TestCase):
         data = patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
         item = load(data)["\u00e9"]
         self.assertSame((item.dtype, item.attrs, len(item.raw)), (None, {"dtype_id": 3}, 1))
-        self.assertIn("bytes behind the data", str(tensorfmt.verify(data)))
+        self.assertTrue(tensorfmt.verify(data))
 
 
 V111_SPARSE = inflate(  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
@@ -3981,7 +3983,8 @@ class ZTensor2Test(TestCase):
             flat = bytearray(bytes(rows[0]) * 30)
             if change is not None:
                 flat[change] ^= 1
-            turned = tensor(bytes(flat), "uint8", (30, 3000)).transpose().contiguous().transpose()
+            turned = tensorfmt.transpose(tensor(bytes(flat), "uint8", (30, 3000)))
+            turned = tensorfmt.transpose(turned.contiguous())
             self.assertEqual(tensorfmt.same_bytes(tensor(rows, "uint8"), turned), same)
 
     def test_seekable_zstd(self):
@@ -4152,9 +4155,34 @@ class ShardTest(FolderCase):
         file = load(self.write_model())
         (_, named), (_, again) = [(file.part(name), file._named) for name in file.attrs["shards"]]
         self.assertIs(named, again)  # the index was walked once
-        source = load(file.path)._source
-        tensorfmt.verify_source(source, tensorfmt.kind_of(source, None), {})
-        self.assertEqual([shard._file for shard in source.shards], [False, False])
+        opened, real = [], tensorfmt.open_path
+
+        def look(*args):
+            opened.append(real(*args))
+            return opened[-1]
+        for mapped in True, False:
+            source = load(file.path, mmap=mapped)._source
+            with Changed(tensorfmt, "open_path", look):
+                tensorfmt.verify_source(source, tensorfmt.kind_of(source, None), {})
+            self.assertEqual([shard._file for shard in opened], [None] * 2)  # they are closed
+            del opened[:]
+
+    def test_more_shards_than_may_be_open(self):
+        for most in 0, 1, 2:
+            with Changed(tensorfmt, "MAX_OPEN_SHARDS", most), load(self.write_model()) as file:
+                self.assertEqual([item.tolist() for item in file.values()],
+                                 [[ord(name), 1] if name != "c" else [99, 1] for name in file])
+                kinds = [type(part._source).__name__ for part in file.parts.values()]
+                self.assertEqual(kinds.count("Reopened"), 2 - most)
+                last = list(file.parts.values())[-1]
+                item = list(last.values())[0]
+                path = item.stored.source.path
+            error_of(ValueError, item.tolist)  # closed with it
+        with Changed(tensorfmt, "MAX_OPEN_SHARDS", 0), load(self.write_model()) as file:
+            item = file["a"]
+            write_file(path, read_file(item.stored.source.path) + b"x")
+            os.replace(path, item.stored.source.path)
+            self.assertIn("has changed", error_of(FormatError, item.tolist).what)
 
     def test_shards_of_ztensor_2(self):
         import pickle
@@ -4167,7 +4195,7 @@ class ShardTest(FolderCase):
         shard = self.write("m-s.1.zt", data)
         with load(path) as file:
             self.assertEqual(file["near"].tolist(), [1, 2])
-            self.assertIs(file["far"].stored.source._file, None)
+            self.assertIs(file["far"].stored.source._source, None)
             self.assertEqual((file["far"].tolist(), file["far"].offset), ([3, 4], 4096))
             self.assertEqual(pickle.loads(pickle.dumps(file["far"])).tolist(), [3, 4])
             again = load(dumps(file, format="ztensor"))
@@ -4219,7 +4247,7 @@ class RecordTest(TestCase):
             "k.a": 1})
         self.assertEqual((file["i"].dtype, file["i"].tobytes()), ("float16", b"\x80\0\xff\xff"))
         rows = str(tensorfmt.verify(odd_record()))
-        for word in ("0.22", "has no _b", "ignored", "'i' may be integers"):
+        for word in ("'i' may be integers",):
             self.assertIn(word, rows)
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
@@ -4230,7 +4258,8 @@ class RecordTest(TestCase):
         self.assertEqual(item[0, 1], INF)
         self.assertEqual(tohex(item[:, 1].tobytes()), "0000807fc2160100")
         self.assertEqual(tohex(item[::-1].tobytes()), "00000080c21601000000c07f0000807f")
-        self.assertEqual(tohex(item.transpose().tobytes()), "0000c07f000000800000807fc2160100")
+        self.assertEqual(tohex(tensorfmt.transpose(item).tobytes()),
+                         "0000c07f000000800000807fc2160100")
         shape = Map([("value", [1.5, -2.0] * 500), ("shape", [10, 100])])
         item = load(record(shape))["item"]
         self.assertEqual(item.dtype, "float64")
@@ -4244,7 +4273,7 @@ class RecordTest(TestCase):
         for values, kind in lists:
             data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
                 b"\xa3i32", b"\xa3i64")
-            for block in range(9, 40):
+            for block in range(16, 64):
                 with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
                     if values[-1] == "a":
                         self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
@@ -4260,7 +4289,7 @@ class RecordTest(TestCase):
             there, summary = converted(file, "burnpack")
             self.assertEqual((content(there), there.nbytes), (content(load(data)), len(data)))
             for name, item in file.items():
-                self.assertSame(there[name].attrs, item.attrs_without(["id"]))
+                self.assertSame(there[name].attrs, tensorfmt.attrs_without(item, ["id"]))
                 self.assertEqual(there[name].tobytes(), item.tobytes())
             self.assertEqual("id" in summary.left_behind, title == "v013_kinds.mpk")
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
@@ -5009,7 +5038,8 @@ class BadFileTest(TestCase):
             for source in (data, Short(data)):
                 with self.subTest(file=name, source=type(source).__name__):
                     error = error_of(kind, load, source)
-                    self.assertTrue(error.what and error.field and error.offset is not None)
+                    self.assertTrue(error.what and error.offset is not None)
+                    self.assertTrue(error.field or not CPYTHON)  # too deep for a board
                     self.assertEqual(str(error).count("\n"), 0)
                     report = tensorfmt.verify(source)
                     self.assertFalse(bool(report))
@@ -5058,7 +5088,7 @@ class BadFileTest(TestCase):
         for _, title, data, _ in FILES:
             always = title in ("custom_nested.zt", "up_7190fc4_f32.tbs", "model_nested.primitiv",
                                "optim_sgd_set.primitiv", "param_3x2x2_stat.primitiv")
-            small = len(data) <= 320 or title == "seed_order_unaligned.mag"  # the smallest of it
+            small = len(data) <= 270 or title in ("seed_order_unaligned.mag", "m012_mixed.mag")
             for end in range(len(data)) if always or small else ():
                 with self.subTest(file=title, end=end):
                     try:
@@ -5076,7 +5106,7 @@ class BadFileTest(TestCase):
             data = dumps(made, format=format, **options)
             whole = load(data)
             ends = {name: item.offset + item.stored.nbytes for name, item in whole.items()}
-            step = 1 if format == "primitiv" else 1 + len(data) // 60
+            step = 1 if format == "primitiv" else 1 + len(data) // 40
             for end in range(len(data) - 1, 20, -step):
                 with self.subTest(format=format, end=end):
                     self.check_cut(data[:end], whole, ends)
@@ -5207,11 +5237,17 @@ def described(attrs, metadata, tensors):
          list(item.attrs.items()), item.format) for name, item in tensors.items()]
 
 
+def parse_plainly(kind, source, options):
+    """Parse a file without shortcuts."""
+    return kind.read(tensorfmt.Cursor(source), **options)
+
+
 def read_both(data):
     """Return what load makes of a file, or its error; assert that it is the same by no shortcut."""
     both = []
-    for fast, piece in ((True, tensorfmt.Usual.PIECE), (False, 1), (True, 100)):
-        with Changed(tensorfmt, "FAST", fast), Changed(tensorfmt.Usual, "PIECE", piece):
+    for parse, piece in ((tensorfmt.Format.parse, tensorfmt.PIECE), (parse_plainly, 1),
+                         (tensorfmt.Format.parse, 100)):
+        with Changed(tensorfmt.Format, "parse", parse), Changed(tensorfmt, "PIECE", piece):
             try:
                 file = load(data)
                 both.append(described(file.attrs, file.metadata, file))
@@ -5238,10 +5274,17 @@ def rich_files(count):
     return plain + [(dumps(made, format=kind, **options), limit) for kind, made, options, limit in (
         ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}, 22),
         ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}, 22),
-        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 400),
+        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 420),
         ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}, 48),
         ("burnpack", params, {"metadata": {"edtype": "eshape"}}, 48),
         ("primitiv", means, {}, 52)) if chosen(kind)]
+
+
+def opened_plainly(data):
+    """Return how many entries the plain reader opens; assert that both read the same."""
+    TestCase().assertEqual(type(read_both(data)), list)
+    owner = type(tensorfmt.kind_of(tensorfmt.Memory(data), None))
+    return calls_of(owner, "open_entry", load, data)
 
 
 class ShortcutTest(TestCase):
@@ -5274,13 +5317,7 @@ class ShortcutTest(TestCase):
     @about()
     @full
     def test_which_names_and_shapes_are_usual(self):
-        """All but the first one, in CBOR names of over 255 bytes, and what is not tried here."""
-        taken, take_out = [], tensorfmt.Usual.take_out
-
-        def look(usual, data):
-            text, runs = take_out(usual, data)
-            taken.extend([name for run in runs.values() for name in run.tensors])
-            return text, runs
+        """The plain reader opens one of those that are alike, and in JSON the first of all."""
         lengths = dict([(("%d." % n + "x" * n)[:n], tensor(bytes(n), "uint8", (n,)))
                         for n in range(1, 303)])
         shapes = dict([("w%s" % (shape,), tensor(bytes(max(shape + (1,))), "uint8", shape))
@@ -5290,23 +5327,19 @@ class ShortcutTest(TestCase):
                               ("safetensors", {}), ("mag", {"version": 300})):
             for tensors in lengths, shapes:
                 data = dumps(tensors, format=kind, **options)
-                del taken[:]
-                with Changed(tensorfmt.Usual, "take_out", look):
-                    file = load(data)
-                most = 400 if kind in ("safetensors", "mag") else 255
-                with self.subTest(format=kind, **options):
-                    self.assertEqual([name for name in file if name not in taken], [
-                        name for i, name in enumerate(file) if not i or len(name) > most])
+                with self.subTest(format=kind, **options), Changed(tensorfmt, "PIECE", 1 << 20):
+                    self.assertEqual(opened_plainly(data), 1 + (kind in ("safetensors", "mag")))
         for names, count in (  # of primitiv: parts of 1 to 31 bytes, 1 to 15 parts
-                ([("%d" % n + "y" * 40)[:n] for n in range(1, 32)], 1), (["z" * 32, "y" * 32], 2),
-                ([".".join(["%d_%d" % (n, i) for i in range(n)]) for n in range(1, 16)], 1),
+                ([("%d" % n + "y" * 40)[:n] for n in range(1, 32)], 0), (["z" * 32, "y" * 32], 2),
+                ([".".join(["%d_%d" % (n, i) for i in range(n)]) for n in range(1, 16)], 0),
                 ([".".join("abcdefghijklmnop"), ".".join("abcdefghijklmnox")], 2)):
             data = dumps(dict.fromkeys(names, F32), format="primitiv")
-            self.assertEqual(calls_of(tensorfmt.Primitiv, "_tensor", load, data), count, names)
+            plain = calls_of(tensorfmt.Parameters, "key", load, data)
+            self.assertEqual(plain, count, [name[:20] for name in names])
         shapes = [(1,) * rank + (n,) for n in (1, 63, 64, 16383, 16384) for rank in range(7)]
         data = dumps([("%d" % i, tensor(bytes(4 * shape[-1]), "float32", shape))
                       for i, shape in enumerate(shapes * 2)], format="primitiv")
-        self.assertEqual(calls_of(tensorfmt.Primitiv, "_tensor", load, data), len(shapes))
+        self.assertEqual(calls_of(tensorfmt.Parameters, "open", load, data), len(shapes))
 
     @full
     @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
@@ -5342,40 +5375,39 @@ class ShortcutTest(TestCase):
     def test_what_is_not_done_for_usual_keys(self):
         for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
             item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
-            self.assertEqual(calls_of(tensorfmt.Tensor, "transpose", item.column_blocks), wanted)
+            called = calls_of(tensorfmt, "transpose", tensorfmt.column_blocks, item)
+            self.assertEqual(called, wanted)
         cube = tensor(list(range(27)), "int8", (3, 3, 3))
         for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
             self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
         texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
         texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
         self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
-        items = tensorfmt.CborItems(b"", True, 0, None, {})
+        items = tensorfmt.Cbor(b"")
         items.texts.update([(n, "") for n in range(4095)])
-        for text, cost in ((b"last", 0), (b"a", 0), (b"ab", 80), (b"", 0), (b"more", 80)):
-            left = items.budget.left  # what is kept is at most 4,096 texts; Python keeps one letter
-            self.assertEqual((items.text(text, 0), left - items.budget.left),
+        for text, cost in ((b"last", 0), (b"ab", 80), (b"more", 80)):
+            left = items.left  # at most 4,096 texts are kept
+            self.assertEqual((items.text(text, 0), left - items.left),
                              (text.decode(), cost))
 
     @full
     @accepts
     def test_number_of_requests(self):
-        """What load() reads of a stream, where each read may be a request: (number, bytes)."""
+        """What load() reads of a stream, where each read may be a request: (offset, bytes)."""
         texts = []
-        for remote, near in ((False, 0), (True, 1 << 16), (True, 64)):
-            for window in (1, 7, 64, 4096):
-                with Changed(tensorfmt, "REMOTE", remote), Changed(
-                        tensorfmt, "WINDOW", window), Changed(tensorfmt, "NEAR", near):
-                    for kind in READ:
-                        texts.append("%s, %s, WINDOW %d, NEAR %d" % (kind, remote, window, near))
-                        for title, data in [row[1:3] for row in FILES if row[0] == kind]:
-                            stream = Counting(data)
-                            load(stream)
-                            texts[-1] += "\n%s: %s" % (title, stream.asked)
+        for window in (1, 7, 64, 4096):
+            with Changed(tensorfmt, "WINDOW", window):
+                for kind in READ:
+                    texts.append("%s, WINDOW %d" % (kind, window))
+                    for title, data in [row[1:3] for row in FILES if row[0] == kind]:
+                        stream = Counting(data)
+                        load(stream)
+                        texts[-1] += "\n%s: %s" % (title, stream.asked)
         for kind in MANY:
             texts.append(kind)
             for count, values, requests, nbytes in (
-                    (10, 1, 2, 10000), (500, 1000, 3, 100000), (500, 20, 3, 100000),
-                    (1000, 100, 3, 200000), (40, 50000, 3, 100000), (4500, 1, 7, 1200000)):
+                    (10, 1, 2, 10000), (500, 1000, 4, 150000), (500, 20, 4, 150000),
+                    (1000, 100, 6, 300000), (40, 50000, 4, 100000), (4500, 1, 18, 1200000)):
                 data = dumps([("model.layers.%d.self_attn.q_proj.weight" % i,
                                tensor(bytes(4 * values), "float32")) for i in range(count)],
                              format=kind)
@@ -5385,8 +5417,8 @@ class ShortcutTest(TestCase):
                 asked = len(stream.asked), sum([row[1] for row in stream.asked])
                 with self.subTest(format=kind, count=count, values=values, asked=asked):
                     if not row_of(kind).index:  # it skips from tensor to tensor
-                        requests = 41 if values == 50000 else 2 + len(data) / 65536.0
-                        nbytes = max(nbytes, 41 * 5000, 1.001 * len(data))
+                        requests = 4 + min(count, len(data) // 3000)
+                        nbytes = max(nbytes, 1.3 * len(data), 4200 * requests)
                     self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
                     del stream.asked[:]
                     file["model.layers.7.self_attn.q_proj.weight"].tobytes()
@@ -5528,7 +5560,7 @@ class HostileTest(TestCase):
                 (tensorfmt.verify, 64))  # bytes of memory for each byte
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), \
-                Changed(tensorfmt.RecordReader, "MAX_TREE", 0):
+                Changed(tensorfmt.RecordTree, "MAX_TREE", 0):
             for name, data in bombs(1000):
                 for i, (call, nbytes) in enumerate(rows):
                     peak = peak_of(attempt, call, data)
@@ -5567,7 +5599,7 @@ class HostileTest(TestCase):
                                  (65, 0.5, 1), (65, "a", 0), (65, 1 << 64, 256),
                                  (65, (1 << 64) - 1, 1), (65, -(1 << 64), 1),
                                  (65, -(1 << 64) - 1, 256)):
-            reader = tensorfmt.CborItems(b"", True, 0, None, {})
+            reader = tensorfmt.Cbor(b"")
             tensorfmt.check_key(reader, dict.fromkeys(range(1, count + 1)), key)
             self.assertEqual(reader.hard_keys, hard, (count, key))
 
@@ -5643,7 +5675,7 @@ class FuzzTest(TestCase):
         tests = sys.modules[__name__]
         for data in fuzz_files():
             self.assertTrue(fuzz["check_mutant"](tests, data))
-        count = 400 if PYPY or sys.byteorder == "big" or ONLY else 1000
+        count = 400 if PYPY or sys.byteorder == "big" or ONLY else 800
         for data in fuzz["mutants"](tests, 7, count):
             with self.subTest(hex=tohex(data)):
                 read.append(fuzz["check_mutant"](tests, data))
@@ -5746,15 +5778,10 @@ class VerifyTest(TestCase):
                  ("note", "padding"), 1),
                 (dumps({}, format="ztensor")[:8] + b"\x98\x00" + struct.pack("<Q", 2),
                  ("note", "canonical"), 1),  # not shortest
-                (dumps({"a\0": [1.0]}, format="ztensor"), ("note", "upstream"), 2),
-                (dumps([("weight", F32), ("a", F32)], format="tensorbuffers", sort=False),
-                 ("note", "upstream"), 1),
                 (spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
                 (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
                 (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
                 (golden("custom_fields.zt"), ("-", "checksums"), 1),
-                (primitiv(0x200, "910001c400 ce00000001 a161910001c400"), ("-", "upstream"), 0),
-                (primitiv(0x200, "910001c400 ce00000001 a0910001c400"), ("-", "upstream"), 1),
                 (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1))
                 + (((golden("v028_plain.safetensors"), ("note", "canonical"), 1),
                     (safetensors("{}\n", b""), ("note", "padding"), 1)) if CPYTHON else ())):
@@ -5764,14 +5791,12 @@ class VerifyTest(TestCase):
 
     @about("ztensor")
     @full
-    def test_cbor_that_ztensor_refuses(self):
-        entry, deep = ztensor(layout="dense", x=0)[80:-9], "over 127 containers"
-        for text, word in (
-                ("81" * 125 + "00", ""), ("81" * 126 + "00", deep), ("c181" * 62 + "80", ""),
-                ("81c1" * 62 + "8180", deep), ("c1" * 125 + "00", ""), ("c1" * 126 + "00", deep),
-                ("3b8000000000000000", "below -2**63"), ("3b7fffffffffffffff", ""), ("f7", "")):
-            rows = str(tensorfmt.verify(ztensor_raw(entry + unhex(text))))
-            self.assertTrue(word in rows and ("the whole file: " in rows) == (word != ""), text)
+    def test_cbor_that_ztensor_refuses_is_read(self):
+        entry = ztensor(layout="dense", x=0)[80:-9]
+        for text in ("81" * 125 + "00", "81" * 126 + "00", "c181" * 62 + "80", "81c1" * 62 + "8180",
+                     "c1" * 125 + "00", "c1" * 126 + "00", "3b8000000000000000",
+                     "3b7fffffffffffffff", "f7"):
+            self.assertTrue(tensorfmt.verify(ztensor_raw(entry + unhex(text))), text)
 
     @about("ztensor")
     @full
@@ -5912,7 +5937,7 @@ ABSENT = """if 1:
     import test_tensorfmt
     test_tensorfmt.folder_for = lambda test: folder
     for rows in (test_tensorfmt.FILES, test_tensorfmt.WRITTEN):
-        del rows[1::3], rows[1::2]  # a third is left
+        rows[:] = dict([(row[0], row) for row in rows if row[3]]).values()  # one of each format
     usual, functions = dict(sys.modules), dict(vars(os))
     for absent, lost in ast.literal_eval(cases):
         print(absent, lost, file=sys.stderr)
@@ -5968,8 +5993,10 @@ class ModuleTest(TestCase):
         lines = text.split("\n")
         banners = [i for i, line in enumerate(lines, 1) if line.startswith("# -- [")]
         skip = [(start, end) for start, end in zip(banners, banners[1:])
-                if re.match(r"# -- \[7[a-z]\d*\]", lines[start - 1])]
+                if re.match(r"# -- \[(7[a-z]\d*\]|\w+\] shards)", lines[start - 1])]
         self.assertEqual(len(skip), len(READ) + len(LATER))
+        skip += [(start, end) for start, end in zip(banners, banners[1:])
+                 if re.match(r"# -- \[\w+\] (.* )?shortcuts?", lines[start - 1])]  # of each format
         start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
         skip.append((start, start + lines[start - 1:].index(")")))
         word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
@@ -6015,6 +6042,9 @@ class ModuleTest(TestCase):
                 label = rest[room:rest.index("]", room)]  # later generations have it and a digit
                 end = rest.index("\n# -- [", rest.rindex("\n" + label) + 1) + 1
                 rest = (rest[:room] + rest[end:]).replace("    %s(),\n" % type(one).__name__, "", 1)
+                if "] %s shortcut --" % one.NAME in rest:
+                    room = rest.rindex("# -- [", 0, rest.index("] %s shortcut --" % one.NAME))
+                    rest = rest[:room] + rest[rest.index("\n# -- [", room) + 1:]
             with self.subTest(without=kind.NAME):
                 self.works_with(module_of(rest), [one.name for one in EVERY if one.name not in [
                     one.NAME for one in gone + [kind]]])
@@ -6045,6 +6075,138 @@ class ModuleTest(TestCase):
             module.convert(module.dumps(made, format=kind), stream, format=formats[0])
             self.assertEqual(load(stream.getvalue())["w"].tolist(), [[1.0, 2.0]])
             error_of(ValueError, module.dumps, made, format=kind, metadata={5: 5})
+
+
+def bound_names(function):
+    """Return the names that are bound in a function or lambda: its own, not the module's."""
+    import ast
+    names = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not function:
+            names.add(node.name)
+    return names
+
+
+def uses_of_later_rooms(text):
+    """Return "NAME in OWNER" of each name used in a room above that which defines it."""
+    import ast
+    tree, rooms, defined, found = ast.parse(text), [0], {}, set()
+    for line in text.split("\n"):
+        rooms.append(rooms[-1] + line.startswith("# -- ["))  # of line 1 and on
+    for node in tree.body:
+        names = [node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else []
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            names = [part.id for target in getattr(node, "targets", None) or [node.target]
+                     for part in ast.walk(target) if isinstance(part, ast.Name)]
+        for name in names:
+            defined.setdefault(name, rooms[node.lineno])
+
+    def look(node, known, owner):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            known = known | bound_names(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (
+                node.id not in known and defined.get(node.id, 0) > rooms[node.lineno]):
+            found.add("%s in %s" % (node.id, owner))
+        for child in ast.iter_child_nodes(node):
+            look(child, known, owner)
+    for node in tree.body:
+        look(node, frozenset(), getattr(node, "name", "line %d" % node.lineno))
+    return sorted(found)
+
+
+def lines_of_copy(text):
+    """Return the lines of a copy but for those that say what it has and how it was made."""
+    import re
+    text = text[text.index("\n__version__ = ") + 1:]
+    text = re.sub(r"(?ms)^__all__ = \[.*?\]\n|^FORMATS: [^\n]*?= \(.*?\)\n", "", text)
+    text = re.sub(r"(?m)^LEFT_OUT: .*\n(    .*\n)*|^(__version__|BOARD) = .*\n", "", text)
+    return text.split("\n")
+
+
+@about()
+@full
+class FloorsTest(TestCase):
+    """A room uses only what stands above it; what a room costs; how small a copy of rooms is."""
+
+    def setUp(self):
+        if PYTHON < (3, 8):
+            self.skipTest("ast before Python 3.8 does not tell where functions end")
+
+    def test_no_room_uses_a_name_of_a_later_one(self):
+        self.assertEqual([use for use in uses_of_later_rooms(text_of("tensorfmt.py"))
+                          if use != "FORMATS in load"], [])
+        text = "\n".join(["A = 1", "# -- [1] a", "def f(b):", "    return A, b, c, FORMATS, g",
+                          "class K:", "    k = lambda g: g, d", "# -- [2] b", "b = c = d = 1",
+                          "def g(x=f):", "    d = [c for c in x]", "# -- [3]", "FORMATS = K, g, c"])
+        self.assertEqual(uses_of_later_rooms(text), ["FORMATS in f", "c in f", "d in K", "g in f"])
+
+    def test_marks_flags_and_lengths(self):
+        import ast
+        import re
+        text = text_of("tensorfmt.py")
+        lines, tree, docs = text.split("\n"), ast.parse(text), set()
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and (
+                    ast.get_docstring(node)):
+                docs.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+        code = [line.strip() for number, line in enumerate(lines, 1)
+                if line.strip() and line.strip()[0] != "#" and number not in docs]
+        long = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+                and node.end_lineno - node.lineno >= 40]
+        for what, found, most in (
+                ("marks", [line for line in lines if re.match(r"\s*# </?[a-z]", line)], 36),
+                ("lines with BOARD", [line for line in lines if re.search(r"\bBOARD\b", line)], 40),
+                ("lines with flags", [line for line in lines if re.search(
+                    r"\b(FAST|REMOTE|ARRAYS)\b", line)], 0),
+                ("functions over 40 lines", long, 6)):
+            with self.subTest(what=what):
+                self.assertLessEqual(len(found), most, found)
+        self.assertLessEqual(round(sum(map(len, code)) / len(code), 1), 46, "letters of a line")
+
+    @about(ONLY)
+    def test_lines_of_copies(self):
+        path = os.path.join(folder_for(self), "copied.py")
+        for row in WRITES:
+            with self.subTest(format=row.name):
+                lines = make_copy([row.name], "load-only", path).count("\n")
+                self.assertLessEqual(lines, row.copy_lines)
+
+    def test_with_only_adds(self):
+        """The lines of a copy, but for what says how it was made, are in that with more parts."""
+        path = os.path.join(folder_for(self), "copied.py")
+
+        def lines_of(flags):
+            return lines_of_copy(make_copy([name], flags, path))
+        rows = [("ztensor", [part]) for part in tensorfmt.WINGS + ["ztensor1", "ztensor2"]] + [
+            (name, ["fast"]) for name in FORMATS if name != "ztensor"] + [
+            ("mag", ["mag300"]), ("safetensors", ["shards", "arrays"]), ("mag", tensorfmt.WINGS),
+            ("burnpack", tensorfmt.WINGS), ("burnrecord", tensorfmt.WINGS)]
+        for name, parts in rows:
+            for flag in ("load-only", "no-tools")[:2 if name in ("ztensor", "burnpack") else 1]:
+                with self.subTest(format=name, parts=parts, flag=flag):
+                    more = iter(lines_of("%s with=%s" % (flag, ",".join(parts))))
+                    self.assertEqual([line for line in lines_of(flag) if line not in more], [])
+
+    def test_lines_of_copies_stand_in_the_whole(self):
+        """As they are, but for what says what the copy has, and ends of docstrings.
+
+        What stands in a branch that a constant decides has lost its indentation.
+        """
+        path, known = os.path.join(folder_for(self), "copied.py"), text_of("tensorfmt.py")
+        known = set(known.split("\n"))
+        inner = set([line.strip() for line in known])
+        for name in READ:
+            lines = [line for line in lines_of_copy(make_copy([name], "load-only", path))
+                     if line not in known and line.strip() not in inner and not (
+                         line.endswith('"""') and line[:-3] in known)]
+            with self.subTest(format=name):  # what stands for main()
+                self.assertEqual([line for line in lines if "without its commands" not in line], [])
 
 
 # -- [13] copies ---------------------------------------------------------------------------------
@@ -6084,13 +6246,17 @@ def check_copy(test, copy, known={}):  # noqa: B006
             known[title, data] = tensorfmt.detect(data), answer_of(tensorfmt, data)
     good = [row[1:3] for row in FILES]
     for (title, data), (kind, wanted) in known.items():
-        if hasattr(copy, "main") and (title, data) not in good:
-            continue  # nothing of the reading is left out
+        bad = isinstance(wanted, tuple)
         with test.subTest(file=title):
             if kind in formats and in_copy(copy, data):
                 if "zstd" in title and "zstd" not in copy.ENCODINGS and (title, data) not in good:
                     continue
-                test.assertSame(answer_of(copy, data), wanted)
+                answer = answer_of(copy, data)
+                if bad and not hasattr(copy, "main"):  # a rough place: what traces is a tool
+                    test.assertIn(answer[0], ("FormatError", wanted[0]))
+                    test.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
+                else:
+                    test.assertSame(answer, wanted)
                 if (title, data) in good:
                     test.assertSame(answer_of(copy, Short(data)), wanted)
                 if saves and title in AGAIN:
@@ -6112,8 +6278,8 @@ COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools
     ([], ""), (["mag", "burnpack"], ""), ([], "no-tools"), ([], "board no-tools"),
     (["burnrecord"], "load-only"),
     (["ztensor"], "board load-only"), (["primitiv"], "board"),
-    (["ztensor"], "no-tools with=remote"), (["ztensor"], "load-only with=zstd"),
-    (["mag"], "load-only with=arrays")]
+    (["ztensor"], "no-tools with=fast"), (["ztensor"], "load-only with=zstd"),
+    (["mag"], "load-only with=arrays"), (["burnpack"], "load-only with=quantized,partial,pickles")]
 MADE = {}  # copies that were made: (formats, flags) -> text
 
 
@@ -6138,7 +6304,7 @@ def attributes_of(text):
 
 
 def copy_title(version, kinds, names, *more):
-    return " ".join([version] + [kind.NAME for kind in kinds] + names + list(more))
+    return " ".join([version] + [kind.NAME for kind in kinds] + names + list(map(str, more)))
 
 
 @about()
@@ -6166,7 +6332,7 @@ class CopyTest(TestCase):
                 self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
                 self.assertEqual(copy.__all__[0], "load")
                 self.assertEqual(hasattr(copy, "dumps"), "load-only" not in flags)
-                tools = not [flag for flag in ("load-only", "no-tools") if flag in flags]
+                tools = not [flag for flag in ("load-only", "no-tools", "board") if flag in flags]
                 self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
                 check_copy(self, copy)
                 self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
@@ -6195,28 +6361,24 @@ class CopyTest(TestCase):
         """Assert that its docstring speaks of what is there."""
         doc = copy.__doc__ or "    with load("
         words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
-        self.assertTrue("    with load(" in doc and "save(" not in doc)
+        self.assertTrue("    with load(" in doc)
+        self.assertTrue("save(" not in doc or hasattr(copy, "save"))
         lacking = set(tensorfmt.__all__) - set(copy.__all__) - {"save", "tensor"}
         self.assertEqual(lacking & words - {"convert", "verify", "explain"}, set())
         self.assertEqual("explain" in doc, copy.__doc__ is not None and "explain" in copy.__all__)
 
     def check_arrays(self, copy, flags):
         """Assert that other libraries get right values or a refusal."""
-        if not hasattr(copy.Tensor, "__array__"):  # of a board
-            return
-        item = copy.Tensor("w", "bfloat16", (2,), copy.Storage(copy.Memory(bytes(4)), 4))
-        for call in (item.__array__, item.__dlpack__):
-            if not getattr(copy, "ARRAYS", False):
-                self.assertIn("vendor --with arrays", error_of(copy.Unsupported, call).what)
-        small = "only" in flags or "no-tools" in flags
-        self.assertEqual(getattr(copy, "ARRAYS", False), not small or "arrays" in flags)
+        small = "only" in flags or "no-tools" in flags or "board" in flags
+        for name in "__array__", "__dlpack__", "__jax_array__":
+            self.assertEqual(hasattr(copy.Tensor, name), not small or "arrays" in flags)
 
     def lost_attributes(self, text, whole):
         """Return the attributes that a copy uses, that the whole defines and the copy does not."""
         defined, stored, used = attributes_of(text)
-        others = set("make with_values floats filled".split())  # of features
-        others.add("cast")  # also of a memoryview
-        for kind in (str, bytes, list, dict, set, io.BytesIO):
+        others = set("make with_values floats filled scaled_blocks cost todense merged".split())
+        others.update(["cast", "open", "wrongs"])  # features; of a memoryview, os; of a Schema
+        for kind in (str, bytes, list, dict, set, range, io.BytesIO):
             others.update(dir(kind))
         return used & whole - defined - stored - others
 
@@ -6231,20 +6393,29 @@ class CopyTest(TestCase):
             with Changed(tensorfmt, "__version__", version):
                 texts += [(copy_title(version, *args), tensorfmt.make_copy(source, *args))
                           for args in (
-                    (kinds, ["save", "tools", "full", "fast"], "b.c"), (kinds[:1], ["fast"], ""),
-                    ([], [], "x"), ([], ["save", "tools"], ""), (kinds, ["full"], ""),
-                    ([], ["full", "fast"], ""))]
+                    (kinds, ["save", "tools", "fast"], "b.c", False),
+                    (kinds[:1], ["fast"], "", False), ([], [], "x", False),
+                    ([], ["save", "tools"], "", True), (kinds, ["tools"], "", False),
+                    ([], ["tools", "fast"], "", True))]
         self.assertAccepted(texts, "copies")
         text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
-        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), [])
-        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), []),
-                         "a()\n\n")
+        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), [], False)
+        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), [],
+                                            False).rstrip(), "a()")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
-        for names, wanted, flags, absent in (
-                (["primitiv"], [], [], False), (["mag"], ["mag300"], ["no-tools"], False),
-                (["primitiv"], [], ["no-tools"], True), (["mag"], [], ["load-only"], True)):
-            found = "later" in tensorfmt.choose_parts(names, wanted, flags)[1]
-            self.assertEqual(found, absent, (names, wanted, flags))
+        save, tools = ["save"], ["tools"]
+        small = "zstd sparse quantized arrays pickles partial fast mag100 mag300".split()
+        for names, wanted, flags, gone in (  # of these parts
+                ([], [], [], []), (["mag"], [], [], ["zstd", "sparse", "quantized"]),
+                (["ztensor"], [], [], ["quantized", "mag100", "mag300"]),
+                (["mag"], ["mag300"], ["no-tools"], tools + small[:-1]),
+                (["mag"], [], ["no-tools"], tools + small),
+                (["mag"], [], ["load-only"], save + tools + small + ["casts"]),
+                (["burnpack"], ["fast"], ["load-only"],
+                 save + tools + [name for name in small if name != "fast"] + ["casts"])):
+            found = set(tensorfmt.choose_parts(names, wanted, flags)[1])
+            known = set(save + tools + small + ["casts"])
+            self.assertEqual(sorted(found & known), sorted(gone), (names, wanted, flags))
         for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
                             (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
                             (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
@@ -6258,8 +6429,8 @@ class CopyTest(TestCase):
         del MADE[("mag",), "load-only"]
         self.assertEqual(self.make(["mag"], "load-only"), text)  # every time
         copy = module_of(text)
-        self.assertIn("verify", error_of(copy.Unsupported, copy.load, golden("seed_basic.mag"),
-                                         verify=True).what)
+        self.assertIn("verify", str(error_of(TypeError, copy.load, golden("seed_basic.mag"),
+                                             verify=True)))
         text = self.make(["mag", "burnpack"], "")
         lines = text.split("\n")
         self.assertEqual(lines[0], "# SPDX-License-Identifier: MIT")
@@ -6284,15 +6455,17 @@ class CopyTest(TestCase):
     def test_later_generations_that_a_copy_lacks_are_named(self):
         copies = dict([(kind, module_of(self.make([kind], "no-tools")))
                        for kind in ("mag", "ztensor")])
-        for data, word in ((snapshot(), "version 100 (magnetron 0.1.5, 0.1.6) is not read"),
-                (snapshot(version=200), "version 200 (magnetron 0.1.7 to 0.1.9) is not"),
+        for data, word in ((snapshot(), "this copy was made without mag100"),
+                (snapshot(version=200), "this copy was made without mag100"),
                 (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
-                (zt1(), "zTensor 1.x (magic ZTEN1000) is another format; only zTensor 0.1 is"),
-                (zt2(), "zTensor 2.x is another format; only zTensor 0.1 is read"),
-                (b"ZTEN0002" + bytes(20), "another version of zTensor; only zTensor 0.1")):
+                (zt1(), "this copy was made without ztensor1"),
+                (zt2(), "this copy was made without ztensor2")):
             copy = copies["mag" if data[:4] == b"MAG!" else "ztensor"]
             error = error_of(copy.Unsupported, copy.load, data)
             self.assertTrue(str(error).startswith(word), word)
+        copy = copies["ztensor"]
+        error = error_of(copy.FormatError, copy.load, b"ZTEN0002" + bytes(20))
+        self.assertIn("begins with b'ZTEN0002'", str(error))
 
     def test_what_a_copy_lacks_is_named(self):
         copy = module_of(self.make([], "board no-tools"))
@@ -6319,8 +6492,8 @@ class CopyTest(TestCase):
     def test_a_copy_without_commands_says_so(self):
         self.make(["mag"], "load-only")
         self.assertEqual(run("python3", self.path, "ls", "x"), (
-            2, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
-        self.assertEqual(run("python3", self.path)[0], 2)
+            1, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
+        self.assertEqual(run("python3", self.path)[0], 1)
 
     def test_a_copy_never_replaces_its_source(self):
         text, path = self.make(["mag", "burnpack"], ""), self.path
@@ -6475,7 +6648,7 @@ class FlatBuffersTest(TestCase):
         for one in [data] + [patched(data, (at, "%02x" % (data[at] + 1 & 255)))
                              for at in range(start, len(data))]:
             read_both(one)
-        called = calls_of(tensorfmt.FlatReader, "table", load, dumps(
+        called = calls_of(tensorfmt.Flat, "table", load, dumps(
             many_tensors(100), format="tensorbuffers"))
         self.assertTrue(called < 8, called)
 
@@ -6522,8 +6695,7 @@ class UsualJsonTest(TestCase):
                     self.assertEqual(item.tolist(), list(range(
                         item.offset - start, item.offset - start + item.size)))
                 # the first, one of the others, the odd one
-                called = calls_of(tensorfmt.Safetensors, "_open", load, data)
-                self.assertEqual(called, 3 if i else 2)
+                self.assertEqual(opened_plainly(data), 3 if i else 2)
         metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
         for i in (0, 5, 9):
             found = read_both(safetensors("{%s}" % ",".join(self.header([
@@ -6531,7 +6703,7 @@ class UsualJsonTest(TestCase):
             self.assertEqual(([row[0] for row in found[2:]], len(found[1])), (names, 1))
 
     def test_nothing_passes_that_plain_json_refuses(self):
-        usual, hole = ",".join(self.header()), tensorfmt.Usual.HOLE
+        usual, mark = ",".join(self.header()), tensorfmt.QuickJson.MARK
         self.assertEqual(len(read_both(safetensors("{%s} " % usual, bytes(15)))), 12)
         for old, new in (
                 ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
@@ -6539,8 +6711,9 @@ class UsualJsonTest(TestCase):
                 ('"t1"', '"__metadata__"'), ('"t1"', '"t\t"'), ('"t1"', '"\\x"'),
                 ('"t9"', '"\\u00740"'), ('"t1"', '"t1":{},"t1"'), ("[2]", "[2,]"), ("[2]", "[02]"),
                 ("[0,2]", "[00,2]"), ("[0,2]", "[0,2.0]"), ("[1]", "[3]"), ('"U8"', '"U16"'),
-                ('"t1"', '"%s1":{},"t1"' % hole), ('"t1"', '"\\u00%x%s1":{},"t1"' % (
-                    ord(hole[0]), hole[1:]))):
+                ('"t1"', '"%s0":{},"t1"' % mark), ('"t1"', '"\\u%x0":{},"t1"' % ord(mark)),
+                ('"t1"', '"%s0":0,"t1"' % mark), ('"t1"', '"\\u%X0":0,"t1"' % ord(mark)),
+                ('"t1":{', '"%s0":0,"%s0":0,"t1":{' % (mark, mark))):
             for count in (1, 20):
                 text = usual.replace(old, new, count)
                 with self.subTest(old=old, new=new, count=count):
@@ -6554,11 +6727,34 @@ class UsualJsonTest(TestCase):
         data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
         self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
 
-    def test_names_that_look_like_a_hole(self):
-        hole = tensorfmt.Usual.HOLE
-        for name in (hole, hole + "0", "x\\u0038", hole + "\\u0030"):
-            text = "{%s}" % ",".join(self.header([(3, '"%s":ENTRY' % name)]))
-            self.assertEqual(len(read_both(safetensors(text, bytes(15)))), 12)
+    def test_names_that_look_like_a_mark(self):
+        """QuickJson puts marks where the usual entries were: also as it makes them, in any way."""
+        mark = tensorfmt.QuickJson.MARK
+        self.assertEqual(mark, "\ufdd0")
+        names = [mark, mark + "0", mark + "1", "x\\u0038", mark + "\\u0030", mark + "00"]
+        names += ["\\u%s%s" % (text, end) for text in ("fdd0", "FDD0", "fDd0")
+                  for end in ("", "0", "1", "\\u0030")]
+        names += ["\\\\u%s0" % text for text in ("fdd0", "FDD0")]  # no escape: a backslash
+        for name in names:
+            for i in (0, 1, 3, 9):
+                for entry in ("ENTRY", " ENTRY"):  # a usual one, and one that is not
+                    text = "{%s}" % ",".join(self.header([(i, '"%s":%s' % (name, entry))]))
+                    with self.subTest(name=name, i=i, entry=entry):
+                        found = read_both(safetensors(text, bytes(15)))
+                        self.assertEqual(len(found), 12)
+            metadata = '"__metadata__":{"%s":"%s"}' % (name, name)
+            for i in (0, 5, 9):
+                text = "{%s}" % ",".join(self.header([(i, metadata + "," + self.header()[i])]))
+                self.assertEqual(type(read_both(safetensors(text, bytes(15)))), list)
+        for count in range(len(names)):  # as many as there are, and more
+            more = ["%s%d" % (mark, i) for i in range(count)]
+            items = [("t%d" % i, tensor([1], "int8")) for i in range(9)]
+            items[4:4] = [(name, tensor([2], "int8")) for name in more]
+            for format, options in (("safetensors", {}), ("mag", {"version": 300})):
+                data = dumps(items, format=format, metadata={} if format == "mag" else None,
+                             **options)
+                self.assertEqual(sorted([row[0] for row in read_both(data)[2:]]), sorted([
+                    name for name, _ in items]))
 
     def test_mag300(self):
         items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
@@ -6569,10 +6765,10 @@ class UsualJsonTest(TestCase):
             self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
                              [(name, item.tobytes()) for name, item in items])
             self.assertEqual(file.metadata, metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 2)
+            self.assertEqual(opened_plainly(data), 2)
             odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
             data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(calls_of(tensorfmt.Mag300, "_open", load, data), 3)
+            self.assertEqual(opened_plainly(data), 3)
             self.assertEqual(list(load(data)), [name for name, _ in odd])
 
 
@@ -6584,24 +6780,17 @@ class UsualCborTest(TestCase):
     FORMATS = (("ztensor", {}), ("ztensor", {"checksum": "crc32c"}), ("ztensor", {"version": 2}),
                ("burnpack", {}))
 
-    def count_reads(self, data):
-        """Return how many entries the plain reader opens, and assert that both read the same."""
-        self.assertEqual(type(read_both(data)), list)
-        owner, name = (tensorfmt.Burnpack, "_open") if data[:4] == b"NRUB" else (
-            tensorfmt.ZTensor if data[:4] == b"ZTEN" else tensorfmt.ZTensor2, "read_entry")
-        return calls_of(owner, name, load, data)
-
     def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
         items = list(many_tensors(30).items())
         for format, options in self.FORMATS:
             data = dumps(items, format=format, **options)
             with self.subTest(format=format, options=options):
-                usual = self.count_reads(data)
+                usual = opened_plainly(data)
                 self.assertTrue(usual <= 2, usual)
                 name = "a\0b\xff" if format == "burnpack" else "\xff" * 200
                 for i in (0, 15, 30):
                     odd = items[:i] + [(name, tensor([], "int8", (3, 0)))] + items[i:]
-                    count = self.count_reads(dumps(odd, format=format, **options))
+                    count = opened_plainly(dumps(odd, format=format, **options))
                     self.assertTrue(count <= usual + 2, (i, count))
 
     def test_attrs_are_not_shared(self):
@@ -6614,23 +6803,38 @@ class UsualCborTest(TestCase):
             items = dict([("n" * n, tensor(bytes(n % 300), "uint8")) for n in (
                 list(range(1, 27)) + [255, 256, 257, 300])])
             with self.subTest(format=format, options=options):
-                self.assertTrue(self.count_reads(dumps(items, format=format, **options)) <= 8)
+                self.assertTrue(opened_plainly(dumps(items, format=format, **options)) <= 8)
 
-    def test_what_looks_like_a_hole(self):
-        hole = tensorfmt.Usual.HOLE
+    def test_what_looks_like_an_entry(self):
+        """Bytes of usual entries in names and values, where they are none."""
         for format, options in self.FORMATS:
-            items = dict([(name, tensor([1], "int8")) for name in (
-                "a", "b", "c", hole + "0", "d", "e", hole + "1")])
-            self.assertEqual(type(read_both(dumps(items, format=format, **options))), list)
-        data = dumps(items, format="burnpack", metadata={hole + "0": hole + "0", "x": "y"})
+            items = dict([(name, tensor([1], "int8")) for name in "abcd"])
+            data = dumps(items, format=format, **options)
+            if format == "burnpack":
+                first = data.index(b"\x65dtype") - 1
+            elif "version" in options:
+                first = data.index(b"\x65shape") - 20
+            else:
+                first = data.index(b"\x66offset") - 1
+            entry = data[first:first + 60]
+            for text in (entry, b"\x61a" + entry, b"\x64name\x61a" + entry):
+                name = "".join([chr(byte) for byte in text if byte < 128])
+                more = dict(items, **{"e" + name: tensor([2], "int8"), "f": tensor([3], "int8")})
+                with self.subTest(format=format, options=options, name=name):
+                    found = read_both(dumps(more, format=format, **options))
+                    self.assertEqual(sorted([row[0] for row in found[2:]]), sorted(more))
+        name = "\x65dtype\x62U8\x65shape\x65\x6cdata_offsets"
+        data = dumps(items, format="burnpack", metadata={name: name, "x": "a" + name})
         self.assertEqual(type(read_both(data)), list)
-        text = hole.encode() + b"0"  # in chunks it is nowhere in the file
-        wrong = b"\x7f\x61" + text[:1] + b"\x6a" + text[1:] + b"\xff"
+        whole = tensorfmt.cbor_dumps({"dtype": "I8", "shape": [1], "data_offsets": [0, 1]})
         start = data.index(b"\x67tensors") + 9
-        again = data[:start - 1] + bytes([data[start - 1] + 1]) + b"\x61!" + wrong + data[start:]
-        nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
-        again = again[:6] + struct.pack("<I", nbytes) + again[10:]
-        self.assertEqual(type(read_both(again)), tuple)
+        for wrong in (b"\x61!" + b"\x7f\x61a\x6a" + whole[:10] + b"\xff",  # a text is no entry
+                      b"\x61!" + bytes([0x58, len(whole)]) + whole,  # nor bytes
+                      b"\x61!\x81\x82\x61a" + whole, b"\x61!\xc1\xa1\x61a" + whole):
+            again = (data[:start - 1] + bytes([data[start - 1] + 1]) + wrong + data[start:])
+            nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
+            again = again[:6] + struct.pack("<I", nbytes) + again[10:]
+            self.assertEqual(type(read_both(again)), tuple)
 
     def test_counts_that_do_not_agree(self):
         data = dumps(many_tensors(20), format="burnpack")
@@ -6802,7 +7006,6 @@ class ArraysAndDigestsTest(PeerCase):
                         tensorfmt, "xxh3_64", lambda blocks: 0x4DE8D78F7134F4B7):
                 data = zt2(hash=0x4DE8D78F7134F4B7)
                 self.assertEqual("MAX_SLOW_HASH" in str(tensorfmt.verify(data)), said)
-                self.assertEqual("xxhash" in load(data).kind.why_slow(), said)
 
     def test_entries_of_ztensor_2_are_deterministic_cbor(self):
         names = ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"]
@@ -6980,7 +7183,7 @@ class TrustTest(FolderCase):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
-            for call in (tensorfmt.Tensor.tolist, tensorfmt.Tensor.preview, len) + (
+            for call in (tensorfmt.Tensor.tolist, tensorfmt.preview, len) + (
                     (numpy.asarray,) if numpy else ()):
                 try:
                     call(item)
@@ -7008,7 +7211,7 @@ class TrustTest(FolderCase):
 
         class NoTell:
             read = seek = None
-        self.assertIn("a seekable stream, not NoTell", str(error_of(TypeError, load, NoTell())))
+        self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, NoTell())))
 
     def test_attrs_that_are_called_like_arguments(self):
         given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
@@ -7041,7 +7244,7 @@ class TrustTest(FolderCase):
                 self.assertEqual(struct.unpack_from("<f", whole, 4 * i)[0],
                                  values[i] * factors[i * count // size], (code, i))
             self.assertEqual(b"".join(map(bytes, item.floats().blocks())), whole)
-            self.assertEqual(bytes(item.floats().transpose().tobytes()), whole)
+            self.assertEqual(bytes(tensorfmt.transpose(item.floats()).tobytes()), whole)
             if bits == 4:
                 peak = peak_of(tensorfmt.convert, data, Null(), format="safetensors",
                                cast="float32")
@@ -7218,17 +7421,9 @@ class SmallWorkTest(TestCase):
 
     def test_good_files_are_parsed_once(self):
         """A second parse, with a trace, is for a file that is refused; it would hide a fault."""
-        parse, calls = tensorfmt.parse, []
-
-        def counted(kind, reader, options):
-            calls.append(kind.NAME)
-            return parse(kind, reader, options)
-        with Changed(tensorfmt, "parse", counted):
-            for data in fuzz_files():
-                with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
-                    del calls[:]
-                    load(data)
-                    self.assertEqual(len(calls), 1)
+        for data in fuzz_files():
+            with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
+                self.assertEqual(calls_of(tensorfmt, "exact_error", load, data), 0)
 
     @about("ztensor")
     def test_names_of_parts_are_short(self):

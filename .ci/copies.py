@@ -18,8 +18,8 @@ import tensorfmt
 FORMATS = [kind.NAME for kind in tensorfmt.FORMATS if kind.BOARDS]  # those of the promise
 OTHERS = [kind.NAME for kind in tensorfmt.FORMATS if not kind.BOARDS]
 ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
-    ("one format, load only", ["--load-only"], FORMATS, (1900, 32, None)),
-    ("one format, load and save", ["--no-tools"], FORMATS, (2850, None, None)),
+    ("one format, load only", ["--load-only"], FORMATS, (1250, 32, None)),
+    ("one format, load and save", ["--no-tools"], FORMATS, (2300, None, None)),
     ("%s, load only" % " or ".join(OTHERS), ["--load-only"], OTHERS, (2600, None, None)),
     ("%s, load and save" % " or ".join(OTHERS), ["--no-tools"], OTHERS, (3300, None, None)),
     ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, None, 70)),

@@ -228,7 +228,7 @@ class Mutants:
         self.places = [field.offset for field in fields] + [len(data)]
         fields = [field for field in fields if field.kind == "structure"]
         self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
-        self.tokens = [(field.offset, field.nbytes) for field in tensorfmt.explain(data, wire=True)
+        self.tokens = [(field.offset + field.lead, field.nbytes - field.lead) for field in fields
                        for _ in range(3 if isinstance(field.value, int) else 1)  # rather numbers
                        if field.kind == "structure"]
         self.records, self.count, self.end, owner = [], None, self.fields[-1][1], None

@@ -14,9 +14,9 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, environment, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, Map, NAN, NET, one_burnpack, PYTHON3,
-    read_file, run, safetensors, scheme, script, tensor, TestCase, text_of, tohex, V111_SPARSE,
-    write_file, zstd_missing, zt1_file, ztensor)
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, MANY, Map, NAN, NET, one_burnpack,
+    PYTHON3, read_file, run, safetensors, scheme, script, tensor, TestCase, text_of, tohex,
+    V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class CommandTest(TestCase):
         self.assertEqual((code, err, out[:5]), (0, "", "None\n"))
         self.assertIn(tensorfmt.NO_DOCSTRING, out)
         self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
-        self.assertIn(", ".join(tensorfmt.OPTIONAL), tensorfmt.ARGUMENTS["--with"][1])
+        self.assertIn(", ".join(tensorfmt.WINGS), tensorfmt.ARGUMENTS["--with"][1])
 
     def test_json_is_one_document(self):
         from json import loads
@@ -155,7 +155,7 @@ class CommandTest(TestCase):
         self.assertEqual([row["name"] for row in fields],
                          [field.name for field in tensorfmt.explain("seed_basic.mag")])
         self.assertEqual([row["format"] for row in loads(self.prints("formats", "--json"))],
-                         tensorfmt.NAMES)
+                         [kind.NAME for kind in tensorfmt.FORMATS])
         self.assertEqual(loads(self.prints("explain", "--json", "--from", "9999",
                                            "seed_basic.mag")), [])
 
@@ -472,21 +472,23 @@ class CommandTest(TestCase):
                 absent.append(title)
             else:
                 groups.append((title, [line + title for line in (
-                    "ls ", "ls --json --sort offset ", "explain ", "explain --wire --json ",
+                    "ls ", "ls --json --sort offset ", "explain ",
                     "explain --html page.html ", "verify ")]))
         for name, data in [row[:2] for row in bad_files()] + variants["odd_files"]():
             if "zstd" not in name:
                 write_file(name, data)
                 groups.append((name, [line + name for line in (
-                    "ls|", "ls|--json|", "explain|", "explain|--wire|", "verify|",
+                    "ls|", "ls|--json|", "explain|", "verify|",
                     "explain|--html|page.html|")]))
         groups += [(line, [line]) for line in variants["COMMANDS"]]
         texts = []
         for title, lines in groups:
             text = ""
             for line in lines:
+                if os.path.exists("page.html"):
+                    os.remove("page.html")  # that of another file
                 code, out, err = run(*line.split("|" if "|" in line else " "))
-                page = text_of(os.path.abspath("page.html")) if "--html" in line else ""
+                page = text_of(os.path.abspath("page.html")) if os.path.exists("page.html") else ""
                 if page:
                     check_page(self, page)
                 page = page[page.find("<h1>"):page.find("<script>")]
@@ -528,7 +530,7 @@ class TerminalTest(FolderCase):
         super().setUp()
         go_to(self, self.folder)
         self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
-        for kind in FORMATS:
+        for kind in MANY:
             tensorfmt.save("net." + kind, self.net, format=kind)
 
     def columns_of(self, text):
@@ -542,7 +544,7 @@ class TerminalTest(FolderCase):
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_rows_fit_the_terminal(self):
-        for kind in FORMATS:
+        for kind in MANY:
             for width in (80, 200):
                 with self.subTest(format=kind, width=width):
                     out = in_terminal(width, "explain", "net." + kind, TERM="dumb")
@@ -615,7 +617,7 @@ class TerminalTest(FolderCase):
         return out
 
     def test_width_of_a_pipe_and_as_asked_for(self):
-        for kind in FORMATS:
+        for kind in MANY:
             for args, env, width in (((), {}, 100), ((), {"COLUMNS": "80"}, 80),
                                      (("--width", "64"), {"COLUMNS": "80"}, 64),
                                      (("--width", "300"), {}, 300)):

@@ -405,7 +405,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
     get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
     get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
-    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk | explain --wire broken.zt
+    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk
     explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
     diff d.zt f.zt | diff f.zt d.zt
     ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
