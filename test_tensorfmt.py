@@ -1245,11 +1245,12 @@ class CodecTest(TestCase):
                                          for head in range(256)]) for row in (
             "%s", "[%s", '{"a"%s1}', '{"a":%s}', '["a%s"]', '["\\%s"]', '["\\u0%s41"]', "[1%s2]",
             "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1%s,\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
-        rows = [row for row in rows if chosen(self.topic(*row))
-                and not (PYPY and row[0][:4] == "json")]  # its json has words of its own
+        others = [row for row in rows if PYPY and row[0][:4] == "json"]  # it has words of its own
+        absent = ["looks: " + row[0].replace("\n", " ") for row in others]
+        rows = [row for row in rows if chosen(self.topic(*row)) and row not in others]
         if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
             with Changed(tensorfmt, "LIST_ITEMS", 2):
-                self.assertAccepted([look_at(*row) for row in rows], "changed-bytes")
+                self.assertAccepted([look_at(*row) for row in rows], "changed-bytes", absent)
 
     def topic(self, title, call, inputs, good=None):
         """Return the codec that look_at() looks at, or the format of a good input."""
