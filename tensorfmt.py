@@ -4862,7 +4862,7 @@ class ZTensor1(ZObjects):
         if dtype not in ITEMSIZE:
             why, dtype = f"dtype {show(code)} is not known", None
         if found.get("type") is not None:
-            why = f"type {show(found['type'])} is not known"
+            why, dtype = f"type {show(found['type'])} is not known", None
         if encoding not in (None,) + self.ENCODED:
             why = f"encoding {show(encoding)} is not known"
         part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
@@ -6603,8 +6603,8 @@ class BurnRecord(Format):
         """Yield (name, path, entry, attrs) of each tensor; attrs are None of a number or a text."""
         stack: Any = [iter([("", ("item",), item)])]
         while stack:
-            row: Any = next(stack[-1], ("", (), None))
-            name, path, value = row
+            rows = [row for _, row in zip(range(1), stack[-1])]  # next() of boards has no default
+            name, path, value = (rows + [("", (), None)])[0]
             entry: Any = value
             place, attrs = path, ()
             if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
