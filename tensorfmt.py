@@ -255,17 +255,17 @@ def join_lines(lines: "List[str]") -> str:
 
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
-    if type(value) is int and not -(1 << 128) < value < 1 << 128:  # str() is slow, or an error
-        return "an integer of more than 128 bits"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return quote(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
     if depth > 3 and type(value) in (list, tuple, dict, Map):
         return "..."
-    if isinstance(value, (list, tuple)):
+    if type(value) in (list, tuple):  # Simple has words of its own
         most = 8 if len(value) > 20 else 20
         items = [show(item, limit, depth + 1) for item in value[:most]]
         items += [f"... {len(value)} items"] if most < len(value) else []
         return f"[{', '.join(items)}]"
+    if type(value) is int and not -(1 << 128) < value < 1 << 128:  # str() is slow, or an error
+        return "an integer of more than 128 bits"
     if isinstance(value, dict):
         items = [f"{show(key, limit, depth + 1)}: {show(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]

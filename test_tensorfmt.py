@@ -2315,6 +2315,7 @@ def random_keys(draw, shape):
 SHOWN = (  # what stands for a value in a message
     (1 << 128, "an integer of more than 128 bits"), ((1 << 128) - 1, "%d" % ((1 << 128) - 1)),
     (-(1 << 128), "an integer of more than 128 bits"), (1 - (1 << 128), "%d" % (1 - (1 << 128))),
+    (tensorfmt.Simple((99,)), "simple(99)"), ([tensorfmt.Simple((99,))], "[simple(99)]"),
     (b"a" * 16, "b'%s'" % ("a" * 16)), (b"a" * 17, "17 bytes"), ([[[[[1]]]]], "[[[[...]]]]"),
     ([1] * 20, "[%s]" % ", ".join("1" * 20)), ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
     (["a" * 99], "['%s']" % ("a" * 60)), ("a" * 58, "'%s'" % ("a" * 58)),
