@@ -7959,6 +7959,16 @@ class QuickRows:
         return alike, shape, nbytes
 
 
+MIXED: "Dict[Any, Any]" = {}  # made by mixed()
+
+
+def mixed(*kinds: Any) -> Any:
+    """Return a class below these, made once: that takes as long as to read a small file."""
+    if kinds not in MIXED:
+        MIXED[kinds] = type(kinds[0].__name__, kinds, {})
+    return MIXED[kinds]
+
+
 class Quick(Cursor):
     """Reads an index with thousands of entries that are written alike."""
 
@@ -7970,7 +7980,7 @@ class Quick(Cursor):
     def read(self, kind: "Format", options: Any) -> Any:
         self.kind = kind
         try:
-            return read_quickly(self, QUICK.get(kind.NAME, kind), options)
+            return without_gc(QUICK.get(kind.NAME, kind).read)(self, **options)
         except (ValueError, LookupError, TypeError, struct.error):
             pass
         return kind.read(Cursor(self.source), **options)
@@ -7979,10 +7989,7 @@ class Quick(Cursor):
         usual = USUAL.get(self.kind.NAME)
         if usual is None or len(data) < 1 << 17 and "re" not in sys.modules:
             return super().cbor_tree(codec, data, *about)  # its import would take longer
-
-        class Many(QuickCbor, codec):  # type: ignore[misc]
-            pass
-        tree = Many(data, self.start)
+        tree = mixed(QuickCbor, codec)(data, self.start)
         tree.plain = codec
         value = tree.begin(usual).read()
         self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
@@ -8063,14 +8070,14 @@ class Quick(Cursor):
 
 def without_gc(function: Any) -> Any:
     """Return a function that makes no cycles: to look for them would take a third of its time."""
-    def quick(*args: Any) -> Any:
+    def quick(*args: Any, **options: Any) -> Any:
         import gc
         if not gc.isenabled():
-            return function(*args)
+            return function(*args, **options)
         try:
             try:
                 gc.disable()
-                return function(*args)
+                return function(*args, **options)
             finally:
                 gc.enable()
         finally:
@@ -8079,10 +8086,6 @@ def without_gc(function: Any) -> Any:
 
 
 FEATURES["quickly"] = without_gc
-
-
-def read_quickly(cursor: Any, kind: Any, options: Any) -> Any:
-    return without_gc(lambda: kind.read(cursor, **options))()
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
@@ -8488,9 +8491,8 @@ class QuickMag(Mag):
             return super().walk_rows(cursor, spec, total)
         rows: "List[Any]" = []
         kinds: Any = {}
-        at = 0
         while len(rows) < total:
-            data = cursor.head(1 << 16)
+            at, data = 0, cursor.head(1 << 16)
             last = len(data) - 73  # of the records that lie whole in these bytes
             stop = 4 + unpack_from("<I", data)[0]
             while stop <= last and len(rows) < total:
@@ -8499,7 +8501,6 @@ class QuickMag(Mag):
                 at = stop + 69
                 stop += 73 + nbytes
             cursor.pos += at
-            at = 0
             if len(rows) < total:  # over the edge
                 (key, fields, _), = super().walk_rows(cursor, True, 1)
                 rows.append((key, self.SPEC.pack(*fields)[:57]) + fields[8:])
@@ -9144,49 +9145,46 @@ class TracedFlat(Flat):
         return super().elements(row, kinds, at, size)
 
 
-def traced_msgpack(codec: Any) -> Any:
-    """Return a reader like `codec`, which notes what it reads."""
-    class Traced(Boxes, codec):  # type: ignore[misc]
-        """Notes each value as a field, with its key; of what is not read, its head."""
+class TracedMsgpack(Boxes, Msgpack):
+    """Notes each value as a field, with its key; of what is not read, its head."""
 
-        base = 0
-        behind = count = 0  # end of the last head, and its number
+    base = 0
+    behind = count = 0  # end of the last head, and its number
 
-        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-            return self.name_error(super().error(what, *args, **more))
+    def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+        return self.name_error(super().error(what, *args, **more))
 
-        def head(self) -> Any:
-            kind, self.count = super().head()
-            self.behind = self.cursor.pos
-            return kind, self.count
+    def head(self) -> Any:
+        kind, self.count = super().head()
+        self.behind = self.cursor.pos
+        return kind, self.count
 
-        def key(self, out: Any, depth: int) -> Any:
-            self.box.begin = self.cursor.pos  # a key begins its item
-            key = self.box.next_key = super().key(out, depth)
-            return key
+    def key(self, out: Any, depth: int) -> Any:
+        self.box.begin = self.cursor.pos  # a key begins its item
+        key = self.box.next_key = super().key(out, depth)
+        return key
 
-        def item(self, depth: int, key: Any) -> Any:
-            box, start = self.box, self.cursor.pos
-            if not box.keyed:
-                box.begin = start
-            if box.row is not None:
-                box.key = box.next_key if box.keyed else box.count
-            value = super().item(depth, key)
-            if not isinstance(value, (list, dict)):
-                far = type(value) is tuple  # bytes or numbers that are left in the file
-                end = self.behind if far else self.cursor.pos
-                self.leaf(start, end, self.count if far else value)
-            box.key, box.count = MISSING, box.count + 1
-            return value
+    def item(self, depth: int, key: Any) -> Any:
+        box, start = self.box, self.cursor.pos
+        if not box.keyed:
+            box.begin = start
+        if box.row is not None:
+            box.key = box.next_key if box.keyed else box.count
+        value = super().item(depth, key)
+        if not isinstance(value, (list, dict)):
+            far = type(value) is tuple  # bytes or numbers that are left in the file
+            end = self.behind if far else self.cursor.pos
+            self.leaf(start, end, self.count if far else value)
+        box.key, box.count = MISSING, box.count + 1
+        return value
 
-        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-            box = self.box
-            inner = self.open(self.start, self.behind, kind == "map", count)
-            value = super().container(kind, count, depth, key)
-            self.close(inner, self.cursor.pos, False)
-            self.box = box
-            return value
-    return Traced
+    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+        box = self.box
+        inner = self.open(self.start, self.behind, kind == "map", count)
+        value = super().container(kind, count, depth, key)
+        self.close(inner, self.cursor.pos, False)
+        self.box = box
+        return value
 
 
 class Tracing(Cursor):
@@ -9270,9 +9268,7 @@ class Tracing(Cursor):
         return found
 
     def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        class Traced(TracedCbor, codec):  # type: ignore[misc]
-            pass
-        value, end = Traced(data, self.start).trace(self, schema, path).read()
+        value, end = mixed(TracedCbor, codec)(data, self.start).trace(self, schema, path).read()
         if rest and end < len(data):
             self.note(self.start + end, len(data) - end, (rest,), rest, None,
                       "bytes behind the CBOR item", kind="unused")
@@ -9288,7 +9284,7 @@ class Tracing(Cursor):
 
     def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
-        return traced_msgpack(codec)(self).trace(self, schema, ())
+        return mixed(TracedMsgpack, codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
         return TracedFlat(data, self.start).trace(self)
@@ -9338,10 +9334,8 @@ class Locating(Tracing):
 def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
                 partial: bool) -> FormatError:
     """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
-    class Place(Locating, Partial if partial else Whole):  # type: ignore[misc]
-        pass
     for _ in range(2):  # again if that found another error
-        cursor, keys = Place(source), error.keys
+        cursor, keys = mixed(Locating, Partial if partial else Whole)(source), error.keys
         cursor.keys = keys
         try:
             cursor.read(kind, options)
@@ -9459,9 +9453,8 @@ MAX_FAULTS = 1000  # that verify notes before it stops
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    class Explaining(Tracing, Partial if options.get("partial") else Whole):  # type: ignore[misc]
-        pass
-    cursor: Any = Explaining(source) if faults is None else Verifying(source, faults)
+    whole = Partial if options.get("partial") else Whole
+    cursor: Any = mixed(Tracing, whole)(source) if faults is None else Verifying(source, faults)
     error: Any = None
     options = Map([pair for pair in options.items() if pair[0] != "partial"])
     check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
