@@ -6139,6 +6139,8 @@ class FloorsTest(TestCase):
     def setUp(self):
         if PYTHON < (3, 8):
             self.skipTest("ast before Python 3.8 does not tell where functions end")
+        if PYPY or sys.byteorder == "big":
+            self.skipTest("what the text says is the same everywhere; here it takes a minute")
 
     def test_no_room_uses_a_name_of_a_later_one(self):
         self.assertEqual([use for use in uses_of_later_rooms(text_of("tensorfmt.py"))
@@ -6185,15 +6187,18 @@ class FloorsTest(TestCase):
 
         def lines_of(flags):
             return lines_of_copy(make_copy([name], flags, path))
-        rows = [("ztensor", [part]) for part in tensorfmt.WINGS + ["ztensor1", "ztensor2"]] + [
-            (name, ["fast"]) for name in FORMATS if name != "ztensor"] + [
-            ("mag", ["mag300"]), ("safetensors", ["shards", "arrays"]), ("mag", tensorfmt.WINGS),
-            ("burnpack", tensorfmt.WINGS), ("burnrecord", tensorfmt.WINGS)]
-        for name, parts in rows:
-            for flag in ("load-only", "no-tools")[:2 if name in ("ztensor", "burnpack") else 1]:
-                with self.subTest(format=name, parts=parts, flag=flag):
-                    more = iter(lines_of("%s with=%s" % (flag, ",".join(parts))))
-                    self.assertEqual([line for line in lines_of(flag) if line not in more], [])
+        later = ["ztensor1", "ztensor2"]
+        rows = [("ztensor", [part], "load-only") for part in tensorfmt.WINGS + later] + [
+            (name, ["fast"], "load-only") for name in FORMATS if name != "ztensor"] + [
+            ("mag", ["mag300"], "load-only"), ("safetensors", ["shards", "arrays"], "load-only"),
+            ("ztensor", tensorfmt.WINGS + later, "no-tools")] + [
+            (name, tensorfmt.WINGS, flag) for name, flag in (
+                ("mag", "load-only"), ("burnpack", "load-only"), ("burnpack", "no-tools"),
+                ("burnrecord", "load-only"))]
+        for name, parts, flag in rows:
+            with self.subTest(format=name, parts=parts, flag=flag):
+                more = iter(lines_of("%s with=%s" % (flag, ",".join(parts))))
+                self.assertEqual([line for line in lines_of(flag) if line not in more], [])
 
     def test_lines_of_copies_stand_in_the_whole(self):
         """As they are, but for what says what the copy has, and ends of docstrings.
