@@ -8624,6 +8624,31 @@ class QuickPrimitiv(Primitiv):
 QUICK["primitiv"] = QuickPrimitiv()
 
 
+class QuickRecord(RecordTree):
+    """Reads heads of one byte, and short keys that come again, in few steps."""
+
+    SHORT = dict([(first, msgpack_head(bytes([first]), 0, 1)[:2]) for first in range(128, 192)])
+
+    def head(self) -> Any:
+        cursor = self.cursor
+        at, self.start = cursor.look(), cursor.pos
+        found = self.SHORT.get(cursor.data[at])
+        if found is None:
+            return super().head()
+        cursor.pos += 1
+        return found
+
+    def key(self, out: Any, depth: int) -> Any:
+        cursor = self.cursor
+        at = cursor.look()
+        stop = at + cursor.data[at] - 159  # of a short text
+        text = self.texts.get(cursor.data[at + 1:stop])
+        if text is None or text in out or not at < stop <= at + 32:
+            return super().key(out, depth)
+        cursor.pos += stop - at
+        return text
+
+
 @adds_to(Quick)
 class QuickRuns:
     """Reads small pieces through a window."""
@@ -8643,6 +8668,10 @@ class QuickRuns:
         at = self.look()
         data: bytes = self.data[at:at + nbytes]
         return data
+
+    def msgpack_tree(self: Any, codec: Any, schema: Any, root: str) -> Any:
+        self.root = root
+        return QuickRecord(self)
 
     def next_head(self: Any) -> Any:
         at = self.look()
@@ -8689,19 +8718,17 @@ class QuickFlat(Flat):
     def layout(self, table: int, rows: Any) -> Any:
         """Return (unpack(data, position), distances) of the fields of a table, or None.
 
-        None unless all are there: short ones first, then by slot.
+        None unless all are there: short ones first, then by slot. Keep it in .layouts.
         """
-        at = table - unpack_from("<i", self.data, table)[0]
-        if at not in self.layouts:
-            slots, text = self.slots(table, len(rows)), "<i"
-            end: Any = 4
-            for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
-                kind = rows[slot][1] if is_inline(rows[slot][1]) else "I"
-                text += f"{max(slots[slot] - end, 0)}x{kind}"
-                end = slots[slot] + nbytes if slots[slot] >= end else INFINITY
-            fits = end < INFINITY
-            self.layouts[at] = (struct.Struct(text).unpack_from, slots) if fits else None
-        return self.layouts[at]
+        slots, text = self.slots(table, len(rows)), "<i"
+        end: Any = 4
+        for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
+            kind = rows[slot][1] if is_inline(rows[slot][1]) else "I"
+            text += f"{max(slots[slot] - end, 0)}x{kind}"
+            end = slots[slot] + nbytes if slots[slot] >= end else INFINITY
+        layout = (struct.Struct(text).unpack_from, slots) if end < INFINITY else None
+        self.layouts[table - unpack_from("<i", self.data, table)[0]] = layout
+        return layout
 
 
 class QuickTensorBuffers(TensorBuffers):
@@ -8729,7 +8756,10 @@ class QuickTensorBuffers(TensorBuffers):
 
     def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> "Optional[Tensor]":
         """Return the tensor of a table; None where only the plain reader can tell."""
-        data, layout = flat.data, flat.layout(place, self.ENTRY)
+        data = flat.data
+        layout = flat.layouts.get(place - unpack_from("<i", data, place)[0], MISSING)
+        if layout is MISSING:
+            layout = flat.layout(place, self.ENTRY)
         if layout is None:
             return None
         unpack, steps = layout
@@ -8747,12 +8777,23 @@ class QuickTensorBuffers(TensorBuffers):
         except (LookupError, UnicodeError, struct.error):
             return None
         alike = known.get((code, nbytes, shape))
+        if alike is None and 0 < code <= 10 and len(shape) > 3:
+            alike = self.learn(cursor, code, nbytes, shape)
+            if alike is not None:
+                keep(known, (code, nbytes, shape), alike)
         if alike is None:
-            item = self.plain(cursor, flat, place)
-            if shape == pack(f"<{item.ndim + 1}I", item.ndim, *item.shape):
-                keep(known, (code, nbytes, shape), (item.dtype, item.shape, item.stored))
-            return item
+            return None
         return Tensor(name, alike[0], alike[1], alike[2], start, ("id", number), self.NAME)
+
+
+    def learn(self, cursor: Cursor, code: int, nbytes: int, vector: bytes) -> Any:
+        """Return (dtype, shape, where it is stored) of such tensors; None if these do not fit."""
+        dtype, rank = self.DTYPES[code - 1], len(vector) // 4 - 1
+        size, *shape = unpack_from(f"<{rank + 1}I", vector)
+        if size != rank or rank > self.MAX_RANK or (
+                count_elements(shape) * ITEMSIZE[dtype] != nbytes):
+            return None
+        return dtype, tuple(shape), Storage(cursor.source, nbytes)
 
 
 QUICK["tensorbuffers"] = QuickTensorBuffers()
