@@ -2426,11 +2426,14 @@ class Cursor:
             if kind in ("str", "array", "map"):  # of a bin admit() looks
                 self.check_room(kind, value)
         except FormatError as error:
-            what = f"{path_of_keys((field,) + index)}: {error.what}"
-            made = self.error(what, field, *index, offset=self.start)
-            made.cut = error.check == "bounds"
-            raise made
+            raise self.misread(error, field, *index)  # a name for it here would make a cycle
         return self.next_bytes(value, field, *index) if kind == "str" else value
+
+    def misread(self, error: FormatError, field: str, *index: int) -> FormatError:
+        what = f"{path_of_keys((field,) + index)}: {error.what}"
+        made = self.error(what, field, *index, offset=self.start)
+        made.cut = error.check == "bounds"
+        return made
 
     def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
         """Return the number or length in the next head, which is of this kind."""
@@ -6813,7 +6816,8 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
         if isinstance(error, FormatError):
             error.path = error.path or opened.path
-        raise
+            error.__traceback__ = error.__context__ = None  # they keep what was parsed, and it
+        raise error
 
 
 # -- [8b] save -----------------------------------------------------------------------------------
@@ -7529,26 +7533,27 @@ def preview(item: Tensor, edge: int = MAX_SHOWN) -> str:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= MAX_SHOWN:
         edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    width = 0
-
-    def text_of(part: Any, depth: int) -> str:
-        nonlocal width
-        if not depth:
-            text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-            width = max(width, len(text))
-            return " " * (width - len(text)) + text
-        n = part.shape[0]
-        rows = list(range(n)) if n <= 2 * edge else (
-            list(range(edge)) + [-n] + list(range(n - edge, n)))
-        texts = ["..." if i < 0 else text_of(part[i], depth - 1) for i in rows]
-        if depth == 1:  # in lines of 78 columns
-            count = max(1, (80 - 2 * item.ndim) // (width + 2))
-            texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-        return "[" + (",\n" + " " * (item.ndim - depth + 1)).join(texts) + "]"
     base = item.item() if not item.shape else (
         item.decoded() if isinstance(item, Derived) else item)
-    text_of(base, item.ndim)  # how wide they are
-    return text_of(base, item.ndim)
+    widths = [0]
+    text_of(base, item.ndim, item.ndim, edge, widths)
+    return text_of(base, item.ndim, item.ndim, edge, widths)
+
+
+def text_of(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
+    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not depth:
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    rows = list(range(n)) if n <= 2 * edge else (
+        list(range(edge)) + [-n] + list(range(n - edge, n)))
+    texts = ["..." if i < 0 else text_of(part[i], depth - 1, rank, edge, widths) for i in rows]
+    if depth == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
 
 
 def nearest(name: str, names: Any) -> str:

@@ -1981,6 +1981,37 @@ class FileTest(FolderCase):
         self.assertTrue(str(errors[0]).startswith(self.path + ": "))
         self.assertIn("tensor 'a\\nb': what", str(errors[3]))
 
+    @unittest.skipIf(PYPY, "PyPy has no counts of references")
+    def test_what_is_dropped_is_closed_without_the_collector(self):
+        """Whatever was done with it, and whether that was an error."""
+        import gc
+
+        def use(path):
+            file = load(path)
+            texts = [repr(file), file._repr_html_()] + [repr(item) for item in file.values()]
+            for call in [item.tolist for item in file.values()] + [
+                    lambda: file["no such name"], lambda: load(path, format="mag"),
+                    lambda: load(path, verify=True), lambda: tensorfmt.verify(path),
+                    lambda: str(tensorfmt.explain(path))]:
+                try:
+                    texts.append(call())
+                except (ValueError, KeyError):
+                    pass
+        gc.collect()
+        gc.disable()
+        try:
+            for _, title, data, _ in FILES:
+                for damaged in (data, data[:-1] + bytes([data[-1] ^ 1])):
+                    write_file(self.path, damaged)
+                    try:
+                        use(self.path)
+                    except FormatError:
+                        pass
+                    with self.subTest(file=title, damaged=damaged is not data):
+                        self.assertEqual(descriptors_of(self.path), 0)
+        finally:
+            gc.enable()
+
     def test_threads_share_a_file(self):
         import pickle
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
