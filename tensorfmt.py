@@ -75,6 +75,7 @@ Contents (the banners of the rooms below; search for a number)
     [8h1] mag shortcut     records of .mag that are written alike
     [8h2] primitiv shortcut  usual keys, dimensions and sizes
     [8h3] tensorbuffers shortcut  tables where builders lay them out
+    [8h4] burnrecord shortcut  maps with few keys
     [9a] traces            cursors and readers that note every field; exact places of errors
     [9b] explain           every byte of a file, named
     [9c] verify            checksums, padding, canonical form
@@ -2704,8 +2705,10 @@ class Derived(Tensor):
 
     def blocks(self) -> Chunks:
         """Yield the decoded bytes."""
-        self.check_readable()
-        return self.decode(ENCODINGS[self.stored.encoding])
+        itemsize, blocks = self.check_readable(), self.decode(ENCODINGS[self.stored.encoding])
+        if self.stored.order == "<":
+            return blocks
+        return (swap(block, itemsize) for block in blocks)  # codecs give whole elements
 
     def decode(self, codec: Any) -> Chunks:
         stored = self.stored
@@ -3496,19 +3499,28 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # 3. read(cursor) returns (attrs, metadata, tensors) and touches no byte of a tensor.
 # cursor.record() reads fixed fields, .cbor(), .json(), .flatbuffer() or .msgpack() the index. Then
 # cursor.entries(found, ENTRY, open_entry) checks each entry, calls open_entry(key, entry) for its
-# Tensor, and checks name, place and size of that. Tensors without an index go to cursor.collect().
+# Tensor, and checks name, place and size of that. Tensors one behind the other, each with its own
+# head, go to cursor.collect(); a file of one tensor (ONE) calls cursor.one(cursor.admit, tensors,
+# made, low, high, fields), then cursor.keep_whole(tensors, field). What read() does not name, also
+# behind the data, is no error: a format that ends where its data end checks that.
+# Lines, or others of any length: cursor.take(nbytes, field, doc), after a look by cursor.head(). An
+# error without a path or offset has none in explain(): name a field that was read, or offset=.
 # low= and high= are the bounds of the data; cursor.place() moves Tensors that count from elsewhere.
 # 4. raise cursor.error(what, *path): the path leads to the field in the record or the entry, for
 # records behind cursor.where = "tensors", i. cursor.limit() checks a number of the header;
 # cursor.defer() keeps an error that yields to any other; cursor.together() calls a check of all
 # tensors; cursor.attempt() tries one of two layouts. Unsupported is for files that may be right.
-# Storage(why=...) and an attr of DTYPE_ATTRS keep the bytes of unknown types.
+# Storage(why=...) and an attr of DTYPE_ATTRS keep the bytes of unknown types. Coded bytes are a
+# Derived with an encoding of ENCODINGS: read() checks that .most of it can give so many elements. A
+# codec stands in the room of its format or behind [7b]: zTensor takes all that are there before it.
 # 5. write() calls check_items() and refuse(), then returns lay_out() of the head and the tensors; a
 # format that is only read has WRITES = False. What its specification forbids without being an
 # error is said by notes(), bytes between the fields by padding().
 # 6. Load, save, explain, verify, convert, vendor and the command line need nothing more; a shortcut
 # for thousands of entries is a row or a class of room [8h]. Tests: a Row, goldens, bad files, a
-# reader in .ci/tiny.py, `--accept`; it is also in README.
+# reader in .ci/tiny.py, which README shows, too (its suffix in the loop of "Read it yourself");
+# REFUSED for what write() refuses; `--accept`, once for all formats: help, formats and demo name
+# each. BOARDS = False, and boards=False of the Row, if it needs what MicroPython has not (zlib).
 # </tools>
 
 
@@ -3548,6 +3560,7 @@ class Format:
     TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
+    ONE = False  # a file holds one tensor, no more and no less
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
@@ -3680,6 +3693,9 @@ class Format:
         if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(texts)))
+        if self.ONE and len(items) != 1:
+            raise ValueError(f"{self.TITLE} holds one tensor, not {len(items)}; "
+                             "only= (--only) takes one")
         names = [name for name, _ in items]
         if type(self).check_name is Format.check_name and is_text("".join(names)):
             return problems
@@ -7981,6 +7997,26 @@ class Quick(Cursor):
     kinds: Any = ()  # of the entries that were read at once: (what they share, shape, nbytes)
     examples: Any = ()  # by what they share: (name, entry, shape, nbytes, start, attr)
     count = 0  # of all that were
+    base, data = 0, b""  # a window for small pieces: where it begins, its bytes
+
+    def look(self) -> int:
+        """Return where the cursor is in .data, which has 640 bytes from there, or all left."""
+        at = self.pos - self.base
+        if not 0 <= at <= len(self.data) - 640:
+            self.base, at, self.data = self.pos, 0, super().head(WINDOW)
+        return at
+
+    def head(self, nbytes: int) -> bytes:
+        if nbytes > 512:
+            return super().head(nbytes)
+        at = self.look()
+        return self.data[at:at + nbytes]
+
+    def next_head(self) -> Any:
+        at = self.look()
+        kind, value, stop = msgpack_head(self.data, at, len(self.data))
+        self.pos += stop - at
+        return kind, value
 
     def read(self, kind: "Format", options: Any) -> Any:
         self.kind = kind
@@ -8629,61 +8665,8 @@ class QuickPrimitiv(Primitiv):
 QUICK["primitiv"] = QuickPrimitiv()
 
 
-class QuickRecord(RecordTree):
-    """Reads heads of one byte, and short keys that come again, in few steps."""
-
-    SHORT = dict([(first, msgpack_head(bytes([first]), 0, 1)[:2]) for first in range(128, 192)])
-
-    def head(self) -> Any:
-        cursor = self.cursor
-        at, self.start = cursor.look(), cursor.pos
-        found = self.SHORT.get(cursor.data[at])
-        if found is None:
-            return super().head()
-        cursor.pos += 1
-        return found
-
-    def key(self, out: Any, depth: int) -> Any:
-        cursor = self.cursor
-        at = cursor.look()
-        stop = at + cursor.data[at] - 159  # of a short text
-        text = self.texts.get(cursor.data[at + 1:stop])
-        if text is None or text in out or not at < stop <= at + 32:
-            return super().key(out, depth)
-        cursor.pos += stop - at
-        return text
-
-
 @adds_to(Quick)
 class QuickRuns:
-    """Reads small pieces through a window."""
-
-    base, data = 0, b""  # where it begins, its bytes
-
-    def look(self: Any) -> int:
-        """Return where the cursor is in .data, which has 640 bytes from there, or all left."""
-        at: int = self.pos - self.base
-        if not 0 <= at <= len(self.data) - 640:
-            self.base, at, self.data = self.pos, 0, Cursor.head(self, WINDOW)
-        return at
-
-    def head(self: Any, nbytes: int) -> bytes:
-        if nbytes > 512:
-            return Cursor.head(self, nbytes)
-        at = self.look()
-        data: bytes = self.data[at:at + nbytes]
-        return data
-
-    def msgpack_tree(self: Any, codec: Any, schema: Any, root: str) -> Any:
-        self.root = root
-        return QuickRecord(self)
-
-    def next_head(self: Any) -> Any:
-        at = self.look()
-        kind, value, stop = msgpack_head(self.data, at, len(self.data))
-        self.pos += stop - at
-        return kind, value
-
     def collect(self: Any, items: Any, high: float, fields: Any) -> Facts:
         tensors: "Dict[str, Tensor]" = Map()
         fitting, count = set(), 0  # Storages of the right size
@@ -8808,6 +8791,41 @@ QUICK["tensorbuffers"] = QuickTensorBuffers()
 class QuickTables:
     def flat_tree(self: Any, data: bytes) -> Any:
         return QuickFlat(data, self.start)
+
+
+# -- [8h4] burnrecord shortcut -------------------------------------------------------------------
+
+
+class QuickRecord(RecordTree):
+    """Reads heads of one byte, and short keys that come again, in few steps."""
+
+    SHORT = dict([(first, msgpack_head(bytes([first]), 0, 1)[:2]) for first in range(128, 192)])
+
+    def head(self) -> Any:
+        cursor = self.cursor
+        at, self.start = cursor.look(), cursor.pos
+        found = self.SHORT.get(cursor.data[at])
+        if found is None:
+            return super().head()
+        cursor.pos += 1
+        return found
+
+    def key(self, out: Any, depth: int) -> Any:
+        cursor = self.cursor
+        at = cursor.look()
+        stop = at + cursor.data[at] - 159  # of a short text
+        text = self.texts.get(cursor.data[at + 1:stop])
+        if text is None or text in out or not at < stop <= at + 32:
+            return super().key(out, depth)
+        cursor.pos += stop - at
+        return text
+
+
+@adds_to(Quick)
+class QuickRecords:
+    def msgpack_tree(self: Any, codec: Any, schema: Any, root: str) -> Any:
+        self.root = root
+        return QuickRecord(self)
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
@@ -10952,9 +10970,9 @@ def demo_one(kind: "Format", folder: str) -> None:
     name = "demo" + kind.SUFFIXES[0]
     path = os.path.join(folder, name)
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32")}
-    if "int32" in kind.DTYPES:
-        wanted["steps"] = tensor(7, "int32")
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
+    wanted = Map([(name, item) for name, item in wanted.items()
+                  if not list(kind.misfits(item))][:1 if kind.ONE else None])
     save(path, wanted, format=kind.NAME)
     print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
     for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),

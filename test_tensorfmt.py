@@ -457,8 +457,9 @@ class PeerCase(TestCase):
 class Row:
     """What the tests know of a format, beside its goldens [2] and bad files [10].
 
-    To add a format, add a row, goldens, bad files and a reader in .ci/tiny.py, then `--accept`;
-    every list and every limit comes from here. `--format NAME` tests it alone.
+    To add a format, add a row, goldens, bad files, rows of REFUSED and a reader in .ci/tiny.py that
+    README shows, then `--accept`; every list and every limit comes from here. `--format NAME` tests
+    it alone, but for README, the form of the text and what names all formats: run all in the end.
     """
     boards = True  # read and written on boards, too
     dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
@@ -473,6 +474,7 @@ class Row:
     more_dtypes = ()  # that only files of the family hold
     flat = ()  # options for tensors of other formats
     later = ()  # its later generations: (name, how a file begins)
+    limits = metadata = ()  # of one tensor: (what fits, what is too large); what comes back
     copy_lines = 1100  # that a load-only copy may have
 
     def __init__(self, name, **facts):
