@@ -9393,8 +9393,7 @@ class Fields:
         from html import escape
         source = open_source(self._source, True)
         try:
-            title = os.path.basename(source.path or "the data")
-            page = FEATURES["page"](source, self._asked, title)
+            page = FEATURES["page"](source, self._asked)
         finally:
             source.close()
         return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
@@ -9428,7 +9427,7 @@ class Verifying(Tracing, Whole):
         super().__init__(source)
         self.faults = faults
 
-    def add_fault(self, error: FormatError) -> None:
+    def defer(self, error: FormatError) -> None:
         if len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
@@ -9437,10 +9436,7 @@ class Verifying(Tracing, Whole):
         try:
             super().one(read, *args)
         except FormatError as error:
-            self.add_fault(error)
-
-    def defer(self, error: FormatError) -> None:
-        self.add_fault(error)
+            self.defer(error)
 
     def together(self, check: Any, *args: Any) -> None:
         if not self.faults:  # else those that are left need not fit together
@@ -9450,7 +9446,7 @@ class Verifying(Tracing, Whole):
         try:
             super().lack(error, missing, whole)
         except FormatError as wrong:
-            self.add_fault(wrong)
+            self.defer(wrong)
 
 
 MAX_FAULTS = 1000  # that verify notes before it stops
@@ -9474,12 +9470,12 @@ def dissect(kind: "Format", source: Any, options: Facts,
         fields, parsed, other, again = dissect(kind, source, options, [])
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, source.nbytes), parsed, error, again
+            return _fields_to(error, fields, cursor), parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     if error is not None:
-        return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
+        return _fields_to(error, cursor.fields, cursor), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = clip(item.name, MAX_PATH)
@@ -9516,15 +9512,17 @@ def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
+def _fields_to(error: FormatError, fields: Any, cursor: Cursor) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
+    nbytes = cursor.source.nbytes
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
     for field in fields:  # data that the file does not have
         field.nbytes = min(field.nbytes, nbytes - field.offset)
     found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
-        stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
+        read = cursor.pos if cursor.pos > offset else nbytes  # else it is cut off there
+        stop = min([f.offset for f in fields if f.offset > offset] + [read, nbytes])
         found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
         fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
         fields = sort_fields(fields + found)
@@ -9689,9 +9687,7 @@ class Report:
 
     def first(self) -> FormatError:
         """Return the error with the lowest offset."""
-        places = [(error.offset is None, error.offset or 0, i)
-                  for i, error in enumerate(self.errors)]
-        return self.errors[min(places)[2]]
+        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
 
     def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Tensor]]") -> None:
         """Add five notes on (tensor, the one that %s in the text names), the number of others."""
@@ -10543,8 +10539,7 @@ def show_explain(args: Any) -> None:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            title = "standard input" if args.file == "-" else os.path.basename(args.file)
-            write_text(args.html, *FEATURES["pages"](found, title))
+            write_text(args.html, *FEATURES["pages"](found))
         elif args.json:
             write_list(({key: getattr(field, key) for key in Field.__slots__}
                         for field, *_ in found.rows), between="")
@@ -10575,8 +10570,8 @@ class Explained:
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
         name = tensor and clip(tensor, MAX_PATH)
-        self.rows = list(rows_of([field for field in fields if name in (None, field.tensor)
-                                  and field.offset + field.nbytes > start], self.places))
+        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
+            name in (None, field.tensor) and field.offset + field.nbytes > start)], self.places))
 
 
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
@@ -11275,9 +11270,10 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 
 
-def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     import re
+    title = os.path.basename(found.source.path or "the data")
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
@@ -11427,12 +11423,8 @@ to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">
     return "".join(out)
 
 
-def page_of(source: Any, asked: Any, title: str) -> str:
-    """Return the page of a source, as explain() was asked for it."""
-    return make_page(Explained(source, *asked), title)[0]
-
-
-FEATURES["page"], FEATURES["pages"] = page_of, make_page
+FEATURES["pages"] = make_page
+FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
