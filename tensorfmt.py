@@ -9703,13 +9703,11 @@ class Report:
             head = "" if name is None else f"tensor {quote(name)}: "
             place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
             lines.append(f"{status:5} {check:12} {head}{clip(text, MAX_LINE // 2)}{place}")
-        last = f"valid {self.title}"
+        last = f"{'INVALID' if self.errors else 'valid'} {self.title}".rstrip()
         if self.errors:
-            title = " " + self.title if self.title else ""
-            last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             first = self.first().offset
-            if first is not None:
-                last += f", the first at 0x{first:x}"
+            last += f": {count_of(len(self.errors), 'problem')}"
+            last += "" if first is None else f", the first at 0x{first:x}"
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
@@ -9718,8 +9716,8 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`: as [10a]
-    Progress.
+    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts,
+    their bytes, size) yields the parts, and may tell how far it is.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -9738,6 +9736,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
 def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
                   watch: Any = None) -> Report:
     report, faults = Report(source.path, kind), []
+    watch = watch or (lambda parts, nbytes, size=len: parts)
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, _, items = parsed = parsed or (Map(), Map(), Map())
@@ -9755,21 +9754,16 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if error is not None:
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
-    if watch is not None:  # what is hashed, decoded, and compared when it is saved again
-        source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
-            item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
     _verify_padding(report, kind, source, fields)
     del fields, trace.fields, trace.places  # they can be large
     _verify_layout(report, kind, attrs, tensors)
     few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-    complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
+    complete = DataCheck(report, kind, source, deep).look_at(tensors, watch) and few
     for text in kind.notes(attrs, tensors) if few else ():
         report.add("note", "canonical", text)
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed))
+        report.add(*_save_again(kind, source, File(kind, source, *parsed), watch)
                    if complete else ("-", "canonical", "not saved again"))
-    if watch is not None:
-        source.end()
     return report
 
 
@@ -9800,13 +9794,13 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
             report.add(status, "shards", text, name)
 
 
-def _save_again(kind: "Format", source: Any, file: File) -> Any:
+def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
     places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
     places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
     try:
-        for chunk in kind.write(items, file.metadata, file.attrs, {}):
+        for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
             while places[-1][0] < at:
                 places.pop()
             if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
@@ -9828,11 +9822,12 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
 
 def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd and not report.errors:
+    unused = [field for field in fields if field.kind == "unused"]
+    if report.errors:  # a tensor that was left out for one leaves its bytes without a name
+        return
+    if odd:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
-    # A tensor that was left out for an error leaves its bytes without a name.
-    unused = [field for field in fields if field.kind == "unused" and not report.errors]
     if unused and not kind.MARKED and unused[-1].offset + unused[-1].nbytes == source.nbytes:
         last = unused.pop()
         text = f"{last.nbytes} bytes after the end of the data"
@@ -9846,15 +9841,15 @@ def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) ->
 def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Tensor]") -> None:
     """Note unaligned data, and ranges that overlap in part: the same twice is tied weights."""
     align = kind.alignment(attrs)
-    ranges = [(item.start, item.start + item.stored.nbytes, i)
-              for i, item in enumerate(tensors) if item.stored.nbytes]
-    odd = [(tensors[i], tensors[i]) for start, _, i in ranges if start % align]
+    ranges = sorted([(item.start, item.start + item.stored.nbytes, i)
+                     for i, item in enumerate(tensors) if item.stored.nbytes])
+    odd = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
     report.add_notes("alignment", f"its data are not at a multiple of {align}", odd)
     if align > 1 and not odd and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
     shared: Any = []
-    owner: Any = min(ranges) if ranges else ()
-    for start, end, i in sorted(ranges):
+    owner: Any = ranges[:1] and ranges[0]
+    for start, end, i in ranges:
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], tensors[owner[2]]))
         if end > owner[1]:
@@ -9875,26 +9870,32 @@ class DataCheck:
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
-        self.left = Map()  # (check, why not) -> the first tensor, how many
-
-    def skip(self, check: str, why: str, item: Tensor) -> None:
-        first, count = self.left.get((check, why), (item, 0))
-        self.left[check, why] = first, count + 1
+        self.left = Map()  # (check, why not) -> tensors
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
             self.complete = False
             raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
-    def look_at(self, tensors: "List[Tensor]") -> bool:
+    def look_at(self, tensors: "List[Tensor]", watch: Any) -> bool:
         """Check all tensors; return whether the work was not too much."""
         again = named_again(tensors)
-        for i, item in enumerate(tensors):
+        nbytes = sum([item.stored.nbytes for item in tensors])
+        for i, item in watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
             self.check_sums(item, i in again)
-            self.check_values(item, i in again)
-        for (check, why), (item, count) in self.left.items():
-            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
-            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+            if item.stored.why is not None:
+                self.left.setdefault(("contents", item.stored.why), []).append(item)
+            try:
+                self.check_values(item, i in again)
+            except Unsupported as error:
+                self.left.setdefault(("contents", error.what), []).append(item)
+            except FormatError as error:
+                error.check, error.tensor = "contents", item.name
+                self.report.fail(error)
+        for (check, why), items in self.left.items():
+            more = f", as {count_of(len(items) - 1, 'other tensor')}" if items[1:] else ""
+            text = f"not checked{more}: {why}"
+            self.report.add("-", check, text, items[0].name, items[0].offset)
         agreed, stored = self.statuses.count("ok"), len(self.statuses)
         text = f"{agreed} of {stored} agree" if stored else "none stored"
         self.report.add("ok" if agreed else "-", "checksums", text)
@@ -9904,46 +9905,29 @@ class DataCheck:
         return self.complete
 
     def check_sums(self, item: Tensor, again: bool) -> None:
-        for label, offset, nbytes, text in self.kind.checksums(item):
-            status, text = self.check_range(offset, nbytes, text, again)
+        for label, offset, nbytes, digest in self.kind.checksums(item):
+            key = offset, nbytes, digest
+            if key not in self.done:
+                self.done[key] = self.check_range(offset, nbytes, digest, again)
+            status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
                 self.report.fail(FormatError(label + text, offset, "data", item.name,
                                              self.source.path, "checksums"))
             elif status == "-":
-                self.skip("checksums", label + text, item)
+                self.left.setdefault(("checksums", label + text), []).append(item)
 
-    def check_values(self, item: Tensor, again: bool) -> None:
-        try:
-            if item.stored.why is not None:
-                self.skip("contents", item.stored.why, item)
-            self.decode(item, again)
-            odd = self.kind.odd_bytes(item, self.done)
-            if odd is not None:
-                raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
-        except Unsupported as error:
-            self.skip("contents", error.what, item)
-        except FormatError as error:
-            error.check, error.tensor = "contents", item.name
-            self.report.fail(error)
-
-    def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
-        key = offset, nbytes, text
-        if key in self.done:
-            return self.done[key]
-        cost, slow = self.kind.hash_cost(nbytes, text)
+    def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
+        cost, slow = self.kind.hash_cost(nbytes, digest)
         if slow > self.slow:
-            found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                          "deep=True (--deep) computes all")
-        elif again and not self.budget.covers(cost):
-            found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-        else:
-            self.slow -= slow
-            found = self.kind.check_range(self.source, offset, nbytes, text)
-        self.done[key] = found
-        return found
+            return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                         "deep=True (--deep) computes all")
+        if again and not self.budget.covers(cost):
+            return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+        self.slow -= slow
+        return self.kind.check_range(self.source, offset, nbytes, digest)
 
-    def decode(self, item: Any, again: bool) -> None:
+    def check_values(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
         parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
         if is_sparse(item):
@@ -9957,14 +9941,16 @@ class DataCheck:
             self.spend(cost)
         for key, part in fresh:
             self.done[key] = True
-            for block in part.blocks():
-                if hasattr(self.source, "tick"):
-                    self.source.tick(len(block))
+            for _ in part.blocks():
+                pass
         self.decoded += len(fresh)
         bools = "bools", item.start, item.stored.nbytes  # odd_bytes() looks at each
         if again and item.dtype == "bool" and bools not in self.done:
             self.spend(item.size)
             self.done[bools] = True
+        odd = self.kind.odd_bytes(item, self.done)
+        if odd is not None:
+            raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
 
 
 OPEN_UNSEEN = Format.open_file
@@ -10093,7 +10079,8 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
     if watch is not None:
-        chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
+        chunks = (piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20))
+        chunks = watch(chunks, sum([item.nbytes for _, item in items]))
     summary.nbytes = write_out(target, chunks)
     return summary
 
@@ -10157,14 +10144,6 @@ def _select(items: Items, only: Any) -> Items:
     return [(name, item) for name, item in items if name in chosen]
 
 
-@adds_to(Tensor)
-class LazyCast:
-    def cast(self: Any, dtype: Any) -> Tensor:
-        """Return what astype() does, cast when its bytes are asked for."""
-        self.check_readable()
-        return Cast(self, dtype)
-
-
 def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
     old, made_dense = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
@@ -10183,10 +10162,11 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
-        return item.floats().cast(new)
+        return Cast(item.floats(), new)
     try:
-        made = item.with_values(new) if is_sparse(item) else item.cast(new)
         values = item.components["values"] if is_sparse(item) else item
+        values.check_readable()
+        made = item.with_values(new) if is_sparse(item) else Cast(item, new)
         exact = cast_is_exact(old, new) or _round_trips(values, old, new)
     except FormatError:
         raise
@@ -10218,7 +10198,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 # -- [10a] command line --------------------------------------------------------------------------
 
 MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
-WIPE = "\r" + " " * 79 + "\r"  # what removes a line of Progress
+WIPE = "\r" + " " * 79 + "\r"  # what removes a line of progress()
 
 
 def called_as() -> str:
@@ -10330,42 +10310,23 @@ def write_list(objects: Any, between: str = "\n ") -> None:
     sys.stdout.write("]" if sign == "," else "[]")
 
 
-class Progress:
-    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
-
-    def __init__(self, total: int, source: Any = None) -> None:
-        from time import time
-        self.time, self.total, self.done, self.source = time, total, 0, source
-        self.start = self.last = time()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-    def read(self, offset: int, nbytes: int) -> Any:
-        self.tick(nbytes)
-        return self.source.view(offset, nbytes)
-    view = read
-
-    def tick(self, nbytes: int) -> None:
-        self.done += nbytes
-        now = self.time()
-        if now - self.last > 1 and sys.stderr.isatty():
-            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
-            left = (now - self.start) * (1 / part - 1)
-            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
-            sys.stderr.write(f"\r{text:40}")
-            sys.stderr.flush()
-
-    def watch(self, chunks: Chunks) -> Chunks:
-        """Yield chunks in pieces, and tick."""
-        for chunk in chunks:
-            for piece in pieces(memoryview(chunk), 16 << 20):
-                yield piece
-                self.tick(len(piece))
-        self.end()
-
-    def end(self) -> None:
-        if self.last > self.start:
+def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
+    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
+    from time import time
+    start = last = time()
+    done = 0
+    try:
+        for part in parts:
+            yield part
+            done, now = done + size(part), time()
+            if now - last > 1 and sys.stderr.isatty():
+                last, share = now, min(1.0, (done + 1) / (nbytes + 1))
+                left = (now - start) * (1 / share - 1)
+                text = f"{done >> 20} of {nbytes >> 20} MB, {share:.0%}, {left:.0f} s left"
+                sys.stderr.write(f"\r{text:40}")
+                sys.stderr.flush()
+    finally:
+        if last > start:
             sys.stderr.write(WIPE)
 
 
@@ -10487,7 +10448,8 @@ def show_get(args: Any) -> None:
             item = item[args.rows]
         if args.raw:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
-            write_all(open_output("-")[0], Progress(item.nbytes).watch(blocks))
+            parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
+            write_all(open_output("-")[0], progress(parts, item.nbytes))
         elif args.stats:
             print_stats(item)
         elif args.all or item.size <= MAX_SHOWN:
@@ -10501,7 +10463,7 @@ def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     low, high = INFINITY, -INFINITY
     item.check_readable()
-    for part in Progress(item.nbytes).watch(item.parts()):
+    for part in progress(item.parts(), item.nbytes):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
@@ -10715,25 +10677,27 @@ def differences(a: File, b: File) -> Chunks:
     """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
     for file in (a, b):
         check_work(Format(), list(file.items()))
-    progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
+    sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
     facts, others = merged(a)[0], merged(b)[0]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     for noun, x, y in ("tensor", a, b), ("metadata", facts, others), (
             "scalar", scalars[0], scalars[1]):
-        for name in Map.fromkeys(list(x) + list(y)):
+        names: Any = Map.fromkeys(list(x) + list(y))
+        if noun == "tensor":
+            names = progress(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+        for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
-                changes = diff_tensor(both, progress)
+                changes = diff_tensor(both)
             else:  # convert leaves idle ones behind
                 same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
                 changes = [] if same else both
             if changes:
                 yield "~" if both[1:] else "-" if name in x else "+", noun, name, changes
-    progress.end()
 
 
-def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
+def diff_tensor(both: "List[Tensor]") -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
         return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
@@ -10741,11 +10705,11 @@ def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     old, new = dtype_of(a), dtype_of(b)
     changes = [] if old == new else [f"dtype {old} -> {new}"]
     if a.shape == b.shape:
-        return changes + diff_values(a, b, progress)
+        return changes + diff_values(a, b)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
 
 
-def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
@@ -10754,7 +10718,6 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
-            progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
@@ -10802,7 +10765,7 @@ def groups_of(item: Tensor) -> Chunks:
 
 
 def show_verify(args: Any) -> bool:
-    report = verify(open_input(args.file), deep=args.deep, watch=Progress, **args.options)
+    report = verify(open_input(args.file), deep=args.deep, watch=progress, **args.options)
     if args.json:
         keys = "status", "check", "tensor", "text", "offset"
         sys.stdout.write(to_json({
@@ -10838,7 +10801,7 @@ def show_convert(args: Any) -> None:
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
                               dense=args.dense, drop=args.drop, metadata=args.metadata,
-                              watch=Progress, **options)
+                              watch=progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
@@ -10921,7 +10884,7 @@ def demo_one(kind: "Format", folder: str) -> None:
         print("\n".join(lines[gist]))
     print()
     with load(path, verify=True) as file:
-        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
+        if [name for name in wanted if diff_tensor([wanted[name], file[name]])]:
             raise FormatError(f"{name} does not come back as it was saved")
 
 
@@ -11064,7 +11027,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
         code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
     put(sys.stdout, "")
-    if sys.stderr.isatty():  # a line of Progress may stand there
+    if sys.stderr.isatty():  # a line of progress() may stand there
         sys.stderr.write(WIPE)
     put(sys.stderr, message)
     return code
