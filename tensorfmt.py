@@ -9579,13 +9579,12 @@ def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[
     for label, _ in rows:
         marks = str(kind.MARKS.get(label, label)).split(" ")
         found = [field for field in fields if field.name in marks or field.kind in marks][:1]
-        at: Any = None
         if label.isdigit():
-            at = int(label)
+            at: Any = int(label)
         elif label[:4] == "end-":
             at = nbytes - int(label[4:])
-        elif found:
-            at = found[0].offset if label in kind.MARKS else found[0].value
+        else:
+            at = found and (found[0].offset if label in kind.MARKS else found[0].value)
         if isinstance(at, int) and 0 <= at < nbytes:
             places[label] = at
     return places
@@ -9754,9 +9753,8 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if error is not None:
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
-    _verify_padding(report, kind, source, fields)
+    _verify_layout(report, kind, source, fields, attrs, tensors)
     del fields, trace.fields, trace.places  # they can be large
-    _verify_layout(report, kind, attrs, tensors)
     few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
     complete = DataCheck(report, kind, source, deep).look_at(tensors, watch) and few
     for text in kind.notes(attrs, tensors) if few else ():
@@ -9797,13 +9795,11 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
 def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
-    places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
+    rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
     try:
         for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
-            while places[-1][0] < at:
-                places.pop()
-            if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
+            if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
                 at += len(chunk)
                 continue
             for piece in pieces(memoryview(chunk), BLOCK):
@@ -9820,14 +9816,15 @@ def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     return "ok", "canonical", "saved again, it has the same bytes"
 
 
-def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
+def _verify_layout(report: Report, kind: "Format", source: Any, fields: Any, attrs: Any,
+                   tensors: "List[Tensor]") -> None:
+    """Note odd padding, bytes without a name, unaligned data, and ranges that overlap in part."""
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    unused = [field for field in fields if field.kind == "unused"]
-    if report.errors:  # a tensor that was left out for one leaves its bytes without a name
-        return
-    if odd:
+    if odd and not report.errors:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
         report.add("note", "padding", text, None, odd[0].offset)
+    # A tensor that was left out for an error leaves its bytes without a name.
+    unused = [field for field in fields if field.kind == "unused" and not report.errors]
     if unused and not kind.MARKED and unused[-1].offset + unused[-1].nbytes == source.nbytes:
         last = unused.pop()
         text = f"{last.nbytes} bytes after the end of the data"
@@ -9836,20 +9833,16 @@ def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) ->
         nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
         text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
         report.add("note", "padding", text, None, unused[0].offset)
-
-
-def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Tensor]") -> None:
-    """Note unaligned data, and ranges that overlap in part: the same twice is tied weights."""
     align = kind.alignment(attrs)
     ranges = sorted([(item.start, item.start + item.stored.nbytes, i)
                      for i, item in enumerate(tensors) if item.stored.nbytes])
-    odd = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
-    report.add_notes("alignment", f"its data are not at a multiple of {align}", odd)
-    if align > 1 and not odd and tensors:
+    wrong = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
+    report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
+    if align > 1 and not wrong and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
     shared: Any = []
     owner: Any = ranges[:1] and ranges[0]
-    for start, end, i in ranges:
+    for start, end, i in ranges:  # the same twice is tied weights
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], tensors[owner[2]]))
         if end > owner[1]:
@@ -10301,13 +10294,13 @@ def to_json(value: Any) -> str:
     return dumps(json_ready(value))
 
 
-def write_list(objects: Any, between: str = "\n ") -> None:
+def write_list(objects: Any, between: str = "", end: str = "]\n") -> None:
     """Write a JSON list as its objects come."""
     sign = "["
     for value in objects:
         sys.stdout.write(sign + between + to_json(value))
         sign = ","
-    sys.stdout.write("]" if sign == "," else "[]")
+    sys.stdout.write(end if sign == "," else "[" + end)
 
 
 def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
@@ -10332,14 +10325,13 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
 
 def each_file(args: Any) -> int:
     """Call for each file, also after a bad one; return the exit code. JSON is one list."""
-    code, args.gap, sign = 0, "", "["
+    code, sign = 0, "["
     for path in args.files:
         args.file = path
         sys.stdout.write(sign if args.json else "")
         sign = ",\n"
         try:
             code |= int(args.call(args) or 0)
-            args.gap = "\n"
         except BrokenPipeError:
             raise
         except (ValueError, OSError) as error:
@@ -10366,13 +10358,12 @@ def show_ls(args: Any) -> None:
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
-            write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
-                        "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
-                       for name, item in items)
-            sys.stdout.write("}")
+            write_list(({"name": name, "dtype": item.dtype, "shape": item.shape,
+                         "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
+                        for name, item in items), "\n ", "]}")
             return
         paint = painter(args)
-        print(args.gap + facts_of(file, file.path or args.file))
+        print("\n" * (args.file != args.files[0]) + facts_of(file, file.path or args.file))
         for title, pairs in ("metadata", metadata), ("scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
@@ -10503,9 +10494,8 @@ def show_explain(args: Any) -> None:
         if args.html:
             write_text(args.html, *FEATURES["pages"](found))
         elif args.json:
-            write_list(({key: getattr(field, key) for key in Field.__slots__}
-                        for field, *_ in found.rows), between="")
-            print()
+            write_list({key: getattr(field, key) for key in Field.__slots__}
+                       for field, *_ in found.rows)
         else:
             print_rows(args, found)
     finally:
@@ -10570,10 +10560,12 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    width, shown = terminal_width(args.width), found.rows[:args.limit]
+    from shutil import get_terminal_size
+    width = max(60, args.width or get_terminal_size((100, 24)).columns)
+    shown = found.rows[:args.limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    rows: Any = [("offset", "bytes", "field", "value", "meaning")]
+    rows: Any = [("", "offset", "bytes", "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
         left = max(0, field.nbytes - field.lead)
         data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
@@ -10581,9 +10573,9 @@ def print_rows(args: Any, found: Explained) -> None:
         if left > count or len(digits) >= 3 * count:
             digits = digits[:3 * count - 4] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
-        rows.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
-    kinds = [""] + [field.kind for field, *_ in shown]
-    for line in table(rows, kinds, column_widths(rows, width, 3 * count - 1), painter(args)):
+        name = "  " * field.depth + name
+        rows.append((field.kind, f"0x{field.offset:x}", digits, name, value, meaning))
+    for line in table(rows, width, 3 * count - 1, painter(args)):
         print(line)
     if len(shown) < len(found.rows):
         print(f"... {len(found.rows) - len(shown)} more rows")
@@ -10592,19 +10584,13 @@ def print_rows(args: Any, found: Explained) -> None:
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if [cells for cells in rows if ".." in cells[1]]:
+    if [cells for cells in rows if ".." in cells[2]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
 def hex_of(data: bytes) -> str:
     """Return bytes as digits with blanks between: 00 1f ff."""
     return " ".join(["%02x" % byte for byte in data])
-
-
-def terminal_width(asked: "Optional[int]") -> int:
-    from shutil import get_terminal_size
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    return max(asked or (get_terminal_size().columns if known else 100), 60)
 
 
 def painter(args: Any) -> Any:
@@ -10616,28 +10602,26 @@ def painter(args: Any) -> Any:
         f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
 
 
-def column_widths(rows: Any, width: int, digits: int) -> "List[int]":
-    """Return the widths of the columns; one text of twenty may be too long where room is short."""
-    lengths = [sorted(map(len, column)) for column in zip(*rows)]
-    place, _, names, values, meanings = [column[-1] for column in lengths]
-    width -= place + digits + 8
-    if names + values + meanings > width:
-        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
-        names, values = min(usual[2], width * 9 // 20), min(usual[3], width * 3 // 10)
-    return [place, digits, names, values, width - names - values]
+def table(rows: Any, width: int, digits: int, paint: Any) -> Chunks:
+    """Yield the lines of rows: (kind, offset, bytes, name, value, meaning).
 
-
-def table(rows: Any, kinds: Any, widths: "List[int]", paint: Any) -> Chunks:
-    """Yield the lines of rows: where a column is too narrow, its text is wrapped."""
+    A text too wide for its column is wrapped; where room is short, one of twenty may be.
+    """
     from itertools import zip_longest
-    first, second, third, *rest = widths
-    for (place, digits, name, value, meaning), kind in zip(rows, kinds):
-        wide = max(rest[0], min(len(value), sum(rest) - len(meaning)))  # it is short: leaves room
-        columns = ([place], [digits], wrap(name, third, "._/"), wrap(value, wide, " "),
-                   wrap(meaning, sum(rest) - wide, " "))
-        for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
-            text = f"{digits:{second}}  {name}".rstrip()
-            blanks = " " * (second + 2 + third - len(text))
+    lengths = [sorted(map(len, column)) for column in zip(*rows)]
+    _, first, _, names, values, meanings = [column[-1] for column in lengths]
+    room = width - first - digits - 8
+    if names + values + meanings > room:
+        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
+        names, values = min(usual[3], room * 9 // 20), min(usual[4], room * 3 // 10)
+    room -= names  # of value and meaning
+    for kind, place, data, name, value, meaning in rows:
+        wide = max(values, min(len(value), room - len(meaning)))  # a short meaning leaves room
+        columns = ([place], [data], wrap(name, names, "._/"), wrap(value, wide, " "),
+                   wrap(meaning, room - wide, " "))
+        for place, data, name, value, meaning in zip_longest(*columns, fillvalue=""):
+            text = f"{data:{digits}}  {name}".rstrip()
+            blanks = " " * (digits + 2 + names - len(text))
             line = f"{place:{first}}  {paint(text, kind)}{blanks}  {value:{wide}}  {meaning}"
             yield line.rstrip()
 
@@ -10678,11 +10662,11 @@ def differences(a: File, b: File) -> Chunks:
     for file in (a, b):
         check_work(Format(), list(file.items()))
     sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
-    facts, others = merged(a)[0], merged(b)[0]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), (
-            "scalar", scalars[0], scalars[1]):
+    parts: Any = [{"tensor": file, "metadata": merged(file)[0],
+                   "scalar": file.attrs.get("scalars") or {}} for file in (a, b)]
+    for noun in parts[0]:
+        x, y = [part[noun] for part in parts]
         names: Any = Map.fromkeys(list(x) + list(y))
         if noun == "tensor":
             names = progress(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
@@ -10830,11 +10814,10 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
 def show_formats(args: Any) -> None:
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
-        write_list({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-                    "load": kind.READ_OPTIONS} for kind in kinds)
-        print()
-        return
+        return write_list(({
+            "format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+            "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+            "load": kind.READ_OPTIONS} for kind in kinds), "\n ")
     if args.format is None:
         for kind in kinds:
             print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
@@ -10853,39 +10836,34 @@ def show_formats(args: Any) -> None:
 
 
 def show_demo(args: Any) -> None:
+    """Write a file of each format, show the gist of what is said of it, read it back."""
+    from contextlib import redirect_stdout
+    from io import StringIO
     from tempfile import TemporaryDirectory
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
     kinds = [kind for kind in FORMATS if kind.WRITES]
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
         for kind in sorted(kinds, key=lambda kind: kind.TITLE):
-            demo_one(kind, args.folder or temporary)
+            name = "demo" + kind.SUFFIXES[0]
+            path = os.path.join(args.folder or temporary, name)
+            items = [pair for pair in wanted.items() if pair[1].dtype in kind.DTYPES]
+            save(path, items, format=kind.NAME)
+            print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
+            for command, gist in ("ls", slice(1)), ("verify", slice(-1, None)), (
+                    "explain", slice(4)):
+                with redirect_stdout(StringIO()) as out:
+                    run([command, path])
+                lines = out.getvalue().rstrip().replace(path, name).split("\n")
+                print("\n".join(lines[gist]))
+            print()
+            with load(path, verify=True) as file:
+                if [name for name, item in items if diff_tensor([item, file[name]])]:
+                    raise FormatError(f"{name} does not come back as it was saved")
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
-
-
-def demo_one(kind: "Format", folder: str) -> None:
-    """Write a file, show the gist of what the commands say of it, read it back."""
-    from contextlib import redirect_stdout
-    from io import StringIO
-    name = "demo" + kind.SUFFIXES[0]
-    path = os.path.join(folder, name)
-    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32")}
-    if "int32" in kind.DTYPES:
-        wanted["steps"] = tensor(7, "int32")
-    save(path, wanted, format=kind.NAME)
-    print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
-    for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
-                          (f"explain --width {terminal_width(None)}", slice(4))):
-        with redirect_stdout(StringIO()) as out:
-            run(command.split() + [path])
-        lines = out.getvalue().rstrip().replace(path, name).split("\n")
-        print("\n".join(lines[gist]))
-    print()
-    with load(path, verify=True) as file:
-        if [name for name in wanted if diff_tensor([wanted[name], file[name]])]:
-            raise FormatError(f"{name} does not come back as it was saved")
 
 
 def natural(text: str) -> int:
@@ -10903,9 +10881,10 @@ def row_range(text: str) -> slice:
     return rows
 
 
-PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
-TYPES: Any = dict([(word, lambda path: os.path.expanduser(path)) for word in PATHS])
-TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
+TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
+                           lambda path: os.path.expanduser(path))
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range,  # others are texts
+              "NAME,...": lambda text: [name for name in text.split(",") if name]})
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -10986,10 +10965,10 @@ def make_parser(name: str) -> Any:
         raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
                         + nearest(name, COMMANDS))
     does, arguments, examples, call = COMMANDS[name]
-    parser = Parser(f"{called_as()} {name}", description=does, allow_abbrev=False,
+    prog = f"{called_as()} {name}"
+    lines = ["examples:"] + [f"{prog} {text}" for text in examples.split("; ")]
+    parser = Parser(prog, description=does, epilog="\n  ".join(lines), allow_abbrev=False,
                     formatter_class=RawDescriptionHelpFormatter)
-    lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
-    parser.epilog = "\n  ".join(lines)
     parser.set_defaults(call=call)
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
@@ -11424,8 +11403,7 @@ def show_vendor(args: Any) -> None:
     for own in (globals().get("__file__", ""), getattr(globals().get("__loader__"), "archive", "")):
         if os.path.exists(own) and os.path.exists(args.out) and os.path.samefile(own, args.out):
             raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    names, wanted = [[name for name in (text or "").split(",") if name]
-                     for text in (args.formats, getattr(args, "with"))]
+    names, wanted = args.formats or [], getattr(args, "with") or []
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
     without, drop = choose_parts(names, wanted, flags)
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))

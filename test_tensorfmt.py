@@ -268,9 +268,10 @@ def environment(**more):
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
     if not args[0].startswith("python3"):
-        usual, out, err = (sys.stdout, sys.stderr, sys.argv), io.BytesIO(), io.StringIO()
-        sys.argv = ["tensorfmt.py"]
+        usual = sys.stdout, sys.stderr, sys.argv, sys.__stdout__
+        out, err, sys.argv = io.BytesIO(), io.StringIO(), ["tensorfmt.py"]
         sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
+        sys.__stdout__ = sys.stdout  # not a terminal, whatever ours is
         try:
             code = tensorfmt.main(list(args))
         except SystemExit as stop:
@@ -278,7 +279,7 @@ def run(*args):
         finally:
             sys.stdout.flush()
             sys.stdout.detach()
-            sys.stdout, sys.stderr, sys.argv = usual
+            sys.stdout, sys.stderr, sys.argv, sys.__stdout__ = usual
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
