@@ -3483,30 +3483,6 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
-#
-# <tools>
-# To add a format: 1. a room with one class below Format, its line in the contents, an object of it
-# in FORMATS. The docstring draws the layout. The attributes say what other rooms ask of a format:
-# names, MAGICS (or detect()), DTYPES, OPTIONS, ALIGN, CHECKS, IN_FRONT ...; see class Format.
-# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: the rows check a field,
-# explain it, and write it.
-# 3. read(cursor) returns (attrs, metadata, tensors) and touches no byte of a tensor.
-# cursor.record() reads fixed fields, .cbor(), .json(), .flatbuffer() or .msgpack() the index. Then
-# cursor.entries(found, ENTRY, open_entry) checks each entry, calls open_entry(key, entry) for its
-# Tensor, and checks name, place and size of that. Tensors without an index go to cursor.collect().
-# low= and high= are the bounds of the data; cursor.place() moves Tensors that count from elsewhere.
-# 4. raise cursor.error(what, *path): the path leads to the field in the record or the entry, for
-# records behind cursor.where = "tensors", i. cursor.limit() checks a number of the header;
-# cursor.defer() keeps an error that yields to any other; cursor.together() calls a check of all
-# tensors; cursor.attempt() tries one of two layouts. Unsupported is for files that may be right.
-# Storage(why=...) and an attr of DTYPE_ATTRS keep the bytes of unknown types.
-# 5. write() calls check_items() and refuse(), then returns lay_out() of the head and the tensors; a
-# format that is only read has WRITES = False. What its specification forbids without being an
-# error is said by notes(), bytes between the fields by padding().
-# 6. Load, save, explain, verify, convert, vendor and the command line need nothing more; a shortcut
-# for thousands of entries is a row or a class of room [8h]. Tests: a Row, goldens, bad files, a
-# reader in .ci/tiny.py, `--accept`; it is also in README.
-# </tools>
 
 
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
