@@ -11370,7 +11370,6 @@ ALONE = """
 if __name__ == "__main__":
     sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
-BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -11490,7 +11489,7 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
     tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
         kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-        drop_docstrings(tree.body, lines, roots | kept)
+        drop_docstrings(tree, lines, roots | kept)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
@@ -11502,7 +11501,7 @@ def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]")
     for one in body:
         answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
         if answer is None:
-            for name in BLOCKS:
+            for name in "body", "orelse", "handlers", "finalbody":
                 if hasattr(one, name):
                     setattr(one, name, decide(getattr(one, name), lines, known))
             kept.append(one)
@@ -11566,18 +11565,16 @@ def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
         lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
 
 
-def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions and classes that are not public."""
+def drop_docstrings(tree: Any, lines: "Dict[int, str]", public: Any) -> None:
+    """Cut the docstrings of functions and classes that are not public, and of all in these."""
     import ast
-    for one in body:
-        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
-        if not known:
-            if ast.get_docstring(one) and len(one.body) > 1:
-                behind = cut(lines, one.body[0])
-                if lines.get(behind) == "":  # in a class
-                    del lines[behind]
-        for name in BLOCKS:
-            drop_docstrings(getattr(one, name, []), lines, public if known else ())
+    kinds = ast.FunctionDef, ast.ClassDef
+    hidden = [one for one in ast.walk(tree) if isinstance(one, kinds) and one.name not in public]
+    for one in [inner for one in hidden for inner in ast.walk(one) if isinstance(inner, kinds)]:
+        if ast.get_docstring(one) and len(one.body) > 1:
+            behind = cut(lines, one.body[0])
+            if lines.get(behind) == "":  # in a class
+                del lines[behind]
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
