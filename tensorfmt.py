@@ -10790,10 +10790,10 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
 def show_formats(args: Any) -> None:
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
-        return write_list(({
-            "format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-            "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-            "load": kind.READ_OPTIONS} for kind in kinds), "\n ")
+        write_list(({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+                     "load": kind.READ_OPTIONS} for kind in kinds), "\n ")
+        return
     if args.format is None:
         for kind in kinds:
             print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
@@ -11570,7 +11570,7 @@ def drop_docstrings(tree: Any, lines: "Dict[int, str]", public: Any) -> None:
     import ast
     kinds = ast.FunctionDef, ast.ClassDef
     hidden = [one for one in ast.walk(tree) if isinstance(one, kinds) and one.name not in public]
-    for one in [inner for one in hidden for inner in ast.walk(one) if isinstance(inner, kinds)]:
+    for one in [inner for node in hidden for inner in ast.walk(node) if isinstance(inner, kinds)]:
         if ast.get_docstring(one) and len(one.body) > 1:
             behind = cut(lines, one.body[0])
             if lines.get(behind) == "":  # in a class
