@@ -9512,11 +9512,8 @@ def _fields_to(error: FormatError, fields: Any, cursor: Cursor) -> "List[Field]"
 
 def aim_offsets(fields: "List[Field]") -> None:
     """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
-    starts, firsts = set(), {}
-    for field in fields:
-        if field.kind == "data":
-            starts.add((field.tensor, field.offset))
-            firsts.setdefault(field.tensor, field.offset)
+    data = [(field.tensor, field.offset) for field in fields if field.kind == "data"]
+    starts, firsts = set(data), dict(reversed(data))
     for field in fields:
         last, value = field.name[field.name.rfind(".") + 1:], field.value
         if field.target is not None or not ("offset" in last or last == "blob"):
@@ -11478,15 +11475,17 @@ def in_lines(code: str) -> str:
 
 def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
              board: bool) -> str:
-    """Return the text without the code and the docs that a copy lacks; parse it once."""
+    """Return the text without the code and the docs that a copy lacks."""
     import ast
     import re
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
+    decide(tree, lines, known)
+    text = "\n".join(lines.values())
+    tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))
     if board:
         drop_docs(tree, lines)
-    tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
         kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
         drop_docstrings(tree, lines, roots | kept)
@@ -11494,26 +11493,19 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
     return "\n".join(lines.values())
 
 
-def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
-    """Return what statements come to where constants decide an `if`; cut the other lines."""
+def decide(tree: Any, lines: "Dict[int, str]", known: "Dict[str, bool]") -> None:
+    """Cut what constants decide against: branches of each `if`, and what is behind a return."""
     import ast
-    kept = []
-    for one in body:
-        answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
-        if answer is None:
-            for name in "body", "orelse", "handlers", "finalbody":
-                if hasattr(one, name):
-                    setattr(one, name, decide(getattr(one, name), lines, known))
-            kept.append(one)
-            continue
-        chosen: Any = one.body if answer else one.orelse
-        ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
-        last = body[-1] if ends else one  # what is behind it is never reached
-        unwrap(one, chosen, last.end_lineno or 0, lines)
-        kept += decide(chosen, lines, known)
-        if ends:
-            break
-    return kept
+    blocks = [getattr(one, name, None) for one in ast.walk(tree)
+              for name in ("body", "orelse", "finalbody")]
+    for block in [block for block in blocks if isinstance(block, list)]:
+        for one in block:
+            answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
+            if answer is not None and one.lineno in lines:
+                chosen = one.body if answer else one.orelse
+                ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
+                last = block[-1] if ends else one  # what is behind it is never reached
+                unwrap(one, chosen, last.end_lineno, lines)
 
 
 def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
