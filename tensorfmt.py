@@ -3489,39 +3489,6 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
-#
-# <tools>
-# To add a format: 1. a room with one class below Format, its line in the contents, an object of it
-# in FORMATS. The docstring draws the layout. The attributes say what other rooms ask of a format:
-# names, MAGICS (or detect()), DTYPES, OPTIONS, ALIGN, CHECKS, IN_FRONT ...; see class Format.
-# 2. Fixed fields are rows of a Record, maps of the index rows of a Schema: the rows check a field,
-# explain it, and write it.
-# 3. read(cursor) returns (attrs, metadata, tensors) and touches no byte of a tensor.
-# cursor.record() reads fixed fields, .cbor(), .json(), .flatbuffer() or .msgpack() the index. Then
-# cursor.entries(found, ENTRY, open_entry) checks each entry, calls open_entry(key, entry) for its
-# Tensor, and checks name, place and size of that. Tensors one behind the other, each with its own
-# head, go to cursor.collect(); a file of one tensor (ONE) calls cursor.one(cursor.admit, tensors,
-# made, low, high, fields), then cursor.keep_whole(tensors, field). What read() does not name, also
-# behind the data, is no error: a format that ends where its data end checks that.
-# Lines, or others of any length: cursor.take(nbytes, field, doc), after a look by cursor.head(). An
-# error without a path or offset has none in explain(): name a field that was read, or offset=.
-# low= and high= are the bounds of the data; cursor.place() moves Tensors that count from elsewhere.
-# 4. raise cursor.error(what, *path): the path leads to the field in the record or the entry, for
-# records behind cursor.where = "tensors", i. cursor.limit() checks a number of the header;
-# cursor.defer() keeps an error that yields to any other; cursor.together() calls a check of all
-# tensors; cursor.attempt() tries one of two layouts. Unsupported is for files that may be right.
-# Storage(why=...) and an attr of DTYPE_ATTRS keep the bytes of unknown types. Coded bytes are a
-# Derived with an encoding of ENCODINGS: read() checks that .most of it can give so many elements. A
-# codec stands in the room of its format or behind [7b]: zTensor takes all that are there before it.
-# 5. write() calls check_items() and refuse(), then returns lay_out() of the head and the tensors; a
-# format that is only read has WRITES = False. What its specification forbids without being an
-# error is said by notes(), bytes between the fields by padding().
-# 6. Load, save, explain, verify, convert, vendor and the command line need nothing more; a shortcut
-# for thousands of entries is a row or a class of room [8h]. Tests: a Row, goldens, bad files, a
-# reader in .ci/tiny.py, which README shows, too (its suffix in the loop of "Read it yourself");
-# REFUSED for what write() refuses; `--accept`, once for all formats: help, formats and demo name
-# each. BOARDS = False, and boards=False of the Row, if it needs what MicroPython has not (zlib).
-# </tools>
 
 
 def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
@@ -9451,8 +9418,7 @@ class Fields:
         from html import escape
         source = open_source(self._source, True)
         try:
-            title = os.path.basename(source.path or "the data")
-            page = FEATURES["page"](source, self._asked, title)
+            page = FEATURES["page"](source, self._asked)
         finally:
             source.close()
         return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
@@ -9486,7 +9452,7 @@ class Verifying(Tracing, Whole):
         super().__init__(source)
         self.faults = faults
 
-    def add_fault(self, error: FormatError) -> None:
+    def defer(self, error: FormatError) -> None:
         if len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
@@ -9495,10 +9461,7 @@ class Verifying(Tracing, Whole):
         try:
             super().one(read, *args)
         except FormatError as error:
-            self.add_fault(error)
-
-    def defer(self, error: FormatError) -> None:
-        self.add_fault(error)
+            self.defer(error)
 
     def together(self, check: Any, *args: Any) -> None:
         if not self.faults:  # else those that are left need not fit together
@@ -9508,7 +9471,7 @@ class Verifying(Tracing, Whole):
         try:
             super().lack(error, missing, whole)
         except FormatError as wrong:
-            self.add_fault(wrong)
+            self.defer(wrong)
 
 
 MAX_FAULTS = 1000  # that verify notes before it stops
@@ -9531,12 +9494,12 @@ def dissect(kind: "Format", source: Any, options: Facts,
         fields, parsed, other, again = dissect(kind, source, options, [])
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, source.nbytes), parsed, error, again
+            return _fields_to(error, fields, cursor), parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     if error is not None:
-        return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
+        return _fields_to(error, cursor.fields, cursor), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = clip(item.name, MAX_PATH)
@@ -9573,15 +9536,17 @@ def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
+def _fields_to(error: FormatError, fields: Any, cursor: Cursor) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
+    nbytes = cursor.source.nbytes
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
     for field in fields:  # data that the file does not have
         field.nbytes = min(field.nbytes, nbytes - field.offset)
     found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
-        stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
+        read = cursor.pos if cursor.pos > offset else nbytes  # else it is cut off there
+        stop = min([f.offset for f in fields if f.offset > offset] + [read, nbytes])
         found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
         fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
         fields = sort_fields(fields + found)
@@ -9595,11 +9560,8 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
 
 def aim_offsets(fields: "List[Field]") -> None:
     """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
-    starts, firsts = set(), {}
-    for field in fields:
-        if field.kind == "data":
-            starts.add((field.tensor, field.offset))
-            firsts.setdefault(field.tensor, field.offset)
+    data = [(field.tensor, field.offset) for field in fields if field.kind == "data"]
+    starts, firsts = set(data), dict(reversed(data))
     for field in fields:
         last, value = field.name[field.name.rfind(".") + 1:], field.value
         if field.target is not None or not ("offset" in last or last == "blob"):
@@ -9638,13 +9600,12 @@ def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[
     for label, _ in rows:
         marks = str(kind.MARKS.get(label, label)).split(" ")
         found = [field for field in fields if field.name in marks or field.kind in marks][:1]
-        at: Any = None
         if label.isdigit():
-            at = int(label)
+            at: Any = int(label)
         elif label[:4] == "end-":
             at = nbytes - int(label[4:])
-        elif found:
-            at = found[0].offset if label in kind.MARKS else found[0].value
+        else:
+            at = found and (found[0].offset if label in kind.MARKS else found[0].value)
         if isinstance(at, int) and 0 <= at < nbytes:
             places[label] = at
     return places
@@ -9746,9 +9707,7 @@ class Report:
 
     def first(self) -> FormatError:
         """Return the error with the lowest offset."""
-        places = [(error.offset is None, error.offset or 0, i)
-                  for i, error in enumerate(self.errors)]
-        return self.errors[min(places)[2]]
+        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
 
     def add_notes(self, check: str, text: str, notes: "List[Tuple[Tensor, Tensor]]") -> None:
         """Add five notes on (tensor, the one that %s in the text names), the number of others."""
@@ -9764,13 +9723,11 @@ class Report:
             head = "" if name is None else f"tensor {quote(name)}: "
             place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
             lines.append(f"{status:5} {check:12} {head}{clip(text, MAX_LINE // 2)}{place}")
-        last = f"valid {self.title}"
+        last = f"{'INVALID' if self.errors else 'valid'} {self.title}".rstrip()
         if self.errors:
-            title = " " + self.title if self.title else ""
-            last = f"INVALID{title}: {count_of(len(self.errors), 'problem')}"
             first = self.first().offset
-            if first is not None:
-                last += f", the first at 0x{first:x}"
+            last += f": {count_of(len(self.errors), 'problem')}"
+            last += "" if first is None else f", the first at 0x{first:x}"
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
@@ -9779,8 +9736,8 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`: as [10a]
-    Progress.
+    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts,
+    their bytes, size) yields the parts, and may tell how far it is.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -9799,6 +9756,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
 def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
                   watch: Any = None) -> Report:
     report, faults = Report(source.path, kind), []
+    watch = watch or (lambda parts, nbytes, size=len: parts)
     fields, parsed, error, trace = dissect(kind, source, options, faults)
     faults += [] if error is None else [error]
     attrs, _, items = parsed = parsed or (Map(), Map(), Map())
@@ -9816,21 +9774,15 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if error is not None:
         return report
     _verify_shards(report, kind, source, attrs, deep, watch)
-    if watch is not None:  # what is hashed, decoded, and compared when it is saved again
-        source = watch(sum([row[2] for item in tensors for row in kind.checksums(item)]) + sum([
-            item.nbytes + item.stored.nbytes for item in tensors if not item.is_plain()]), source)
-    _verify_padding(report, kind, source, fields)
+    _verify_layout(report, kind, source, fields, attrs, tensors)
     del fields, trace.fields, trace.places  # they can be large
-    _verify_layout(report, kind, attrs, tensors)
     few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-    complete = DataCheck(report, kind, source, deep).look_at(tensors) and few
+    complete = DataCheck(report, kind, source, deep).look_at(tensors, watch) and few
     for text in kind.notes(attrs, tensors) if few else ():
         report.add("note", "canonical", text)
     if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed))
+        report.add(*_save_again(kind, source, File(kind, source, *parsed), watch)
                    if complete else ("-", "canonical", "not saved again"))
-    if watch is not None:
-        source.end()
     return report
 
 
@@ -9861,16 +9813,14 @@ def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep
             report.add(status, "shards", text, name)
 
 
-def _save_again(kind: "Format", source: Any, file: File) -> Any:
+def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     """Save the file in the order of its data; return the row: whether it has the same bytes."""
     at, items = 0, in_order(file)
-    places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
-    places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
+    rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+    places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
     try:
-        for chunk in kind.write(items, file.metadata, file.attrs, {}):
-            while places[-1][0] < at:
-                places.pop()
-            if isinstance(chunk, memoryview) and places[-1] == (at, len(chunk)):
+        for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
+            if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
                 at += len(chunk)
                 continue
             for piece in pieces(memoryview(chunk), BLOCK):
@@ -9887,7 +9837,9 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
     return "ok", "canonical", "saved again, it has the same bytes"
 
 
-def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) -> None:
+def _verify_layout(report: Report, kind: "Format", source: Any, fields: Any, attrs: Any,
+                   tensors: "List[Tensor]") -> None:
+    """Note odd padding, bytes without a name, unaligned data, and ranges that overlap in part."""
     odd = [field for field in fields if field.kind == "padding" and field.value is not None]
     if odd and not report.errors:
         text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
@@ -9902,20 +9854,16 @@ def _verify_padding(report: Report, kind: "Format", source: Any, fields: Any) ->
         nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
         text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
         report.add("note", "padding", text, None, unused[0].offset)
-
-
-def _verify_layout(report: Report, kind: "Format", attrs: Any, tensors: "List[Tensor]") -> None:
-    """Note unaligned data, and ranges that overlap in part: the same twice is tied weights."""
     align = kind.alignment(attrs)
-    ranges = [(item.start, item.start + item.stored.nbytes, i)
-              for i, item in enumerate(tensors) if item.stored.nbytes]
-    odd = [(tensors[i], tensors[i]) for start, _, i in ranges if start % align]
-    report.add_notes("alignment", f"its data are not at a multiple of {align}", odd)
-    if align > 1 and not odd and tensors:
+    ranges = sorted([(item.start, item.start + item.stored.nbytes, i)
+                     for i, item in enumerate(tensors) if item.stored.nbytes])
+    wrong = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
+    report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
+    if align > 1 and not wrong and tensors:
         report.add("ok", "alignment", f"all data at multiples of {align}")
     shared: Any = []
-    owner: Any = min(ranges) if ranges else ()
-    for start, end, i in sorted(ranges):
+    owner: Any = ranges[:1] and ranges[0]
+    for start, end, i in ranges:  # the same twice is tied weights
         if start < owner[1] and (start, end) != owner[:2]:
             shared.append((tensors[i], tensors[owner[2]]))
         if end > owner[1]:
@@ -9936,26 +9884,32 @@ class DataCheck:
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
-        self.left = Map()  # (check, why not) -> the first tensor, how many
-
-    def skip(self, check: str, why: str, item: Tensor) -> None:
-        first, count = self.left.get((check, why), (item, 0))
-        self.left[check, why] = first, count + 1
+        self.left = Map()  # (check, why not) -> tensors
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
             self.complete = False
             raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
-    def look_at(self, tensors: "List[Tensor]") -> bool:
+    def look_at(self, tensors: "List[Tensor]", watch: Any) -> bool:
         """Check all tensors; return whether the work was not too much."""
         again = named_again(tensors)
-        for i, item in enumerate(tensors):
+        nbytes = sum([item.stored.nbytes for item in tensors])
+        for i, item in watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
             self.check_sums(item, i in again)
-            self.check_values(item, i in again)
-        for (check, why), (item, count) in self.left.items():
-            more = f", as {count_of(count - 1, 'other tensor')}" if count > 1 else ""
-            self.report.add("-", check, f"not checked{more}: {why}", item.name, item.offset)
+            if item.stored.why is not None:
+                self.left.setdefault(("contents", item.stored.why), []).append(item)
+            try:
+                self.check_values(item, i in again)
+            except Unsupported as error:
+                self.left.setdefault(("contents", error.what), []).append(item)
+            except FormatError as error:
+                error.check, error.tensor = "contents", item.name
+                self.report.fail(error)
+        for (check, why), items in self.left.items():
+            more = f", as {count_of(len(items) - 1, 'other tensor')}" if items[1:] else ""
+            text = f"not checked{more}: {why}"
+            self.report.add("-", check, text, items[0].name, items[0].offset)
         agreed, stored = self.statuses.count("ok"), len(self.statuses)
         text = f"{agreed} of {stored} agree" if stored else "none stored"
         self.report.add("ok" if agreed else "-", "checksums", text)
@@ -9965,46 +9919,29 @@ class DataCheck:
         return self.complete
 
     def check_sums(self, item: Tensor, again: bool) -> None:
-        for label, offset, nbytes, text in self.kind.checksums(item):
-            status, text = self.check_range(offset, nbytes, text, again)
+        for label, offset, nbytes, digest in self.kind.checksums(item):
+            key = offset, nbytes, digest
+            if key not in self.done:
+                self.done[key] = self.check_range(offset, nbytes, digest, again)
+            status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
                 self.report.fail(FormatError(label + text, offset, "data", item.name,
                                              self.source.path, "checksums"))
             elif status == "-":
-                self.skip("checksums", label + text, item)
+                self.left.setdefault(("checksums", label + text), []).append(item)
 
-    def check_values(self, item: Tensor, again: bool) -> None:
-        try:
-            if item.stored.why is not None:
-                self.skip("contents", item.stored.why, item)
-            self.decode(item, again)
-            odd = self.kind.odd_bytes(item, self.done)
-            if odd is not None:
-                raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
-        except Unsupported as error:
-            self.skip("contents", error.what, item)
-        except FormatError as error:
-            error.check, error.tensor = "contents", item.name
-            self.report.fail(error)
-
-    def check_range(self, offset: int, nbytes: int, text: str, again: bool) -> "Tuple[str, str]":
-        key = offset, nbytes, text
-        if key in self.done:
-            return self.done[key]
-        cost, slow = self.kind.hash_cost(nbytes, text)
+    def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
+        cost, slow = self.kind.hash_cost(nbytes, digest)
         if slow > self.slow:
-            found = "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                          "deep=True (--deep) computes all")
-        elif again and not self.budget.covers(cost):
-            found = "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
-        else:
-            self.slow -= slow
-            found = self.kind.check_range(self.source, offset, nbytes, text)
-        self.done[key] = found
-        return found
+            return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
+                         "deep=True (--deep) computes all")
+        if again and not self.budget.covers(cost):
+            return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
+        self.slow -= slow
+        return self.kind.check_range(self.source, offset, nbytes, digest)
 
-    def decode(self, item: Any, again: bool) -> None:
+    def check_values(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
         parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
         if is_sparse(item):
@@ -10018,14 +9955,16 @@ class DataCheck:
             self.spend(cost)
         for key, part in fresh:
             self.done[key] = True
-            for block in part.blocks():
-                if hasattr(self.source, "tick"):
-                    self.source.tick(len(block))
+            for _ in part.blocks():
+                pass
         self.decoded += len(fresh)
         bools = "bools", item.start, item.stored.nbytes  # odd_bytes() looks at each
         if again and item.dtype == "bool" and bools not in self.done:
             self.spend(item.size)
             self.done[bools] = True
+        odd = self.kind.odd_bytes(item, self.done)
+        if odd is not None:
+            raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
 
 
 OPEN_UNSEEN = Format.open_file
@@ -10154,7 +10093,8 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
     if watch is not None:
-        chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
+        chunks = (piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20))
+        chunks = watch(chunks, sum([item.nbytes for _, item in items]))
     summary.nbytes = write_out(target, chunks)
     return summary
 
@@ -10218,14 +10158,6 @@ def _select(items: Items, only: Any) -> Items:
     return [(name, item) for name, item in items if name in chosen]
 
 
-@adds_to(Tensor)
-class LazyCast:
-    def cast(self: Any, dtype: Any) -> Tensor:
-        """Return what astype() does, cast when its bytes are asked for."""
-        self.check_readable()
-        return Cast(self, dtype)
-
-
 def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
     old, made_dense = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
@@ -10244,10 +10176,11 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         return item
     if old == "qfloat":
         summary.cast.append((name, old, new, False))
-        return item.floats().cast(new)
+        return Cast(item.floats(), new)
     try:
-        made = item.with_values(new) if is_sparse(item) else item.cast(new)
         values = item.components["values"] if is_sparse(item) else item
+        values.check_readable()
+        made = item.with_values(new) if is_sparse(item) else Cast(item, new)
         exact = cast_is_exact(old, new) or _round_trips(values, old, new)
     except FormatError:
         raise
@@ -10279,7 +10212,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 # -- [10a] command line --------------------------------------------------------------------------
 
 MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
-WIPE = "\r" + " " * 79 + "\r"  # what removes a line of Progress
+WIPE = "\r" + " " * 79 + "\r"  # what removes a line of progress()
 
 
 def called_as() -> str:
@@ -10382,64 +10315,44 @@ def to_json(value: Any) -> str:
     return dumps(json_ready(value))
 
 
-def write_list(objects: Any, between: str = "\n ") -> None:
+def write_list(objects: Any, between: str = "", end: str = "]\n") -> None:
     """Write a JSON list as its objects come."""
     sign = "["
     for value in objects:
         sys.stdout.write(sign + between + to_json(value))
         sign = ","
-    sys.stdout.write("]" if sign == "," else "[]")
+    sys.stdout.write(end if sign == "," else "[" + end)
 
 
-class Progress:
-    """Tells a terminal, once a second, how much of `total` bytes is done; also as a source."""
-
-    def __init__(self, total: int, source: Any = None) -> None:
-        from time import time
-        self.time, self.total, self.done, self.source = time, total, 0, source
-        self.start = self.last = time()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-    def read(self, offset: int, nbytes: int) -> Any:
-        self.tick(nbytes)
-        return self.source.view(offset, nbytes)
-    view = read
-
-    def tick(self, nbytes: int) -> None:
-        self.done += nbytes
-        now = self.time()
-        if now - self.last > 1 and sys.stderr.isatty():
-            self.last, part = now, min(1.0, (self.done + 1) / (self.total + 1))
-            left = (now - self.start) * (1 / part - 1)
-            text = f"{self.done >> 20} of {self.total >> 20} MB, {part:.0%}, {left:.0f} s left"
-            sys.stderr.write(f"\r{text:40}")
-            sys.stderr.flush()
-
-    def watch(self, chunks: Chunks) -> Chunks:
-        """Yield chunks in pieces, and tick."""
-        for chunk in chunks:
-            for piece in pieces(memoryview(chunk), 16 << 20):
-                yield piece
-                self.tick(len(piece))
-        self.end()
-
-    def end(self) -> None:
-        if self.last > self.start:
+def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
+    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
+    from time import time
+    start = last = time()
+    done = 0
+    try:
+        for part in parts:
+            yield part
+            done, now = done + size(part), time()
+            if now - last > 1 and sys.stderr.isatty():
+                last, share = now, min(1.0, (done + 1) / (nbytes + 1))
+                left = (now - start) * (1 / share - 1)
+                text = f"{done >> 20} of {nbytes >> 20} MB, {share:.0%}, {left:.0f} s left"
+                sys.stderr.write(f"\r{text:40}")
+                sys.stderr.flush()
+    finally:
+        if last > start:
             sys.stderr.write(WIPE)
 
 
 def each_file(args: Any) -> int:
     """Call for each file, also after a bad one; return the exit code. JSON is one list."""
-    code, args.gap, sign = 0, "", "["
+    code, sign = 0, "["
     for path in args.files:
         args.file = path
         sys.stdout.write(sign if args.json else "")
         sign = ",\n"
         try:
             code |= int(args.call(args) or 0)
-            args.gap = "\n"
         except BrokenPipeError:
             raise
         except (ValueError, OSError) as error:
@@ -10466,13 +10379,12 @@ def show_ls(args: Any) -> None:
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
-            write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
-                        "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
-                       for name, item in items)
-            sys.stdout.write("}")
+            write_list(({"name": name, "dtype": item.dtype, "shape": item.shape,
+                         "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
+                        for name, item in items), "\n ", "]}")
             return
         paint = painter(args)
-        print(args.gap + facts_of(file, file.path or args.file))
+        print("\n" * (args.file != args.files[0]) + facts_of(file, file.path or args.file))
         for title, pairs in ("metadata", metadata), ("scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
@@ -10548,7 +10460,8 @@ def show_get(args: Any) -> None:
             item = item[args.rows]
         if args.raw:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
-            write_all(open_output("-")[0], Progress(item.nbytes).watch(blocks))
+            parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
+            write_all(open_output("-")[0], progress(parts, item.nbytes))
         elif args.stats:
             print_stats(item)
         elif args.all or item.size <= MAX_SHOWN:
@@ -10562,7 +10475,7 @@ def print_stats(item: Tensor) -> None:
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     low, high = INFINITY, -INFINITY
     item.check_readable()
-    for part in Progress(item.nbytes).watch(item.parts()):
+    for part in progress(item.parts(), item.nbytes):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
@@ -10600,12 +10513,10 @@ def show_explain(args: Any) -> None:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            title = "standard input" if args.file == "-" else os.path.basename(args.file)
-            write_text(args.html, *FEATURES["pages"](found, title))
+            write_text(args.html, *FEATURES["pages"](found))
         elif args.json:
-            write_list(({key: getattr(field, key) for key in Field.__slots__}
-                        for field, *_ in found.rows), between="")
-            print()
+            write_list({key: getattr(field, key) for key in Field.__slots__}
+                       for field, *_ in found.rows)
         else:
             print_rows(args, found)
     finally:
@@ -10632,8 +10543,8 @@ class Explained:
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
         name = tensor and clip(tensor, MAX_PATH)
-        self.rows = list(rows_of([field for field in fields if name in (None, field.tensor)
-                                  and field.offset + field.nbytes > start], self.places))
+        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
+            name in (None, field.tensor) and field.offset + field.nbytes > start)], self.places))
 
 
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
@@ -10670,10 +10581,12 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
 
 def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    width, shown = terminal_width(args.width), found.rows[:args.limit]
+    from shutil import get_terminal_size
+    width = max(60, args.width or get_terminal_size((100, 24)).columns)
+    shown = found.rows[:args.limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
-    rows: Any = [("offset", "bytes", "field", "value", "meaning")]
+    rows: Any = [("", "offset", "bytes", "field", "value", "meaning")]
     for field, name, value, meaning, _ in shown:
         left = max(0, field.nbytes - field.lead)
         data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
@@ -10681,9 +10594,9 @@ def print_rows(args: Any, found: Explained) -> None:
         if left > count or len(digits) >= 3 * count:
             digits = digits[:3 * count - 4] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
-        rows.append((f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning))
-    kinds = [""] + [field.kind for field, *_ in shown]
-    for line in table(rows, kinds, column_widths(rows, width, 3 * count - 1), painter(args)):
+        name = "  " * field.depth + name
+        rows.append((field.kind, f"0x{field.offset:x}", digits, name, value, meaning))
+    for line in table(rows, width, 3 * count - 1, painter(args)):
         print(line)
     if len(shown) < len(found.rows):
         print(f"... {len(found.rows) - len(shown)} more rows")
@@ -10692,19 +10605,13 @@ def print_rows(args: Any, found: Explained) -> None:
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
                  if nbytes or kind in ("data", "padding", "structure")]
         print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if [cells for cells in rows if ".." in cells[1]]:
+    if [cells for cells in rows if ".." in cells[2]]:
         print(".. before bytes: the key of the value, which is the field; behind: more bytes")
 
 
 def hex_of(data: bytes) -> str:
     """Return bytes as digits with blanks between: 00 1f ff."""
     return " ".join(["%02x" % byte for byte in data])
-
-
-def terminal_width(asked: "Optional[int]") -> int:
-    from shutil import get_terminal_size
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    return max(asked or (get_terminal_size().columns if known else 100), 60)
 
 
 def painter(args: Any) -> Any:
@@ -10716,28 +10623,26 @@ def painter(args: Any) -> Any:
         f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
 
 
-def column_widths(rows: Any, width: int, digits: int) -> "List[int]":
-    """Return the widths of the columns; one text of twenty may be too long where room is short."""
-    lengths = [sorted(map(len, column)) for column in zip(*rows)]
-    place, _, names, values, meanings = [column[-1] for column in lengths]
-    width -= place + digits + 8
-    if names + values + meanings > width:
-        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
-        names, values = min(usual[2], width * 9 // 20), min(usual[3], width * 3 // 10)
-    return [place, digits, names, values, width - names - values]
+def table(rows: Any, width: int, digits: int, paint: Any) -> Chunks:
+    """Yield the lines of rows: (kind, offset, bytes, name, value, meaning).
 
-
-def table(rows: Any, kinds: Any, widths: "List[int]", paint: Any) -> Chunks:
-    """Yield the lines of rows: where a column is too narrow, its text is wrapped."""
+    A text too wide for its column is wrapped; where room is short, one of twenty may be.
+    """
     from itertools import zip_longest
-    first, second, third, *rest = widths
-    for (place, digits, name, value, meaning), kind in zip(rows, kinds):
-        wide = max(rest[0], min(len(value), sum(rest) - len(meaning)))  # it is short: leaves room
-        columns = ([place], [digits], wrap(name, third, "._/"), wrap(value, wide, " "),
-                   wrap(meaning, sum(rest) - wide, " "))
-        for place, digits, name, value, meaning in zip_longest(*columns, fillvalue=""):
-            text = f"{digits:{second}}  {name}".rstrip()
-            blanks = " " * (second + 2 + third - len(text))
+    lengths = [sorted(map(len, column)) for column in zip(*rows)]
+    _, first, _, names, values, meanings = [column[-1] for column in lengths]
+    room = width - first - digits - 8
+    if names + values + meanings > room:
+        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
+        names, values = min(usual[3], room * 9 // 20), min(usual[4], room * 3 // 10)
+    room -= names  # of value and meaning
+    for kind, place, data, name, value, meaning in rows:
+        wide = max(values, min(len(value), room - len(meaning)))  # a short meaning leaves room
+        columns = ([place], [data], wrap(name, names, "._/"), wrap(value, wide, " "),
+                   wrap(meaning, room - wide, " "))
+        for place, data, name, value, meaning in zip_longest(*columns, fillvalue=""):
+            text = f"{data:{digits}}  {name}".rstrip()
+            blanks = " " * (digits + 2 + names - len(text))
             line = f"{place:{first}}  {paint(text, kind)}{blanks}  {value:{wide}}  {meaning}"
             yield line.rstrip()
 
@@ -10777,25 +10682,27 @@ def differences(a: File, b: File) -> Chunks:
     """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
     for file in (a, b):
         check_work(Format(), list(file.items()))
-    progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-    facts, others = merged(a)[0], merged(b)[0]
+    sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), (
-            "scalar", scalars[0], scalars[1]):
-        for name in Map.fromkeys(list(x) + list(y)):
+    parts: Any = [{"tensor": file, "metadata": merged(file)[0],
+                   "scalar": file.attrs.get("scalars") or {}} for file in (a, b)]
+    for noun in parts[0]:
+        x, y = [part[noun] for part in parts]
+        names: Any = Map.fromkeys(list(x) + list(y))
+        if noun == "tensor":
+            names = progress(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+        for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
-                changes = diff_tensor(both, progress)
+                changes = diff_tensor(both)
             else:  # convert leaves idle ones behind
                 same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
                 changes = [] if same else both
             if changes:
                 yield "~" if both[1:] else "-" if name in x else "+", noun, name, changes
-    progress.end()
 
 
-def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
+def diff_tensor(both: "List[Tensor]") -> "List[str]":
     """Return what differs between two tensors; of a single one, what it is."""
     if len(both) == 1:
         return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
@@ -10803,11 +10710,11 @@ def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
     old, new = dtype_of(a), dtype_of(b)
     changes = [] if old == new else [f"dtype {old} -> {new}"]
     if a.shape == b.shape:
-        return changes + diff_values(a, b, progress)
+        return changes + diff_values(a, b)
     return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
 
 
-def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor) -> "List[str]":
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
     count, largest, note = 0, 0.0, ""
@@ -10816,7 +10723,6 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
-            progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
@@ -10864,7 +10770,7 @@ def groups_of(item: Tensor) -> Chunks:
 
 
 def show_verify(args: Any) -> bool:
-    report = verify(open_input(args.file), deep=args.deep, watch=Progress, **args.options)
+    report = verify(open_input(args.file), deep=args.deep, watch=progress, **args.options)
     if args.json:
         keys = "status", "check", "tensor", "text", "offset"
         sys.stdout.write(to_json({
@@ -10900,7 +10806,7 @@ def show_convert(args: Any) -> None:
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
                               dense=args.dense, drop=args.drop, metadata=args.metadata,
-                              watch=Progress, **options)
+                              watch=progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
@@ -10929,10 +10835,9 @@ def parse_setting(text: str) -> "Tuple[str, Any]":
 def show_formats(args: Any) -> None:
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
-        write_list({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-                    "load": kind.READ_OPTIONS} for kind in kinds)
-        print()
+        write_list(({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
+                     "load": kind.READ_OPTIONS} for kind in kinds), "\n ")
         return
     if args.format is None:
         for kind in kinds:
@@ -10952,39 +10857,35 @@ def show_formats(args: Any) -> None:
 
 
 def show_demo(args: Any) -> None:
+    """Write a file of each format, show the gist of what is said of it, read it back."""
+    from contextlib import redirect_stdout
+    from io import StringIO
     from tempfile import TemporaryDirectory
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
     kinds = [kind for kind in FORMATS if kind.WRITES]
     with TemporaryDirectory() as temporary:
         os.makedirs(args.folder or temporary, exist_ok=True)
         for kind in sorted(kinds, key=lambda kind: kind.TITLE):
-            demo_one(kind, args.folder or temporary)
+            name = "demo" + kind.SUFFIXES[0]
+            path = os.path.join(args.folder or temporary, name)
+            items = [pair for pair in wanted.items() if not list(kind.misfits(pair[1]))]
+            items = items[:1 if kind.ONE else None]
+            save(path, items, format=kind.NAME)
+            print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
+            for command, gist in ("ls", slice(1)), ("verify", slice(-1, None)), (
+                    "explain", slice(4)):
+                with redirect_stdout(StringIO()) as out:
+                    run([command, path])
+                lines = out.getvalue().rstrip().replace(path, name).split("\n")
+                print("\n".join(lines[gist]))
+            print()
+            with load(path, verify=True) as file:
+                if [name for name, item in items if diff_tensor([item, file[name]])]:
+                    raise FormatError(f"{name} does not come back as it was saved")
     print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
     print(f"files are in {plain(args.folder)}" if args.folder else
           "the files were temporary; `demo FOLDER` keeps them")
-
-
-def demo_one(kind: "Format", folder: str) -> None:
-    """Write a file, show the gist of what the commands say of it, read it back."""
-    from contextlib import redirect_stdout
-    from io import StringIO
-    name = "demo" + kind.SUFFIXES[0]
-    path = os.path.join(folder, name)
-    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
-    wanted = Map([(name, item) for name, item in wanted.items()
-                  if not list(kind.misfits(item))][:1 if kind.ONE else None])
-    save(path, wanted, format=kind.NAME)
-    print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
-    for command, gist in (("ls", slice(1)), ("verify", slice(-1, None)),
-                          (f"explain --width {terminal_width(None)}", slice(4))):
-        with redirect_stdout(StringIO()) as out:
-            run(command.split() + [path])
-        lines = out.getvalue().rstrip().replace(path, name).split("\n")
-        print("\n".join(lines[gist]))
-    print()
-    with load(path, verify=True) as file:
-        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
-            raise FormatError(f"{name} does not come back as it was saved")
 
 
 def natural(text: str) -> int:
@@ -11002,9 +10903,10 @@ def row_range(text: str) -> slice:
     return rows
 
 
-PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
-TYPES: Any = dict([(word, lambda path: os.path.expanduser(path)) for word in PATHS])
-TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
+TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
+                           lambda path: os.path.expanduser(path))
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range,  # others are texts
+              "NAME,...": lambda text: [name for name in text.split(",") if name]})
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -11085,10 +10987,10 @@ def make_parser(name: str) -> Any:
         raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
                         + nearest(name, COMMANDS))
     does, arguments, examples, call = COMMANDS[name]
-    parser = Parser(f"{called_as()} {name}", description=does, allow_abbrev=False,
+    prog = f"{called_as()} {name}"
+    lines = ["examples:"] + [f"{prog} {text}" for text in examples.split("; ")]
+    parser = Parser(prog, description=does, epilog="\n  ".join(lines), allow_abbrev=False,
                     formatter_class=RawDescriptionHelpFormatter)
-    lines = ["examples:"] + [f"{parser.prog} {text}" for text in examples.split("; ")]
-    parser.epilog = "\n  ".join(lines)
     parser.set_defaults(call=call)
     for key in arguments.split():
         takes, text = ARGUMENTS[key]
@@ -11126,7 +11028,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
         code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
     put(sys.stdout, "")
-    if sys.stderr.isatty():  # a line of Progress may stand there
+    if sys.stderr.isatty():  # a line of progress() may stand there
         sys.stderr.write(WIPE)
     put(sys.stderr, message)
     return code
@@ -11332,9 +11234,10 @@ if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "fa
 """
 
 
-def make_page(found: Explained, title: str) -> "Tuple[str, str]":
+def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     import re
+    title = os.path.basename(found.source.path or "the data")
     rows, version = found.rows, found.attrs.get("version")
     facts = found.kind.TITLE + ("" if version is None else f", version {version}")
     facts += f", {found.source.nbytes:,} bytes"
@@ -11484,12 +11387,8 @@ to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">
     return "".join(out)
 
 
-def page_of(source: Any, asked: Any, title: str) -> str:
-    """Return the page of a source, as explain() was asked for it."""
-    return make_page(Explained(source, *asked), title)[0]
-
-
-FEATURES["page"], FEATURES["pages"] = page_of, make_page
+FEATURES["pages"] = make_page
+FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
@@ -11517,7 +11416,6 @@ ALONE = """
 if __name__ == "__main__":
     sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
-BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -11526,8 +11424,7 @@ def show_vendor(args: Any) -> None:
     for own in (globals().get("__file__", ""), getattr(globals().get("__loader__"), "archive", "")):
         if os.path.exists(own) and os.path.exists(args.out) and os.path.samefile(own, args.out):
             raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    names, wanted = [[name for name in (text or "").split(",") if name]
-                     for text in (args.formats, getattr(args, "with"))]
+    names, wanted = args.formats or [], getattr(args, "with") or []
     flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
     without, drop = choose_parts(names, wanted, flags)
     asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
@@ -11627,42 +11524,37 @@ def in_lines(code: str) -> str:
 
 def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
              board: bool) -> str:
-    """Return the text without the code and the docs that a copy lacks; parse it once."""
+    """Return the text without the code and the docs that a copy lacks."""
     import ast
     import re
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
+    decide(tree, lines, known)
+    text = "\n".join(lines.values())
+    tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))
     if board:
         drop_docs(tree, lines)
-    tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
         kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-        drop_docstrings(tree.body, lines, roots | kept)
+        drop_docstrings(tree, lines, roots | kept)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
 
-def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
-    """Return what statements come to where constants decide an `if`; cut the other lines."""
+def decide(tree: Any, lines: "Dict[int, str]", known: "Dict[str, bool]") -> None:
+    """Cut what constants decide against: branches of each `if`, and what is behind a return."""
     import ast
-    kept = []
-    for one in body:
-        answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
-        if answer is None:
-            for name in BLOCKS:
-                if hasattr(one, name):
-                    setattr(one, name, decide(getattr(one, name), lines, known))
-            kept.append(one)
-            continue
-        chosen: Any = one.body if answer else one.orelse
-        ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
-        last = body[-1] if ends else one  # what is behind it is never reached
-        unwrap(one, chosen, last.end_lineno or 0, lines)
-        kept += decide(chosen, lines, known)
-        if ends:
-            break
-    return kept
+    blocks = [getattr(one, name, None) for one in ast.walk(tree)
+              for name in ("body", "orelse", "finalbody")]
+    for block in [block for block in blocks if isinstance(block, list)]:
+        for one in block:
+            answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
+            if answer is not None and one.lineno in lines:
+                chosen = one.body if answer else one.orelse
+                ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
+                last = block[-1] if ends else one  # what is behind it is never reached
+                unwrap(one, chosen, last.end_lineno, lines)
 
 
 def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
@@ -11714,18 +11606,16 @@ def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
         lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
 
 
-def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions and classes that are not public."""
+def drop_docstrings(tree: Any, lines: "Dict[int, str]", public: Any) -> None:
+    """Cut the docstrings of functions and classes that are not public, and of all in these."""
     import ast
-    for one in body:
-        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
-        if not known:
-            if ast.get_docstring(one) and len(one.body) > 1:
-                behind = cut(lines, one.body[0])
-                if lines.get(behind) == "":  # in a class
-                    del lines[behind]
-        for name in BLOCKS:
-            drop_docstrings(getattr(one, name, []), lines, public if known else ())
+    kinds = ast.FunctionDef, ast.ClassDef
+    hidden = [one for one in ast.walk(tree) if isinstance(one, kinds) and one.name not in public]
+    for one in [inner for node in hidden for inner in ast.walk(node) if isinstance(inner, kinds)]:
+        if ast.get_docstring(one) and len(one.body) > 1:
+            behind = cut(lines, one.body[0])
+            if lines.get(behind) == "":  # in a class
+                del lines[behind]
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:

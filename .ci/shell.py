@@ -21,6 +21,17 @@ from test_tensorfmt import (
 # -- [1] commands -------------------------------------------------------------------------------
 
 
+def read_fields(data):
+    """Return the fields of a broken file, up to the error."""
+    fields = []
+    try:
+        for field in tensorfmt.explain(data):
+            fields.append(field)
+    except tensorfmt.FormatError:
+        pass
+    return fields
+
+
 @full
 class CommandTest(TestCase):
     def setUp(self):
@@ -253,6 +264,20 @@ class CommandTest(TestCase):
         for name, line in zip("ab", out.split("\n")):
             self.assertTrue(line.startswith("bad.zt: tensor '%s': " % name), line)
 
+    def test_rows_that_are_asked_for_and_the_fault(self):
+        """It is always among them, and as long as what is read there."""
+        for args in ((), ("--tensor", "b"), ("--from", "0x80"), ("--limit", "1")):
+            code, out, err = run("explain", "broken.zt", *args)
+            self.assertEqual((code, out.count("<- here: "), err[:16]), (1, 1, "error: broken.zt"))
+        good = dumps({"w": F32}, format="safetensors")
+        place = good.index(b'"F32"')
+        for data, fault, more in ((good[:place] + b"x" + good[place + 1:], place, None),
+                                  (dumps({"w": F32}, format="mag")[:23], 20, 3)):
+            rows = [field for field in read_fields(data)
+                    if field.kind == "fault"]
+            end = 8 + int.from_bytes(good[:8], "little")
+            self.assertEqual([(f.offset, f.nbytes) for f in rows], [(fault, more or end - fault)])
+
     def test_standard_input_and_home(self):
         from shutil import copy
         source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
@@ -382,37 +407,43 @@ class CommandTest(TestCase):
             self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
         err, clock = Terminal(), iter(range(0, 200, 2))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-            list(tensorfmt.Progress(1).watch([b"a"]))
+            list(tensorfmt.progress([b"a"], 1))
         self.assertEqual(err.getvalue(), "\r" + "0 of 0 MB, 100%, 0 s left".ljust(40)
                          + tensorfmt.WIPE)
         tensorfmt.save("a.zt", {"w": F32, "a": [1.0] * 9})
         tensorfmt.save("b.bpk", {"w": F32, "b": [1.0] * 7})
         made = []
 
-        class Noted(tensorfmt.Progress):
-            def __init__(self, *args):
-                super().__init__(*args)
-                made.append(self)
+        def noted(parts, nbytes, size=len):
+            for part in parts:
+                yield part
+                made.append((size(part), nbytes))
 
-        with Changed(tensorfmt, "Progress", Noted):
+        with Changed(tensorfmt, "progress", noted):
             run("diff", "a.zt", "b.bpk")  # of what is compared
-        self.assertEqual([(one.done, one.total) for one in made], [(F32.nbytes, F32.nbytes)])
+        self.assertEqual(sorted(made), [(0, F32.nbytes), (0, F32.nbytes), (F32.nbytes,) * 2])
+        for command in "verify p.zt", "convert p.zt q.zt", "get p.zt w --raw", "get p.zt w --stats":
+            del made[:]
+            with Changed(tensorfmt, "progress", noted), Changed(
+                    sys, "stdout", io.TextIOWrapper(io.BytesIO())):
+                self.assertEqual(tensorfmt.main(command.split()), 0)
+            self.assertGreaterEqual(sum([row[0] for row in made]), F32.nbytes)
         err, clock = Terminal(), iter((0, 2, 9))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-            progress = tensorfmt.Progress(2)
-            progress.tick(1)
-            progress.tick(4)  # more than was said: a source that is read twice
-        self.assertEqual(err.getvalue().split("\r")[1:], [text.ljust(40) for text in (
+            list(tensorfmt.progress([b"a", b"more"], 2))  # more than was said
+        self.assertEqual(err.getvalue().split("\r")[1:3], [text.ljust(40) for text in (
             "0 of 0 MB, 67%, 1 s left", "0 of 0 MB, 100%, 0 s left")])
-        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75, 10))
+        err, clock = Terminal(), iter((0, 1, 2.5, 3.5, 9.75))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-            progress = tensorfmt.Progress(160 << 20)
-            nbytes = [len(part) for part in progress.watch([bytes(33 << 20), b"a"])]
-            progress.tick((126 << 20) - 1)
-        self.assertEqual(nbytes, [16 << 20, 16 << 20, 1 << 20, 1])
+            parts = tensorfmt.progress((16 << 20, 16 << 20, 1 << 20, 1), 160 << 20, int)
+            self.assertEqual(len(list(parts)), 4)
         texts = ["\r" + text.ljust(40) for text in (
             "32 of 160 MB, 20%, 10 s left", "33 of 160 MB, 21%, 38 s left")]
         self.assertEqual(err.getvalue(), texts[0] + texts[1] + tensorfmt.WIPE)
+        sizes, large = [], load(dumps({"w": tensor(bytes(33 << 20), "uint8")}, format="ztensor"))
+        tensorfmt.convert(large, io.BytesIO(), format="burnpack", watch=lambda parts, nbytes: (
+            sizes.append(len(part)) or part for part in parts))
+        self.assertEqual(sizes[-3:], [16 << 20, 16 << 20, 1 << 20])
         err = Terminal()
 
         def interrupt(source):
