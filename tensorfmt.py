@@ -543,14 +543,12 @@ class Stream:
     zero_copy = False
     _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
     _map: Any = None  # of a file that is mapped
-    _finish: Any = int  # what __del__ calls
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
+        self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
-        if stamp is not None:  # opened here
-            self._finish = stream.close
 
     def read(self, offset: int, nbytes: int) -> bytes:
         if nbytes >= WINDOW:
@@ -602,16 +600,16 @@ class Stream:
 class Mapped(Stream):
     """A file: the index by small reads (a mapping would read megabytes), tensors mapped."""
 
-    @property
-    def zero_copy(self) -> bool:  # type: ignore[override]
+    def mapping(self) -> Any:
         with self._lock:
             if self._map is None and self._file is not None:
                 self._map = map_privately(self._file.fileno(), self.nbytes)
-            return bool(self._map)
+            return self._map
 
     def view(self, offset: int, nbytes: int) -> Any:
-        mapping = self._map or self.zero_copy and self._map
-        return mapping.view(offset, nbytes) if mapping else super().view(offset, nbytes)
+        return (self._map or self.mapping() or super()).view(offset, nbytes)
+
+    zero_copy: Any = property(mapping)
 
 
 def map_privately(number: int, nbytes: int) -> Any:
@@ -625,10 +623,8 @@ def map_privately(number: int, nbytes: int) -> Any:
         try:
             from mmap import mmap
             return Memory(mmap(number, nbytes, **way), True)
-        except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
-            pass
-        except ValueError:  # it has shrunk, or it has no bytes
-            return False
+        except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by flags;
+            pass  # the file has shrunk, or has no bytes
     return False
 
 
