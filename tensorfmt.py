@@ -66,6 +66,7 @@ Contents (the banners of the rooms below; search for a number)
     [7g] burnrecord        one MessagePack map, read only
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
+    [8b2] work             how much a file may make save() write
     [8c] shards            model.safetensors.index.json
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
@@ -369,14 +370,6 @@ def swap(data: Any, itemsize: int) -> Any:
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
-def view_as(data: Any, code: str) -> Any:
-    """Return native-order bytes as a flat typed sequence, zero-copy except on boards."""
-    if not BOARD:
-        return memoryview(data).cast(code)  # type: ignore[call-overload]
-    from array import array
-    return array("B" if code == "?" else code, bytes(data))  # never array(code, memoryview)
-
-
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
     """Return the elements in `data`, of this byte order, as Python numbers."""
     if dtype == "bool":
@@ -607,7 +600,8 @@ class Mapped(Stream):
             return self._map
 
     def view(self, offset: int, nbytes: int) -> Any:
-        return (self._map or self.mapping() or super()).view(offset, nbytes)
+        source: Any = self._map or self.mapping() or super()
+        return source.view(offset, nbytes)
 
     zero_copy: Any = property(mapping)
 
@@ -965,10 +959,9 @@ class Cbor:
 
     WRONG_KEY: "Type[FormatError]" = FormatError  # of a map with an array or a map as a key
     BIGNUMS: Any = (2, 3)  # tags of bytes that are integers from 0 on, or below
-    around = 0  # arrays, maps and tags that count, too
 
     def __init__(self, data: bytes, base: int = 0) -> None:
-        self.data, self.base, self.deepest = data, base, MAX_DEPTH - self.around
+        self.data, self.base, self.deepest = data, base, MAX_DEPTH
         self.texts: Any = {}  # they repeat: field names, dtypes
         self.left = MAX_BOXES + 10 * len(data)
         self.hard_keys = 0
@@ -1073,8 +1066,9 @@ class Cbor:
         return self.data[at:at + size], at + size
 
     def text(self, data: bytes, start: int) -> str:
-        text = decode_text(data)
-        if text is None:
+        try:
+            text = data.decode()
+        except UnicodeError:
             raise self.error("text is not UTF-8", start)
         if len(data) < 64 and len(self.texts) < 1 << 12:
             self.texts[data] = text
@@ -1568,10 +1562,10 @@ class Flat:
         if self.data[stop]:
             raise self.error("no NUL behind the string", at, row[0])
         self.spend(64 + 4 * nbytes, at, row[0])
-        text = decode_text(self.data[at + 4:stop])
-        if text is None:
+        try:
+            return self.data[at + 4:stop].decode()
+        except UnicodeError:
             raise self.error("text is not UTF-8", at, row[0])
-        return text
 
     def vector(self, row: Any, at: int) -> "List[Any]":
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
@@ -2065,8 +2059,13 @@ class Tensor:
         raw: Any = self.raw
         if self.stored.strides is not None and not self.lies(order):
             raw, order = self.tobytes(), "<"
-        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
-        return view_as(raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize), code)
+        raw = raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize)
+        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        if not BOARD:
+            return memoryview(raw).cast(code)
+        from array import array
+        flat: Any = array("B" if code == "?" else code, bytes(raw))  # not of a memoryview
+        return flat
 
     def is_plain(self) -> bool:
         """Return whether one view shows its row-major little-endian bytes."""
@@ -2503,12 +2502,6 @@ class Cursor:
             what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
-
-    def place(self, tensors: Any, base: int, *path: Any) -> None:
-        """Move the tensors, which counted from 0, to where they are: all must lie in the file."""
-        for item in tensors.values():
-            item.start += base
-        self.keep_whole(tensors, *path)
 
     def keep_whole(self, tensors: Any, *path: Any) -> None:
         """Raise unless all tensors lie in the file."""
@@ -3490,7 +3483,7 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # cursor.record() reads fixed fields, .cbor(), .json(), .flatbuffer() or .msgpack() the index. Then
 # cursor.entries(found, ENTRY, open_entry) checks each entry, calls open_entry(key, entry) for its
 # Tensor, and checks name, place and size of that. Tensors without an index go to cursor.collect().
-# low= and high= are the bounds of the data; cursor.place() moves Tensors that count from elsewhere.
+# low= and high= are the bounds of the data, or cursor.keep_whole() tells what ends behind the file.
 # 4. raise cursor.error(what, *path): the path leads to the field in the record or the entry, for
 # records behind cursor.where = "tensors", i. cursor.limit() checks a number of the header;
 # cursor.defer() keeps an error that yields to any other; cursor.together() calls a check of all
@@ -3580,6 +3573,9 @@ class Format:
         return File(self, source, attrs, metadata, tensors, options)
 
     check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
+
+    def check_stored(self, items: Items) -> None:
+        """Raise FormatError where bytes of its files do not agree with their checksum."""
 
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
@@ -3901,10 +3897,10 @@ class Mag(Format):
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
-        text = decode_text(raw)
-        if text is None:
+        try:
+            return raw.decode()
+        except UnicodeError:
             raise cursor.error("the key is not UTF-8", "key")
-        return text
 
     def add_number(self, cursor: Cursor, metadata: Facts, kind: int, payload: bytes,
                    raw: bytes) -> None:
@@ -4356,6 +4352,18 @@ class ZFamily(Format):
                 label = "" if role == "data" else plain(role) + ": "
                 yield label, start, part.nbytes, (digest, decoded if coded else None)
 
+    def check_stored(self, items: Items) -> None:
+        seen = set()  # what was hashed
+        for name, item in items:
+            source = item.stored.source
+            for label, offset, nbytes, digest in self.checksums(item):
+                if (id(source), offset, nbytes, digest) in seen:
+                    continue
+                seen.add((id(source), offset, nbytes, digest))
+                status, why = self.check_range(source, offset, nbytes, digest)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
         algorithm, colon, digits = given.partition(":")
@@ -4395,12 +4403,14 @@ class ZFamily(Format):
         text = str(item.attrs.get(self.DIGEST))
         return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
 
+    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
+    # </ztensor1 ztensor2>
 
 
 class ZTensor(ZFamily):
@@ -4783,7 +4793,9 @@ class ZObjects(ZFamily):
 class DeepCbor(PlainCbor):
     """CBOR as zTensor 1 has it: its real reader takes one container less."""
 
-    around = 1
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        super().__init__(data, base)
+        self.deepest -= 1
 
 
 class ZTensor1(ZObjects):
@@ -5739,9 +5751,14 @@ class Primitiv(Format):
             parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
             yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
                             for part in parts])
-            yield from column_blocks(item)
+            yield from self.columns(item)
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
+
+    @staticmethod
+    def columns(item: Tensor) -> Chunks:
+        """Yield column-major little-endian bytes."""
+        return transpose(item).blocks()
 
     @staticmethod
     def _pack_head(part: Any, item: Tensor) -> bytes:
@@ -5753,15 +5770,6 @@ class Primitiv(Format):
         if isinstance(part, int):
             return msgpack_size("array", part)
         return msgpack_size("str", len(part)) + bytes(part)
-
-
-def column_blocks(item: Tensor) -> Chunks:
-    """Yield column-major little-endian bytes."""
-    stored, shape = item.stored, item.shape
-    if len(shape) == 2 and stored.nbytes <= 1 << 12 and item.is_plain() and not BOARD:  # few steps
-        view = view_as(item.raw, BITS_CODE[item.check_readable()])
-        return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
-    return transpose(item).blocks()
 
 
 def transpose(item: Tensor) -> Tensor:
@@ -5853,7 +5861,9 @@ class Burnpack(Format):
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
-        cursor.place(tensors, base, "metadata_size")
+        for item in tensors.values():
+            item.start += base
+        cursor.keep_whole(tensors, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -5861,21 +5871,13 @@ class Burnpack(Format):
 
     def open_entry(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        made: Any = self.make(source, name, entry["dtype"], entry["shape"],
-                              entry["data_offsets"], (), self.NAME)
+        (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
-            made._attrs += ("param_id", entry["param_id"])
-        entry.clear()  # of many entries, only the dict is left
-        return made
-
-    @classmethod
-    def make(cls, source: Any, name: str, code: Any, shape: Any, span: Any, attrs: Any,
-             format: str) -> Tensor:
-        """Return the tensor of a dtype and a shape in the words of Burn."""
-        dtype, more, why = cls.dtype_of(code)
+            attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, span[1] - span[0], why=why)
-        made: Tensor = make(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
+        stored = Storage(source, stop - start, why=why)
+        made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
+        entry.clear()  # of many entries, only the dict is left
         return made
 
     @classmethod
@@ -5904,7 +5906,7 @@ class Burnpack(Format):
     def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
                     layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
-        size, aligned = cursor.end, round_up(packed, 256)
+        size, aligned = cursor.end, packed + -packed % 256
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
         if layout is not None or size >= aligned + end:
             return layout or "aligned", packed if layout == "packed" else aligned
@@ -5925,10 +5927,12 @@ class Burnpack(Format):
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
+    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
+    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -5957,7 +5961,7 @@ class Burnpack(Format):
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
-        base = round_up(10 + len(data), 256)
+        base = 10 + len(data) + -(10 + len(data)) % 256
         return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
                             [base + start for start in starts], base + end)
 
@@ -6667,7 +6671,12 @@ class BurnRecord(Format):
         words = Burnpack.misfit_code(code)
         if words:
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
-        return Burnpack.make(cursor.source, name, code, entry["shape"], raw[1:], attrs, self.NAME)
+        dtype, more, why = Burnpack.dtype_of(code)
+        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        made: Tensor = make(name, dtype, tuple(entry["shape"]),
+                            Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
+                            self.NAME)
+        return made
 
     def listed(self, cursor: Cursor, tree: Any, metadata: Any, name: str, entry: Any,
                attrs: Any) -> Tensor:
@@ -6763,10 +6772,9 @@ def kind_of(source: Any, name: Any) -> "Format":
     if wanted:
         return wanted
     first = " ".join(["%02x" % byte for byte in head[:8]])
-    what, error = f"not a tensor file known here (it begins with {first})", FormatError
-    if "guess" in FEATURES:
-        what, error = FEATURES["guess"](head, what, error)
-    raise error(what, 0, "magic", None, source.path, "magic")
+    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
+                        source.path, "magic")
+    raise FEATURES["guess"](head, error) if "guess" in FEATURES else error
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6785,24 +6793,19 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False, **options: Any) -> File:
+         **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
     asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
-    verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
-    its index is in front: tensors that are not whole are left out, and named in attrs["missing"]
-    (of primitiv, which has no index, the next one, or the field that the file ends in).
-    Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
-    bytes, OSError for the file.
+    Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
-    options.update([pair for pair in (("verify", verify), ("partial", partial)) if pair[1]])
     try:
         return kind_of(opened, format).open_file(opened, options)
     except BaseException as error:
@@ -6813,33 +6816,6 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 # -- [8b] save -----------------------------------------------------------------------------------
-
-MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-
-
-class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
-
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.left = limit, nbytes
-
-    def covers(self, nbytes: int) -> bool:
-        """Return whether so many are left, and take them."""
-        enough = nbytes <= self.left
-        self.left -= nbytes if enough else 0
-        return enough
-
-    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
-              offset: Any = None) -> None:
-        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
-        if self.covers(nbytes):
-            return
-        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
-        if self.limit in globals():
-            text += f" = {globals()[self.limit]}"
-        if reader is not None:
-            raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise ValueError(text) if offset is None else Unsupported(text, offset)
 
 
 def path_of(target: Any) -> str:
@@ -6878,69 +6854,10 @@ def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
         yield pair[0], pair[1]
 
 
-def named_again(tensors: "List[Tensor]") -> Any:
-    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
-    again, reach = set(), 0
-    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
-                                  for start, nbytes, _ in item.ranges()]):
-        if start < reach or start == stop:
-            again.add(i)
-        reach = max(reach, stop)
-    return again
-
-
-def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
-    """Return the bytes that one tensor is when it is read, decoded and written."""
-    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
-    if is_sparse(item):
-        try:
-            nbytes = item.cost(most)
-        except FormatError:  # damaged: its values raise again where they are asked for
-            pass
-        return nbytes if sparse else nbytes + item.nbytes
-    if item.dtype == "qfloat":
-        return nbytes + 4 * item.size if cast else nbytes
-    if item.stored.encoding != "raw" and item.stored.why is None:
-        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
-    return nbytes
-
-
-def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
-    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for _, item in items:
-        item = getattr(item, "_base", item)  # of a Cast
-        source = item.stored.source
-        if source.of_file:
-            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * nbytes
-        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
-                 for i in named_again(tensors)]
-        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        Budget("MAX_COPIES", most).spend(more, what)
-
-
 def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with their checksum."""
-    budgets: Any = {}  # of each file
-    seen = set()  # ranges, and what was hashed of them
-    for name, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[item.format], item.stored.source
-        for label, offset, nbytes, text in kind.checksums(item):
-            part = id(source), offset, nbytes
-            if part + (text,) in seen:
-                continue
-            if not BOARD and part in seen:  # another spelling; once is what the tensor says
-                cost, slow = kind.hash_cost(nbytes, text)
-                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
-                                                            "many checksums of the same bytes")
-            seen.update([part, part + (text,)])
-            status, why = kind.check_range(source, offset, nbytes, text)
-            if status == "FAIL":
-                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+    """Raise FormatError where stored bytes do not agree with a checksum of their format."""
+    for name in Map.fromkeys([item.format for _, item in items if item.format is not None]):
+        BY_NAME[name].check_stored([pair for pair in items if pair[1].format == name])
 
 
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
@@ -6980,8 +6897,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if not BOARD:
-        check_work(kind, items)
+    if "work" in FEATURES:
+        FEATURES["work"](kind, items)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -6995,7 +6912,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     for kind in FORMATS:
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
-    if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
+    if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
     for suffix, way in FEATURES.get("ways", ()):
         if path.lower().endswith(suffix):
@@ -7053,7 +6970,7 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD and hasattr(os, "replace"):
+    if not BOARD:
         real = os.path.realpath(path)
         if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
             return _write_beside(real, chunks, path)
@@ -7107,7 +7024,7 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         if hasattr(os, "fsync"):
             os.fsync(stream.fileno())
         stream.close()
-        os.replace(temporary, path)
+        getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
             try:
@@ -7134,6 +7051,107 @@ def sync_folder(folder: str) -> None:
             os.close(opened)
     except (OSError, AttributeError):
         pass
+
+
+# -- [8b2] work ----------------------------------------------------------------------------------
+#
+# A small file can name the same bytes for many tensors: what save() may make of it has a limit.
+
+MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
+
+
+class Budget:
+    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
+
+    def __init__(self, limit: str, nbytes: int) -> None:
+        self.limit, self.left = limit, nbytes
+
+    def covers(self, nbytes: int) -> bool:
+        """Return whether so many are left, and take them."""
+        enough = nbytes <= self.left
+        self.left -= nbytes if enough else 0
+        return enough
+
+    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
+              offset: Any = None) -> None:
+        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
+        if self.covers(nbytes):
+            return
+        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
+        if self.limit in globals():
+            text += f" = {globals()[self.limit]}"
+        if reader is not None:
+            raise reader.error(text, *path, offset=offset, error=Unsupported)
+        raise ValueError(text) if offset is None else Unsupported(text, offset)
+
+
+def named_again(tensors: "List[Tensor]") -> Any:
+    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
+    again, reach = set(), 0
+    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
+                                  for start, nbytes, _ in item.ranges()]):
+        if start < reach or start == stop:
+            again.add(i)
+        reach = max(reach, stop)
+    return again
+
+
+def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
+    """Return the bytes that one tensor is when it is read, decoded and written."""
+    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    if is_sparse(item):
+        try:
+            nbytes = item.cost(most)
+        except FormatError:  # damaged: its values raise again where they are asked for
+            pass
+        return nbytes if sparse else nbytes + item.nbytes
+    if item.dtype == "qfloat":
+        return nbytes + 4 * item.size if cast else nbytes
+    if item.stored.encoding != "raw" and item.stored.why is None:
+        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
+    return nbytes
+
+
+def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
+    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
+    for _, item in items:
+        item = getattr(item, "_base", item)  # of a Cast
+        source = item.stored.source
+        if source.of_file:
+            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * nbytes
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
+                 for i in named_again(tensors)]
+        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
+        what = f"the tensors name the same bytes of {nbytes} again and again"
+        Budget("MAX_COPIES", most).spend(more, what)
+
+
+def check_digests(items: Items) -> None:
+    """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
+    budgets: Any = {}  # of each file
+    seen = set()  # ranges, and what is hashed of them
+    for _, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[item.format], item.stored.source
+        for _, offset, nbytes, text in kind.checksums(item):
+            part = id(source), offset, nbytes
+            if part in seen and part + (text,) not in seen:  # once is what the tensor says
+                cost, slow = kind.hash_cost(nbytes, text)
+                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
+                                                            "many checksums of the same bytes")
+            seen.update([part, part + (text,)])
+
+
+def check_save(kind: "Format", items: Items) -> None:
+    check_work(kind, items)
+    check_digests(items)
+
+
+if not BOARD:
+    FEATURES["work"] = check_save
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7833,9 +7851,9 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        if not options.get("partial"):
-            return OPEN_FILE(self, source, options)
         more = Map([pair for pair in options.items() if pair[0] != "partial"])
+        if not options.get("partial"):
+            return OPEN_FILE(self, source, more)
         check_options(more, self.READ_OPTIONS, f"loading {self.NAME}")
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
@@ -8118,7 +8136,8 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
-    target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
+    code: Any = BITS_CODE[itemsize]
+    target, source = [memoryview(data).cast(code) for data in (out, view)]
     place, step = place // itemsize, step // itemsize
     tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
@@ -8617,6 +8636,19 @@ class QuickPrimitiv(Primitiv):
 
 
 QUICK["primitiv"] = QuickPrimitiv()
+COLUMNS = Primitiv.columns
+
+
+@adds_to(Primitiv, on_boards=False)
+class QuickColumns:
+    @staticmethod
+    def columns(item: Tensor) -> Chunks:
+        """Yield column-major little-endian bytes; small matrices in few steps."""
+        if item.ndim != 2 or item.stored.nbytes > 1 << 12 or not item.is_plain():
+            return COLUMNS(item)
+        code: Any = BITS_CODE[item.check_readable()]
+        view, n = item.raw.cast(code), item.shape[1]
+        return iter([b"".join([view[i::n].tobytes() for i in range(n)])])
 
 
 @adds_to(Quick)
@@ -9642,14 +9674,14 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
-def guess(head: bytes, what: str, error: Any) -> Any:
-    """Return the message on a file that begins so, with what it looks like, and its class."""
-    what = what if head else "the file is empty"
-    for text in [text for start, word, text in NOT_OURS
-                 if head[:len(start)] == start and word in head.lower()][:1]:
-        what += "; it looks like " + text
-        error = Unsupported if "gzip" in text else error  # the bytes may be right
-    return what, error
+def guess(head: bytes, error: FormatError) -> FormatError:
+    """Return the error of a file that begins so, with what it looks like."""
+    what = error.what if head else "the file is empty"
+    looks = [text for start, word, text in NOT_OURS
+             if head[:len(start)] == start and word in head.lower()]
+    what += "; it looks like " + looks[0] if looks else ""
+    kind = Unsupported if looks and "gzip" in looks[0] else FormatError  # the bytes may be right
+    return kind(what, *error.args[1:])
 
 
 FEATURES["guess"] = guess
@@ -10091,6 +10123,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, fitting, attrs, options)
+    check_digests(chosen)
     check_stored(chosen)
     if watch is not None:
         chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
@@ -11120,9 +11153,15 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
+LOAD_OPTIONS = (
+    "    verify: True also checks what verify() checks",
+    "    partial: True opens a file that was cut short, if its index is in front: tensors that are",
+    "        not whole are left out, and named in attrs['missing'] (without an index it is the",
+    "        next one, or the field that the file ends in)")
 for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
     if getattr(call, "__doc__", None):  # not with -OO
-        rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+        rows = list(LOAD_OPTIONS) if call is load else []
+        rows += [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
                 for key, text in getattr(kind, title).items()]
         call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
 
@@ -11437,7 +11476,8 @@ FEATURES["page"], FEATURES["pages"] = page_of, make_page
 # lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
 
 ROOMS = {  # of what a copy may lack, where they are not called so
-    "tools": ["shown", "traces", "explain", "verify", "convert", "command line", "page", "vendor"],
+    "tools": ["work", "shown", "traces", "explain", "verify", "convert", "command line", "page",
+              "vendor"],
     "save": ["quick sums", "values", "save"], "partial": ["cut files"],
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}

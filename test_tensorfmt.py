@@ -5377,7 +5377,7 @@ class ShortcutTest(TestCase):
     def test_what_is_not_done_for_usual_keys(self):
         for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
             item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
-            called = calls_of(tensorfmt, "transpose", tensorfmt.column_blocks, item)
+            called = calls_of(tensorfmt, "transpose", tensorfmt.Primitiv.columns, item)
             self.assertEqual(called, wanted)
         cube = tensor(list(range(27)), "int8", (3, 3, 3))
         for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
