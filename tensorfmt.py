@@ -1082,19 +1082,14 @@ class Cbor:
         while self.data[at:at + 1] != b"\xff":
             if at >= len(self.data):
                 raise self.error("the data end inside a chunked string", at)
-            data, at = self.chunk(kind, at)
+            start, head = at, self.head(at) if self.data[at] >> 5 == kind else (kind, -1, at)
+            if head[1] < 0:
+                raise self.error("a chunk of another type in a chunked string", start)
+            data, at = self.string(start, head[2], head[1])
+            if kind == 3:
+                self.text(data, start)  # each is UTF-8 by itself
             out.append(data)
         return b"".join(out), at + 1
-
-    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
-        """Return the bytes of a chunk, which has the major type `kind`, and where it ends."""
-        major, size, at = Cbor.head(self, start) if self.data[start] >> 5 == kind else (-1, 0, 0)
-        if major != kind or size < 0:
-            raise self.error("a chunk of another type in a chunked string", start)
-        data, at = self.string(start, at, size)
-        if kind == 3:
-            self.text(data, start)  # each is UTF-8 by itself
-        return data, at
 
     def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
         code = self.data[start] & 31
@@ -2621,20 +2616,21 @@ class Schema:
 # -- [6c] casts ----------------------------------------------------------------------------------
 
 
-@adds_to(Tensor)
-class Casts:
-    def astype(self: Any, dtype: Any) -> Tensor:
-        """Return a copy in memory with another dtype, without attrs of the old one.
+def astype(self: Any, dtype: Any) -> Tensor:
+    """Return a copy in memory with another dtype, without attrs of the old one.
 
-        Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
-        a NaN or a number out of range.
-        """
-        self.check_readable()
-        data, dtype = bytearray(), as_dtype(dtype)
-        for block in cast_blocks(self, dtype):
-            data += block
-        stored = Storage(Memory(data), len(data))
-        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+    Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a NaN
+    or a number out of range.
+    """
+    self.check_readable()
+    data, dtype = bytearray(), as_dtype(dtype)
+    for block in cast_blocks(self, dtype):
+        data += block
+    stored = Storage(Memory(data), len(data))
+    return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+
+
+Tensor.astype = astype  # type: ignore[assignment]
 
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
@@ -3498,13 +3494,6 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # </tools>
 
 
-def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
-    """Raise TypeError for an option that is not known."""
-    for key in [key for key in options if key not in known]:
-        texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
-
-
 class Format:
     """What every format answers. FORMATS has one object of each.
 
@@ -3623,8 +3612,11 @@ class Format:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
 
-    def check_options(self, options: Any) -> None:
-        check_options(options, self.OPTIONS, f"saving {self.NAME}")
+    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
+        """Raise TypeError for an option that is not known."""
+        for key in [key for key in options if key not in known]:
+            texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+            raise TypeError(f"{doing} {self.NAME} has no option {show(key)}; there are {texts}")
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         """Check everything, then return an iterator over the bytes of the file."""
@@ -4933,16 +4925,9 @@ class StrictCbor(PlainCbor):
         return major, size, end
 
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        if depth > 32:
+        if depth > 32 or self.data[at:at + 1] in (b"\x5f", b"\x7f"):  # in no chunks
             raise self.refuse(at)
-        value, end = super().item(at, depth, is_key)
-        if self.data[at] in (0x5F, 0x7F):  # in no chunks
-            raise self.refuse(at)
-        return value, end
-
-    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
-        super().chunk(kind, start)
-        raise self.refuse(start - 1)
+        return super().item(at, depth, is_key)
 
     def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
         value, at = super().simple(start, size, at)
@@ -6731,8 +6716,11 @@ class BurnRecord(Format):
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
-    def check_options(self, options: Any) -> None:
-        raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
+    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
+        if doing == "saving":
+            raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as "
+                             ".bpk")
+        super().check_options(options, known, doing)
 
 
 # -- [8a] load -----------------------------------------------------------------------------------
@@ -6886,7 +6874,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         found = by_name(tensors)  # to make given pairs may take long
     if "generation" in FEATURES:
         kind = FEATURES["generation"](kind, options, tensors, found.values(), attrs)
-    kind.check_options(options)
+    kind.check_options(options, kind.OPTIONS)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     attrs = file_attrs(tensors, kind) if attrs is None else attrs
@@ -6972,10 +6960,10 @@ def write_out(target: Any, chunks: Chunks) -> int:
     path = path_of(target)
     if not BOARD:
         real = os.path.realpath(path)
-        if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
-            return _write_beside(real, chunks, path)
-        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-            return write_all(stream, chunks)
+        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+            with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+                return write_all(stream, chunks)
+        return _write_beside(real, chunks, path)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
         total = write_all(stream, chunks)
@@ -7679,7 +7667,7 @@ class FormatShown:
         return f"<format {self.NAME}>"
 
     def open_file(self: Any, source: Any, options: Any) -> File:
-        check_options(options, self.READ_OPTIONS, f"loading {self.NAME}")
+        self.check_options(options, self.READ_OPTIONS, "loading")
         return OPEN_PLAIN(self, source, options)
 
     def remedy(self: Any, dtype: Any) -> str:
@@ -7854,7 +7842,7 @@ class PartialFormat:
         more = Map([pair for pair in options.items() if pair[0] != "partial"])
         if not options.get("partial"):
             return OPEN_FILE(self, source, more)
-        check_options(more, self.READ_OPTIONS, f"loading {self.NAME}")
+        self.check_options(more, self.READ_OPTIONS, "loading")
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
 
@@ -9492,7 +9480,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
     cursor: Any = Explaining(source) if faults is None else Verifying(source, faults)
     error: Any = None
     options = Map([pair for pair in options.items() if pair[0] != "partial"])
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
+    kind.check_options(options, kind.READ_OPTIONS, "loading")
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
@@ -10103,7 +10091,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
             return convert(file, target, format=format, cast=cast, only=only, dense=dense,
                            drop=drop, metadata=metadata, watch=watch, **options)
     kind = written_kind(target_format(format, target, None), [source.kind], options)
-    kind.check_options(options)
+    kind.check_options(options, kind.OPTIONS)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
     if hasattr(cast, "items"):
@@ -10866,7 +10854,7 @@ def show_convert(args: Any) -> None:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
-        kind.check_options(options)
+        kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
