@@ -76,6 +76,7 @@ Contents (the banners of the rooms below; search for a number)
     [8h1] mag shortcut     records of .mag that are written alike
     [8h2] primitiv shortcut  usual keys, dimensions and sizes
     [8h3] tensorbuffers shortcut  tables where builders lay them out
+    [8h4] ztensor shortcut  digests that a copied file has
     [9a] traces            cursors and readers that note every field; exact places of errors
     [9b] explain           every byte of a file, named
     [9c] verify            checksums, padding, canonical form
@@ -175,7 +176,7 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 class FormatError(ValueError):
     """The bytes break a rule of the format.
 
-    `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
+    `offset` is from the start of the file, `field` a path, `check` "index", "sizes", "bounds" ...
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
@@ -749,14 +750,6 @@ class Digest:
         """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
         return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
 
-    @staticmethod
-    def is_text(algorithm: str, text: str) -> bool:
-        """Return whether such a digest is written as zTensor writes it."""
-        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
-        start = len(algorithm) + 1
-        digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
-        return len(text) == size and text == f"{algorithm}:{digits}"
-
 
 XXH3_SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff"
@@ -1152,14 +1145,9 @@ def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
         return pack(">B", major << 5 | count)
-    if count < 1 << 8:
-        return pack(">BB", major << 5 | 24, count)
-    if count < 1 << 16:
-        return pack(">BH", major << 5 | 25, count)
-    if count < 1 << 32:
-        return pack(">BI", major << 5 | 26, count)
-    if count < 1 << 64:
-        return pack(">BQ", major << 5 | 27, count)
+    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
+        if not count >> (8 << i):
+            return pack(code, major << 5 | 24 + i, count)
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
@@ -1924,7 +1912,7 @@ class Storage:
                  encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
         self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
         self.strides = strides  # bytes; None: row-major without gaps
-        self.order, self.encoding = order, encoding  # byte order; "raw", or see [6c]
+        self.order, self.encoding = order, encoding  # byte order; "raw", or how it is coded
         self.why = why  # why the values cannot be read, or None
         self.entry = entry  # of a tensor of several parts in a file: where they lie
 
@@ -2883,7 +2871,7 @@ class Entry:
     """A tensor of several parts as an index describes it.
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
-    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6e]), "" (any:
+    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
     the layout is not known, the parts are listed).
     """
 
@@ -3468,8 +3456,8 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 
 
 # -- [7] formats ---------------------------------------------------------------------------------
-#
 # <tools>
+#
 # To add a format: 1. a room with one class below Format, its line in the contents, an object of it
 # in FORMATS. The docstring draws the layout. The attributes say what other rooms ask of a format:
 # names, MAGICS (or detect()), DTYPES, OPTIONS, ALIGN, CHECKS, IN_FRONT ...; see class Format.
@@ -4389,11 +4377,8 @@ class ZFamily(Format):
         return digest.text()
 
     def known_digest(self, item: Tensor, algorithm: str) -> str:
-        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        if item.format != self.NAME or item.offset is None:
-            return ""
-        text = str(item.attrs.get(self.DIGEST))
-        return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
+        """Return the digest that stored bytes are known to have, or ""."""
+        return ""
 
     # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
@@ -4453,9 +4438,11 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
+    # <sparse>
     open_sparse: Any = None  # what SparseLayouts adds
     choose_sparse: Any = None
     sparse_blobs: Any = None
+    # </sparse>
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4491,8 +4478,12 @@ class ZTensor(ZFamily):
             make = Tensor if why else ENCODINGS[encoding].tensor
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
-        made = make(name, dtype, shape, stored, start, facts, self.NAME)
-        return made if why or layout == "dense" else self.open_sparse(cursor, made, end)
+        made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
+        # <sparse>
+        if layout != "dense" and not why:
+            made = self.open_sparse(cursor, made, end)
+        # </sparse>
+        return made
 
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
@@ -4544,8 +4535,10 @@ class ZTensor(ZFamily):
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
+        # <sparse>
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
+        # </sparse>
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
@@ -4567,8 +4560,10 @@ class ZTensor(ZFamily):
         for (name, item), choices in zip(items, chosen):
             custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
+            # <sparse>
             if is_sparse(item):
                 blobs = self.sparse_blobs(item, entry, custom)
+            # </sparse>
             for part, facts in blobs:
                 yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
@@ -5562,9 +5557,6 @@ class Primitiv(Format):
     def _escape(self, part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
 
-    def _join(self, key: Any) -> str:
-        return ".".join([self._escape(msgpack_text(part)) for part in key])
-
     @staticmethod
     def split_name(name: str) -> "Tuple[List[str], Optional[str]]":
         """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
@@ -5718,8 +5710,8 @@ class Primitiv(Format):
         for key, stat, name, _, _ in rows:
             inside = key[:len(outer)] == outer
             if key != last and inside:
-                what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
-                yield name, what
+                text = show(".".join([self._escape(msgpack_text(part)) for part in outer]))
+                yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
                              "escape ':' and '\\' in names, or use flat=True")
@@ -5994,7 +5986,7 @@ class Burnpack(Format):
 
 # <quantized>
 class BurnSchemes:
-    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
 
     KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
@@ -6831,17 +6823,6 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
     return Map([(key, value) for key, value in given.items() if key in kind.FILE_ATTRS])
 
 
-def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
-    """Iterate over (name, value) pairs; TypeError for values without names."""
-    bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
-    bare = bare or not hasattr(tensors, "__iter__")
-    for pair in [tensors] if bare else tensors:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
-                            "state_dict()) or pairs of both, not " + type(pair).__name__)
-        yield pair[0], pair[1]
-
-
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with a checksum of their format."""
     for name in Map.fromkeys([item.format for _, item in items if item.format is not None]):
@@ -6849,9 +6830,14 @@ def check_stored(items: Items) -> None:
 
 
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
-    """Return the values as Tensors, by their names."""
+    """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    for name, value in pairs:
+    bare = [word for word in ("shape", "state_dict") if hasattr(pairs, word)]
+    for pair in pairs if hasattr(pairs, "__iter__") and not bare else [pairs]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
+                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+        name, value = pair
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
@@ -6866,8 +6852,6 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    if not BOARD:
-        tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
     if hasattr(tensors, "items"):
         found = quickly(by_name, in_order(tensors))
     else:
@@ -6915,11 +6899,11 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
 
     `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
-    `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
-    the options. What the format cannot hold is a ValueError before the first byte; damaged bytes
-    of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
-    renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
-    `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
+    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
+    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C leaves the old
+    file as it was. Only a killed process leaves the `.tmp` behind: delete it. The mode and
+    symbolic links are kept; devices are written in place.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -8777,6 +8761,27 @@ QUICK["tensorbuffers"] = QuickTensorBuffers()
 class QuickTables:
     def flat_tree(self: Any, data: bytes) -> Any:
         return QuickFlat(data, self.start)
+
+
+# -- [8h4] ztensor shortcut ----------------------------------------------------------------------
+
+
+def is_digest(algorithm: str, text: str) -> bool:
+    """Return whether such a digest is written as zTensor writes it."""
+    size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
+    start = len(algorithm) + 1
+    digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
+    return len(text) == size and text == f"{algorithm}:{digits}"
+
+
+@adds_to(ZFamily)
+class QuickDigest:
+    def known_digest(self: Any, item: Tensor, algorithm: str) -> str:
+        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
+        if item.format != self.NAME or item.offset is None:
+            return ""
+        text = str(item.attrs.get(self.DIGEST))
+        return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------

@@ -5314,7 +5314,7 @@ class ShortcutTest(TestCase):
         for text, known in (("crc32c:0x0123abcd", False), ("crc32c:0123ABCD00", False),
                             ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
                             ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
-            self.assertEqual(bool(tensorfmt.Digest.is_text(text[:6], text)), known, text)
+            self.assertEqual(bool(tensorfmt.is_digest(text[:6], text)), known, text)
 
     @about()
     @full
