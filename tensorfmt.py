@@ -154,6 +154,7 @@ escape = repr if BOARD else ascii  # names are data: escaped for people
 FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
+STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or FormatError
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
@@ -3482,6 +3483,9 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # </tools>
 
 
+NO_END = "the end is missing: it does not end as a %s file does"
+
+
 class Format:
     """What every format answers. FORMATS has one object of each.
 
@@ -3551,9 +3555,6 @@ class Format:
 
     check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
 
-    def check_stored(self, items: Items) -> None:
-        """Raise FormatError where bytes of its files do not agree with their checksum."""
-
     def checksums(self, tensor: Tensor) -> Chunks:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
@@ -3561,11 +3562,6 @@ class Format:
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
-
-    def no_end(self, cursor: Cursor, field: str, check: str = "index") -> FormatError:
-        """Return the error of a file whose end is not that of its format."""
-        what = f"the end is missing: it does not end as a {self.TITLE} file does"
-        return cursor.error(what, field, check=check)
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -3657,8 +3653,10 @@ class Format:
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
+        # <sparse>
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
+        # </sparse>
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
             held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
             yield why or held + self.remedy(item.dtype)
@@ -4307,7 +4305,7 @@ class ZFamily(Format):
         cursor.pos = end
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
         if not 1 <= nbytes <= end - 8:
-            raise self.no_end(cursor, field)
+            raise cursor.error(NO_END % self.TITLE, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         cursor.pos = end - nbytes
         return int(nbytes)
@@ -4331,18 +4329,6 @@ class ZFamily(Format):
             if digest is not None and not (coded and part.why):
                 label = "" if role == "data" else plain(role) + ": "
                 yield label, start, part.nbytes, (digest, decoded if coded else None)
-
-    def check_stored(self, items: Items) -> None:
-        seen = set()  # what was hashed
-        for name, item in items:
-            source = item.stored.source
-            for label, offset, nbytes, digest in self.checksums(item):
-                if (id(source), offset, nbytes, digest) in seen:
-                    continue
-                seen.add((id(source), offset, nbytes, digest))
-                status, why = self.check_range(source, offset, nbytes, digest)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
     def check_range(self, source: Any, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
         given, decoded = digest
@@ -4388,6 +4374,22 @@ class ZFamily(Format):
         found: Facts = kind.content_of(tensor)
         return found
     # </ztensor1 ztensor2>
+
+
+def check_stored(items: Items) -> None:
+    """Raise FormatError where stored bytes do not agree with their checksum."""
+    seen = set()  # what was hashed
+    for name, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[item.format], item.stored.source
+        for label, offset, nbytes, digest in kind.checksums(item):
+            if (id(source), offset, nbytes, digest) not in seen:
+                seen.add((id(source), offset, nbytes, digest))
+                status, why = kind.check_range(source, offset, nbytes, digest)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+
+
+STORED["checksums"] = check_stored
 
 
 class ZTensor(ZFamily):
@@ -4470,12 +4472,14 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
+        # <zstd>
         if encoding in self.ENCODED[1:]:
             need = count_elements(shape) * size if layout == "dense" else 0
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else ENCODINGS[encoding].tensor
+        # </zstd>
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
@@ -4530,8 +4534,10 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
+        # <zstd>
         if choices["encoding"] in ENCODINGS and not choices["copy"]:
             ENCODINGS[choices["encoding"]].require()
+        # </zstd>
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
@@ -4598,9 +4604,11 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
+        # <zstd>
         if not copied and encoding != "raw":
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
-        elif not copied and order == ">":
+        # </zstd>
+        if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
         digest = None if algorithm == "none" or text else Digest(algorithm)
@@ -5096,7 +5104,7 @@ class ZTensor2(ZObjects):
         cursor.pos = end
         start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         if magic != self.MAGICS[0]:
-            raise self.no_end(cursor, "magic_end")
+            raise cursor.error(NO_END % self.TITLE, "magic_end")
         if version != 2:
             raise cursor.error(f"version is {version}, only 2 is read", "version",
                                error=Unsupported)
@@ -5960,7 +5968,9 @@ class Burnpack(Format):
         fields = known.get(key) if key else None
         if fields is None:  # a dtype and a shape come again
             fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
-            fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
+            fields += b"\x6cdata_offsets\x82"
+            if len(known) < 256:
+                known[key] = fields
         parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", fields,
                  cbor_head(0, start), cbor_head(0, stop)]
         if param_id is not None:
@@ -6106,7 +6116,7 @@ class TensorBuffers(Format):
         cursor.pos = cursor.end - 8
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
-            raise self.no_end(cursor, "end_magic", "magic")
+            raise cursor.error(NO_END % self.TITLE, "end_magic", check="magic")
         cursor.limit("metadata_size", nbytes, 0, cursor.end - 12, "the bytes before it")
         cursor.pos = cursor.end - 8 - nbytes
         flat = cursor.flatbuffer(nbytes, "root")
@@ -6823,12 +6833,6 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
     return Map([(key, value) for key, value in given.items() if key in kind.FILE_ATTRS])
 
 
-def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with a checksum of their format."""
-    for name in Map.fromkeys([item.format for _, item in items if item.format is not None]):
-        BY_NAME[name].check_stored([pair for pair in items if pair[1].format == name])
-
-
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
@@ -6872,7 +6876,8 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     if "work" in FEATURES:
         FEATURES["work"](kind, items)
     chunks = kind.write(items, metadata, attrs, options)
-    check_stored(items)
+    for check in STORED.values():
+        check(items)
     return chunks
 
 
@@ -10117,7 +10122,8 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, fitting, attrs, options)
     check_digests(chosen)
-    check_stored(chosen)
+    for check in STORED.values():
+        check(chosen)
     if watch is not None:
         chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
     summary.nbytes = write_out(target, chunks)
