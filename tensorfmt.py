@@ -281,11 +281,11 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if not BOARD or not [c for c in text if "\ud800" <= c <= "\udfff"]:
-            return text.encode("utf-8", errors)  # MicroPython encodes surrogates, too
+        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
+            raise UnicodeError
+        return text.encode("utf-8", errors)
     except UnicodeError:
-        pass
-    raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
+        raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
 
 
 def is_text(text: Any) -> bool:
@@ -532,15 +532,17 @@ class Memory:
 
 
 class Stream:
-    """A seekable binary file object; each read puts its position back, one thread at a time."""
+    """A seekable binary file object; each read puts its position back, one thread at a time.
+
+    Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
+    """
 
     of_file = True
-    zero_copy = False
     _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
-    _map: Any = None  # of a file that is mapped
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
+        self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
         self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
@@ -580,8 +582,17 @@ class Stream:
             raise OSError("the stream gives more than asked for")
         return b"".join(parts)
 
+    def mapping(self) -> Any:
+        with self._lock:
+            if self._map is None and self._file is not None:
+                self._map = map_privately(self._file.fileno(), self.nbytes)
+            return self._map
+
+    zero_copy: Any = property(mapping)
+
     def view(self, offset: int, nbytes: int) -> Any:
-        return memoryview(self.fetch(offset, nbytes))
+        mapping = self._map or self.mapping()
+        return mapping.view(offset, nbytes) if mapping else memoryview(self.fetch(offset, nbytes))
 
     def close(self) -> None:
         with self._lock:
@@ -590,22 +601,6 @@ class Stream:
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-class Mapped(Stream):
-    """A file: the index by small reads (a mapping would read megabytes), tensors mapped."""
-
-    def mapping(self) -> Any:
-        with self._lock:
-            if self._map is None and self._file is not None:
-                self._map = map_privately(self._file.fileno(), self.nbytes)
-            return self._map
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        source: Any = self._map or self.mapping() or super()
-        return source.view(offset, nbytes)
-
-    zero_copy: Any = property(mapping)
 
 
 def map_privately(number: int, nbytes: int) -> Any:
@@ -629,8 +624,8 @@ def open_path(path: str, mapped: bool) -> Any:
     if about[0] >> 12 == 1:  # to open one may wait for ever
         raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
-    stamp = where, mapped, getattr(about, "st_mtime", 0)
-    return (Mapped if mapped and not BOARD else Stream)(open(path, "rb"), path, stamp)
+    stamp = where, mapped and not BOARD, getattr(about, "st_mtime", 0)
+    return Stream(open(path, "rb"), path, stamp)
 
 
 class Lazy:
@@ -1184,8 +1179,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
         major, value = (0, value) if value >= 0 else (1, -1 - value)
         if not value >> 64:
             return cbor_head(major, value)
-        data: bytes = value.to_bytes((len("%x" % value) + 1) // 2, "big")  # a bignum: tag 2 or 3
-        return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data
+        data = value.to_bytes((len("%x" % value) + 1) // 2, "big")
+        return cbor_head(6, 2 + major) + cbor_dumps(data)  # a bignum: tag 2 or 3
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
@@ -1996,15 +1991,12 @@ class Tensor:
         text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
         return text + ("" if self.format is None else " of " + self.format) + ">"
 
-    def error(self, what: str, error: "Type[FormatError]" = FormatError,
-              field: str = "data") -> FormatError:
-        return error(what, self.offset, field, self.name, self.stored.source.path, "sizes")
-
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
         itemsize, why = self.itemsize, self.stored.why
         if why is not None or itemsize is None:
-            raise self.error(why or f"{self.dtype} cannot be read element by element", Unsupported)
+            raise Unsupported(why or f"{self.dtype} cannot be read element by element", self.offset,
+                              "data", self.name, self.stored.source.path, "sizes")
         return itemsize
 
     def span(self) -> "Tuple[int, int]":
@@ -2546,6 +2538,7 @@ def all_u64(numbers: Any) -> bool:
     return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
 
 
+NO_END = "the end is missing: it does not end as a %s file does"
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
@@ -2624,8 +2617,10 @@ Tensor.astype = astype  # type: ignore[assignment]
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
+    # <quantized>
     if base.dtype == "qfloat":
         return FEATURES["quantized"].scaled_blocks(base, dtype)
+    # </quantized>
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -2641,6 +2636,12 @@ def attrs_without(item: Tensor, keys: Any) -> Facts:
 
 
 # -- [6d] derived --------------------------------------------------------------------------------
+
+
+def fault_of(item: Tensor, what: str, error: "Type[FormatError]" = FormatError,
+             field: str = "data") -> FormatError:
+    """Return an error of the values of a tensor."""
+    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
 
 
 class Derived(Tensor):
@@ -2683,7 +2684,7 @@ class Derived(Tensor):
         try:
             yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
         except FormatError as error:
-            raise self.error(error.what, type(error))
+            raise fault_of(self, error.what, type(error))
 
     def __getitem__(self, key: Any) -> Any:
         self.check_readable()
@@ -2882,7 +2883,7 @@ class Entry:
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
-        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
+        self.fault: Any = None  # arguments of fault_of(), raised for its values
 
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
@@ -2955,7 +2956,7 @@ class Sparse(Derived):
             parts = open_sparse(self, self.stored.entry)
             why = find_bad_index(self.shape, parts, BY_NAME[self.format].RISING)
             if why:
-                raise self.error(why)
+                raise fault_of(self, why)
             self._parts = parts
         return Map(self._parts.items())
 
@@ -2985,7 +2986,8 @@ class Sparse(Derived):
         """Yield the dense form: zeros, and the values in their places."""
         parts, size = self.components, self.check_readable()
         if self.nbytes > MAX_DENSE:
-            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise fault_of(self, what, Unsupported)
         values = parts["values"].tobytes()
         places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
         places.reverse()  # the next one is the last
@@ -3072,10 +3074,10 @@ LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS]
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
     if entry.fault is not None:
-        raise item.error(*entry.fault)
+        raise fault_of(item, *entry.fault)
     nnz, shape = entry.nnz, entry.shape
     if entry.layout in ("csr", BLOBS[0]) and len(shape) != 2:
-        raise item.error(f"{entry.layout} needs rank 2, this is rank {len(shape)}")
+        raise fault_of(item, f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
         return split_blob(item, entry)
     for role, count in ("values", 1), ("coords", len(shape)):  # a size tells it, too
@@ -3085,7 +3087,7 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     if nnz is None and entry.layout == "csr":
         nnz = open_part(item, entry, "indptr", (shape[0] + 1,))[shape[0]]
     if nnz is None:
-        raise item.error("the number of elements is missing, and the values are compressed")
+        raise fault_of(item, "the number of elements is missing, and the values are compressed")
     return Map([(role, open_part(item, entry, role, dims))
                 for role, dims in part_shapes(entry.layout, shape, nnz).items()])
 
@@ -3094,14 +3096,14 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
     """Return a part of a sparse tensor; raise where its bytes are not those of the shape."""
     part = entry.parts.get(role)
     if part is None or (role != "values" and part.dtype not in INDEX_TYPES):
-        raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+        raise fault_of(item, f"no {role} of uint64 or uint32", Unsupported)
     if part.why is not None:
-        raise item.error(part.why, Unsupported)
+        raise fault_of(item, part.why, Unsupported)
     name = entry.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check_readable())
     if wrong is not None:
-        raise item.error(wrong[1], field=role if part.source else "data")
+        raise fault_of(item, wrong[1], field=role if part.source else "data")
     return made
 
 
@@ -3121,7 +3123,7 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
         layout, step, head = "csr", 8 + size, 8 * shape[0] + 8
     nnz, rest = divmod(nbytes - head, step)
     if nnz < 0 or rest:
-        raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
+        raise fault_of(item, f"{nbytes} bytes, expected {head} and {step} for each element")
     if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
         base = base.contiguous()
     places: Any = {"indptr": (0, None), "indices": (head, None), "coords": (0, (8, step)),
@@ -3203,7 +3205,7 @@ class Quantized(Tensor):
     SCHEMES: Any  # of the one format that has such tensors
 
     def check_readable(self) -> int:
-        raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
+        raise fault_of(self, f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
     blocks = Tensor.stored_blocks
 
@@ -3211,14 +3213,14 @@ class Quantized(Tensor):
     def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
         if self.SCHEMES.KEY not in self.attrs:
-            raise self.error("no quantization scheme is known for it", Unsupported)
+            raise fault_of(self, "no quantization scheme is known for it", Unsupported)
         return self.SCHEMES.scheme_of(self.attrs[self.SCHEMES.KEY])
 
     def plan(self) -> Plan:
         plan: Plan = self.SCHEMES.plan(self, self.scheme)
         if plan.nbytes != self.stored.nbytes:
-            raise self.error(f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}",
-                             Unsupported)
+            what = f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}"
+            raise fault_of(self, what, Unsupported)
         return plan
 
     def runs(self, plan: Plan) -> Chunks:
@@ -3271,7 +3273,7 @@ class Quantized(Tensor):
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {show(plan.block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+            raise fault_of(self, what + "; use blocks that divide the last dimension", Unsupported)
         return Cast(self, "float32")
 
     def scaled_blocks(self, dtype: str) -> Chunks:
@@ -3481,9 +3483,6 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # for thousands of entries is a row or a class of room [8h]. Tests: a Row, goldens, bad files, a
 # reader in .ci/tiny.py, `--accept`; it is also in README.
 # </tools>
-
-
-NO_END = "the end is missing: it does not end as a %s file does"
 
 
 class Format:
@@ -5981,7 +5980,7 @@ class Burnpack(Format):
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: Any = list(given.items()) if hasattr(given, "items") else []
-            kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
+            kind, value = pair[0] if len(pair) == 1 else (None, pair)
             if kind == "Float" and type(value) is int:
                 value = float(value)
             python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
@@ -6049,7 +6048,8 @@ class BurnSchemes:
             found["store"] = "Native"
         fits = fits and not list(self.SCHEME.wrongs(found))
         if not fits:
-            raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
+            what = f"quantization scheme {show(scheme, 200)} is not known"
+            raise fault_of(item, what, Unsupported)
         floats = None if found["value"][0] == "Q" else found["value"]
         return Plan(item.shape, floats, self.VALUES[found["value"]],
                     self.SCALES[found["param"]], block)
