@@ -3539,6 +3539,8 @@ class Format:
             raise cursor.error(what, "magic", offset=0, check="magic")
 
     read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
+    write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
+    remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
 
     def open_file(self, source: Any, options: Any) -> File:
         """Return what load() returns."""
@@ -3601,10 +3603,6 @@ class Format:
             texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
             raise TypeError(f"{doing} {self.NAME} has no option {show(key)}; there are {texts}")
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        """Check everything, then return an iterator over the bytes of the file."""
-        raise NotImplementedError
-
     def choose(self, key: str, default: Any, options: Any, attrs: Any) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
         given = attrs if options.get(key) is None else options
@@ -3658,15 +3656,11 @@ class Format:
         # </sparse>
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
             held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
-            yield why or held + self.remedy(item.dtype)
+            yield why or held + (self.remedy(item.dtype) if self.remedy else "")
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
-
-    def remedy(self, dtype: Any) -> str:
-        """Return the end of a message that this dtype is not one of the format."""
-        return ""
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
