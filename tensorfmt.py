@@ -90,10 +90,10 @@ Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the l
 fastest. Data are little-endian unless said otherwise.
 
 Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
-writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [9] are tools; [10] and [11]
-the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS, LAYOUTS,
-LATER); no lower one names it. The room of a format has its drawn layout, tables of the
-fields, one `read`, also behind explain and verify, and one `write`.
+writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
+and [11] the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS,
+LAYOUTS, STORED, LATER); no lower one names it. The room of a format has its drawn layout, tables of
+the fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -9829,6 +9829,8 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
     at, items = 0, in_order(file)
     places = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
     places = [(source.nbytes + 1, 0)] + places[::-1]  # last: the next bytes to copy as they are
+    if kind.write is None:
+        return "-", "canonical", "it cannot be saved again: its version is only read"
     try:
         for chunk in kind.write(items, file.metadata, file.attrs, {}):
             while places[-1][0] < at:
@@ -9843,8 +9845,7 @@ def _save_again(kind: "Format", source: Any, file: File) -> Any:
                     return "note", "canonical", "saved again, it differs from here on", None, at
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        text = str(error).split("\n")[0] or "its version is only read"
-        return "-", "canonical", "it cannot be saved again: " + text
+        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
     if at < source.nbytes:
         return "note", "canonical", "saved again, it ends here", None, at
     return "ok", "canonical", "saved again, it has the same bytes"
