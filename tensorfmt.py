@@ -66,6 +66,7 @@ Contents (the banners of the rooms below; search for a number)
     [7g] burnrecord        one MessagePack map, read only
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
+    [8b2] work             how much a file may make save() write
     [8c] shards            model.safetensors.index.json
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
@@ -76,6 +77,7 @@ Contents (the banners of the rooms below; search for a number)
     [8h2] primitiv shortcut  usual keys, dimensions and sizes
     [8h3] tensorbuffers shortcut  tables where builders lay them out
     [8h4] burnrecord shortcut  maps with few keys
+    [8h5] ztensor shortcut  digests that a copied file has
     [9a] traces            cursors and readers that note every field; exact places of errors
     [9b] explain           every byte of a file, named
     [9c] verify            checksums, padding, canonical form
@@ -89,10 +91,10 @@ Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the l
 fastest. Data are little-endian unless said otherwise.
 
 Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
-writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [9] are tools; [10] and [11]
-the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS, LAYOUTS,
-LATER); no lower one names it. The room of a format has its drawn layout, tables of the
-fields, one `read`, also behind explain and verify, and one `write`.
+writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
+and [11] the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS,
+LAYOUTS, STORED, LATER); no lower one names it. The room of a format has its drawn layout, tables of
+the fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -153,6 +155,7 @@ escape = repr if BOARD else ascii  # names are data: escaped for people
 FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
+STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or FormatError
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
@@ -175,7 +178,7 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 class FormatError(ValueError):
     """The bytes break a rule of the format.
 
-    `offset` is from the start of the file, `field` as in explain(), `check` as in verify().
+    `offset` is from the start of the file, `field` a path, `check` "index", "sizes", "bounds" ...
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
@@ -279,11 +282,11 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if not BOARD or not [c for c in text if "\ud800" <= c <= "\udfff"]:
-            return text.encode("utf-8", errors)  # MicroPython encodes surrogates, too
+        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
+            raise UnicodeError
+        return text.encode("utf-8", errors)
     except UnicodeError:
-        pass
-    raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
+        raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
 
 
 def is_text(text: Any) -> bool:
@@ -368,14 +371,6 @@ def swap(data: Any, itemsize: int) -> Any:
         return memoryview(items).cast("B")
     except (ImportError, AttributeError):  # that of MicroPython cannot swap
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
-
-
-def view_as(data: Any, code: str) -> Any:
-    """Return native-order bytes as a flat typed sequence, zero-copy except on boards."""
-    if not BOARD:
-        return memoryview(data).cast(code)  # type: ignore[call-overload]
-    from array import array
-    return array("B" if code == "?" else code, bytes(data))  # never array(code, memoryview)
 
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
@@ -538,20 +533,20 @@ class Memory:
 
 
 class Stream:
-    """A seekable binary file object; each read puts its position back, one thread at a time."""
+    """A seekable binary file object; each read puts its position back, one thread at a time.
+
+    Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
+    """
 
     of_file = True
-    zero_copy = False
     _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
-    _map: Any = None  # of a file that is mapped
-    _finish: Any = int  # what __del__ calls
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
+        self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
+        self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
         self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
-        if stamp is not None:  # opened here
-            self._finish = stream.close
 
     def read(self, offset: int, nbytes: int) -> bytes:
         if nbytes >= WINDOW:
@@ -588,8 +583,17 @@ class Stream:
             raise OSError("the stream gives more than asked for")
         return b"".join(parts)
 
+    def mapping(self) -> Any:
+        with self._lock:
+            if self._map is None and self._file is not None:
+                self._map = map_privately(self._file.fileno(), self.nbytes)
+            return self._map
+
+    zero_copy: Any = property(mapping)
+
     def view(self, offset: int, nbytes: int) -> Any:
-        return memoryview(self.fetch(offset, nbytes))
+        mapping = self._map or self.mapping()
+        return mapping.view(offset, nbytes) if mapping else memoryview(self.fetch(offset, nbytes))
 
     def close(self) -> None:
         with self._lock:
@@ -598,21 +602,6 @@ class Stream:
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-class Mapped(Stream):
-    """A file: the index by small reads (a mapping would read megabytes), tensors mapped."""
-
-    @property
-    def zero_copy(self) -> bool:  # type: ignore[override]
-        with self._lock:
-            if self._map is None and self._file is not None:
-                self._map = map_privately(self._file.fileno(), self.nbytes)
-            return bool(self._map)
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        mapping = self._map or self.zero_copy and self._map
-        return mapping.view(offset, nbytes) if mapping else super().view(offset, nbytes)
 
 
 def map_privately(number: int, nbytes: int) -> Any:
@@ -626,10 +615,8 @@ def map_privately(number: int, nbytes: int) -> Any:
         try:
             from mmap import mmap
             return Memory(mmap(number, nbytes, **way), True)
-        except (ImportError, OSError, TypeError):  # or it cannot map (ENODEV), or by flags
-            pass
-        except ValueError:  # it has shrunk, or it has no bytes
-            return False
+        except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by flags;
+            pass  # the file has shrunk, or has no bytes
     return False
 
 
@@ -638,8 +625,8 @@ def open_path(path: str, mapped: bool) -> Any:
     if about[0] >> 12 == 1:  # to open one may wait for ever
         raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
-    stamp = where, mapped, getattr(about, "st_mtime", 0)
-    return (Mapped if mapped and not BOARD else Stream)(open(path, "rb"), path, stamp)
+    stamp = where, mapped and not BOARD, getattr(about, "st_mtime", 0)
+    return Stream(open(path, "rb"), path, stamp)
 
 
 class Lazy:
@@ -759,14 +746,6 @@ class Digest:
     def text(self) -> str:
         """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
         return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
-
-    @staticmethod
-    def is_text(algorithm: str, text: str) -> bool:
-        """Return whether such a digest is written as zTensor writes it."""
-        size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
-        start = len(algorithm) + 1
-        digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
-        return len(text) == size and text == f"{algorithm}:{digits}"
 
 
 XXH3_SECRET = bytes.fromhex(
@@ -970,10 +949,9 @@ class Cbor:
 
     WRONG_KEY: "Type[FormatError]" = FormatError  # of a map with an array or a map as a key
     BIGNUMS: Any = (2, 3)  # tags of bytes that are integers from 0 on, or below
-    around = 0  # arrays, maps and tags that count, too
 
     def __init__(self, data: bytes, base: int = 0) -> None:
-        self.data, self.base, self.deepest = data, base, MAX_DEPTH - self.around
+        self.data, self.base, self.deepest = data, base, MAX_DEPTH
         self.texts: Any = {}  # they repeat: field names, dtypes
         self.left = MAX_BOXES + 10 * len(data)
         self.hard_keys = 0
@@ -1078,8 +1056,9 @@ class Cbor:
         return self.data[at:at + size], at + size
 
     def text(self, data: bytes, start: int) -> str:
-        text = decode_text(data)
-        if text is None:
+        try:
+            text = data.decode()
+        except UnicodeError:
             raise self.error("text is not UTF-8", start)
         if len(data) < 64 and len(self.texts) < 1 << 12:
             self.texts[data] = text
@@ -1093,19 +1072,14 @@ class Cbor:
         while self.data[at:at + 1] != b"\xff":
             if at >= len(self.data):
                 raise self.error("the data end inside a chunked string", at)
-            data, at = self.chunk(kind, at)
+            start, head = at, self.head(at) if self.data[at] >> 5 == kind else (kind, -1, at)
+            if head[1] < 0:
+                raise self.error("a chunk of another type in a chunked string", start)
+            data, at = self.string(start, head[2], head[1])
+            if kind == 3:
+                self.text(data, start)  # each is UTF-8 by itself
             out.append(data)
         return b"".join(out), at + 1
-
-    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
-        """Return the bytes of a chunk, which has the major type `kind`, and where it ends."""
-        major, size, at = Cbor.head(self, start) if self.data[start] >> 5 == kind else (-1, 0, 0)
-        if major != kind or size < 0:
-            raise self.error("a chunk of another type in a chunked string", start)
-        data, at = self.string(start, at, size)
-        if kind == 3:
-            self.text(data, start)  # each is UTF-8 by itself
-        return data, at
 
     def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
         code = self.data[start] & 31
@@ -1168,14 +1142,9 @@ def cbor_head(major: int, count: int) -> bytes:
     """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
     if count < 24:
         return pack(">B", major << 5 | count)
-    if count < 1 << 8:
-        return pack(">BB", major << 5 | 24, count)
-    if count < 1 << 16:
-        return pack(">BH", major << 5 | 25, count)
-    if count < 1 << 32:
-        return pack(">BI", major << 5 | 26, count)
-    if count < 1 << 64:
-        return pack(">BQ", major << 5 | 27, count)
+    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
+        if not count >> (8 << i):
+            return pack(code, major << 5 | 24 + i, count)
     raise ValueError(f"{show(count)} does not fit 64 bits")
 
 
@@ -1211,8 +1180,8 @@ def cbor_dumps(value: Any, *, indefinite: bool = False, sort: Any = False,
         major, value = (0, value) if value >= 0 else (1, -1 - value)
         if not value >> 64:
             return cbor_head(major, value)
-        data: bytes = value.to_bytes((len("%x" % value) + 1) // 2, "big")  # a bignum: tag 2 or 3
-        return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data
+        data = value.to_bytes((len("%x" % value) + 1) // 2, "big")
+        return cbor_head(6, 2 + major) + cbor_dumps(data)  # a bignum: tag 2 or 3
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
         return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
@@ -1573,10 +1542,10 @@ class Flat:
         if self.data[stop]:
             raise self.error("no NUL behind the string", at, row[0])
         self.spend(64 + 4 * nbytes, at, row[0])
-        text = decode_text(self.data[at + 4:stop])
-        if text is None:
+        try:
+            return self.data[at + 4:stop].decode()
+        except UnicodeError:
             raise self.error("text is not UTF-8", at, row[0])
-        return text
 
     def vector(self, row: Any, at: int) -> "List[Any]":
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
@@ -1940,7 +1909,7 @@ class Storage:
                  encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
         self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
         self.strides = strides  # bytes; None: row-major without gaps
-        self.order, self.encoding = order, encoding  # byte order; "raw", or see [6c]
+        self.order, self.encoding = order, encoding  # byte order; "raw", or how it is coded
         self.why = why  # why the values cannot be read, or None
         self.entry = entry  # of a tensor of several parts in a file: where they lie
 
@@ -2023,15 +1992,12 @@ class Tensor:
         text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
         return text + ("" if self.format is None else " of " + self.format) + ">"
 
-    def error(self, what: str, error: "Type[FormatError]" = FormatError,
-              field: str = "data") -> FormatError:
-        return error(what, self.offset, field, self.name, self.stored.source.path, "sizes")
-
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
         itemsize, why = self.itemsize, self.stored.why
         if why is not None or itemsize is None:
-            raise self.error(why or f"{self.dtype} cannot be read element by element", Unsupported)
+            raise Unsupported(why or f"{self.dtype} cannot be read element by element", self.offset,
+                              "data", self.name, self.stored.source.path, "sizes")
         return itemsize
 
     def span(self) -> "Tuple[int, int]":
@@ -2070,8 +2036,13 @@ class Tensor:
         raw: Any = self.raw
         if self.stored.strides is not None and not self.lies(order):
             raw, order = self.tobytes(), "<"
-        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
-        return view_as(raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize), code)
+        raw = raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize)
+        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        if not BOARD:
+            return memoryview(raw).cast(code)
+        from array import array
+        flat: Any = array("B" if code == "?" else code, bytes(raw))  # not of a memoryview
+        return flat
 
     def is_plain(self) -> bool:
         """Return whether one view shows its row-major little-endian bytes."""
@@ -2512,12 +2483,6 @@ class Cursor:
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
 
-    def place(self, tensors: Any, base: int, *path: Any) -> None:
-        """Move the tensors, which counted from 0, to where they are: all must lie in the file."""
-        for item in tensors.values():
-            item.start += base
-        self.keep_whole(tensors, *path)
-
     def keep_whole(self, tensors: Any, *path: Any) -> None:
         """Raise unless all tensors lie in the file."""
         for item in tensors.values():
@@ -2577,6 +2542,7 @@ def all_u64(numbers: Any) -> bool:
     return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
 
 
+NO_END = "the end is missing: it does not end as a %s file does"
 U64 = "0 to 2**64-1"
 KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
     "text": (str, None, "text"), "map": (Map, None, "a map"),
@@ -2636,26 +2602,29 @@ class Schema:
 # -- [6c] casts ----------------------------------------------------------------------------------
 
 
-@adds_to(Tensor)
-class Casts:
-    def astype(self: Any, dtype: Any) -> Tensor:
-        """Return a copy in memory with another dtype, without attrs of the old one.
+def astype(self: Any, dtype: Any) -> Tensor:
+    """Return a copy in memory with another dtype, without attrs of the old one.
 
-        Floats round to even and overflow to infinity; integers raise ValueError for a fraction,
-        a NaN or a number out of range.
-        """
-        self.check_readable()
-        data, dtype = bytearray(), as_dtype(dtype)
-        for block in cast_blocks(self, dtype):
-            data += block
-        stored = Storage(Memory(data), len(data))
-        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+    Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a NaN
+    or a number out of range.
+    """
+    self.check_readable()
+    data, dtype = bytearray(), as_dtype(dtype)
+    for block in cast_blocks(self, dtype):
+        data += block
+    stored = Storage(Memory(data), len(data))
+    return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+
+
+Tensor.astype = astype  # type: ignore[assignment]
 
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
+    # <quantized>
     if base.dtype == "qfloat":
         return FEATURES["quantized"].scaled_blocks(base, dtype)
+    # </quantized>
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -2671,6 +2640,12 @@ def attrs_without(item: Tensor, keys: Any) -> Facts:
 
 
 # -- [6d] derived --------------------------------------------------------------------------------
+
+
+def fault_of(item: Tensor, what: str, error: "Type[FormatError]" = FormatError,
+             field: str = "data") -> FormatError:
+    """Return an error of the values of a tensor."""
+    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
 
 
 class Derived(Tensor):
@@ -2715,7 +2690,7 @@ class Derived(Tensor):
         try:
             yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
         except FormatError as error:
-            raise self.error(error.what, type(error))
+            raise fault_of(self, error.what, type(error))
 
     def __getitem__(self, key: Any) -> Any:
         self.check_readable()
@@ -2904,7 +2879,7 @@ class Entry:
     """A tensor of several parts as an index describes it.
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
-    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6e]), "" (any:
+    entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
     the layout is not known, the parts are listed).
     """
 
@@ -2914,7 +2889,7 @@ class Entry:
         self.attrs, self.parts = attrs, parts
         self.why = why  # why its values cannot be read, or None
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
-        self.fault: Any = None  # arguments of Tensor.error(), raised for its values
+        self.fault: Any = None  # arguments of fault_of(), raised for its values
 
     def main(self) -> Part:
         """Return the part whose bytes are the tensor's `.raw`."""
@@ -2987,7 +2962,7 @@ class Sparse(Derived):
             parts = open_sparse(self, self.stored.entry)
             why = find_bad_index(self.shape, parts, BY_NAME[self.format].RISING)
             if why:
-                raise self.error(why)
+                raise fault_of(self, why)
             self._parts = parts
         return Map(self._parts.items())
 
@@ -3017,7 +2992,8 @@ class Sparse(Derived):
         """Yield the dense form: zeros, and the values in their places."""
         parts, size = self.components, self.check_readable()
         if self.nbytes > MAX_DENSE:
-            raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise fault_of(self, what, Unsupported)
         values = parts["values"].tobytes()
         places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
         places.reverse()  # the next one is the last
@@ -3104,10 +3080,10 @@ LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS]
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
     if entry.fault is not None:
-        raise item.error(*entry.fault)
+        raise fault_of(item, *entry.fault)
     nnz, shape = entry.nnz, entry.shape
     if entry.layout in ("csr", BLOBS[0]) and len(shape) != 2:
-        raise item.error(f"{entry.layout} needs rank 2, this is rank {len(shape)}")
+        raise fault_of(item, f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
         return split_blob(item, entry)
     for role, count in ("values", 1), ("coords", len(shape)):  # a size tells it, too
@@ -3117,7 +3093,7 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     if nnz is None and entry.layout == "csr":
         nnz = open_part(item, entry, "indptr", (shape[0] + 1,))[shape[0]]
     if nnz is None:
-        raise item.error("the number of elements is missing, and the values are compressed")
+        raise fault_of(item, "the number of elements is missing, and the values are compressed")
     return Map([(role, open_part(item, entry, role, dims))
                 for role, dims in part_shapes(entry.layout, shape, nnz).items()])
 
@@ -3126,14 +3102,14 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
     """Return a part of a sparse tensor; raise where its bytes are not those of the shape."""
     part = entry.parts.get(role)
     if part is None or (role != "values" and part.dtype not in INDEX_TYPES):
-        raise item.error(f"no {role} of uint64 or uint32", Unsupported)
+        raise fault_of(item, f"no {role} of uint64 or uint32", Unsupported)
     if part.why is not None:
-        raise item.error(part.why, Unsupported)
+        raise fault_of(item, part.why, Unsupported)
     name = entry.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check_readable())
     if wrong is not None:
-        raise item.error(wrong[1], field=role if part.source else "data")
+        raise fault_of(item, wrong[1], field=role if part.source else "data")
     return made
 
 
@@ -3153,7 +3129,7 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
         layout, step, head = "csr", 8 + size, 8 * shape[0] + 8
     nnz, rest = divmod(nbytes - head, step)
     if nnz < 0 or rest:
-        raise item.error(f"{nbytes} bytes, expected {head} and {step} for each element")
+        raise fault_of(item, f"{nbytes} bytes, expected {head} and {step} for each element")
     if blob.encoding != "raw" or blob.order == ">":  # swapped as a whole, by the item size
         base = base.contiguous()
     places: Any = {"indptr": (0, None), "indices": (head, None), "coords": (0, (8, step)),
@@ -3235,7 +3211,7 @@ class Quantized(Tensor):
     SCHEMES: Any  # of the one format that has such tensors
 
     def check_readable(self) -> int:
-        raise self.error(f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
+        raise fault_of(self, f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
 
     blocks = Tensor.stored_blocks
 
@@ -3243,14 +3219,14 @@ class Quantized(Tensor):
     def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
         if self.SCHEMES.KEY not in self.attrs:
-            raise self.error("no quantization scheme is known for it", Unsupported)
+            raise fault_of(self, "no quantization scheme is known for it", Unsupported)
         return self.SCHEMES.scheme_of(self.attrs[self.SCHEMES.KEY])
 
     def plan(self) -> Plan:
         plan: Plan = self.SCHEMES.plan(self, self.scheme)
         if plan.nbytes != self.stored.nbytes:
-            raise self.error(f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}",
-                             Unsupported)
+            what = f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}"
+            raise fault_of(self, what, Unsupported)
         return plan
 
     def runs(self, plan: Plan) -> Chunks:
@@ -3303,7 +3279,7 @@ class Quantized(Tensor):
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {show(plan.block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+            raise fault_of(self, what + "; use blocks that divide the last dimension", Unsupported)
         return Cast(self, "float32")
 
     def scaled_blocks(self, dtype: str) -> Chunks:
@@ -3491,13 +3467,6 @@ def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
 # -- [7] formats ---------------------------------------------------------------------------------
 
 
-def check_options(options: Any, known: "Dict[str, str]", what: str) -> None:
-    """Raise TypeError for an option that is not known."""
-    for key in [key for key in options if key not in known]:
-        texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-        raise TypeError(f"{what} has no option {show(key)}; there are {texts}")
-
-
 class Format:
     """What every format answers. FORMATS has one object of each.
 
@@ -3553,6 +3522,8 @@ class Format:
             raise cursor.error(what, "magic", offset=0, check="magic")
 
     read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
+    write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
+    remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
 
     def open_file(self, source: Any, options: Any) -> File:
         """Return what load() returns."""
@@ -3575,11 +3546,6 @@ class Format:
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
         return nbytes, 0
-
-    def no_end(self, cursor: Cursor, field: str, check: str = "index") -> FormatError:
-        """Return the error of a file whose end is not that of its format."""
-        what = f"the end is missing: it does not end as a {self.TITLE} file does"
-        return cursor.error(what, field, check=check)
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -3614,12 +3580,11 @@ class Format:
         """Return the name that a tensor saved with this one has when loaded."""
         return name
 
-    def check_options(self, options: Any) -> None:
-        check_options(options, self.OPTIONS, f"saving {self.NAME}")
-
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        """Check everything, then return an iterator over the bytes of the file."""
-        raise NotImplementedError
+    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
+        """Raise TypeError for an option that is not known."""
+        for key in [key for key in options if key not in known]:
+            texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
+            raise TypeError(f"{doing} {self.NAME} has no option {show(key)}; there are {texts}")
 
     def choose(self, key: str, default: Any, options: Any, attrs: Any) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
@@ -3671,19 +3636,17 @@ class Format:
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
+        # <sparse>
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
+        # </sparse>
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
             held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
-            yield why or held + self.remedy(item.dtype)
+            yield why or held + (self.remedy(item.dtype) if self.remedy else "")
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
-
-    def remedy(self, dtype: Any) -> str:
-        """Return the end of a message that this dtype is not one of the format."""
-        return ""
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -3891,10 +3854,10 @@ class Mag(Format):
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
-        text = decode_text(raw)
-        if text is None:
+        try:
+            return raw.decode()
+        except UnicodeError:
             raise cursor.error("the key is not UTF-8", "key")
-        return text
 
     def add_number(self, cursor: Cursor, metadata: Facts, kind: int, payload: bytes,
                    raw: bytes) -> None:
@@ -4321,7 +4284,7 @@ class ZFamily(Format):
         cursor.pos = end
         (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
         if not 1 <= nbytes <= end - 8:
-            raise self.no_end(cursor, field)
+            raise cursor.error(NO_END % self.TITLE, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         cursor.pos = end - nbytes
         return int(nbytes)
@@ -4379,18 +4342,34 @@ class ZFamily(Format):
         return digest.text()
 
     def known_digest(self, item: Tensor, algorithm: str) -> str:
-        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        if item.format != self.NAME or item.offset is None:
-            return ""
-        text = str(item.attrs.get(self.DIGEST))
-        return text if Digest.is_text(algorithm, text) else ""  # check_stored() hashes the bytes
+        """Return the digest that stored bytes are known to have, or ""."""
+        return ""
 
+    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
+    # </ztensor1 ztensor2>
+
+
+def check_stored(items: Items) -> None:
+    """Raise FormatError where stored bytes do not agree with their checksum."""
+    seen = set()  # what was hashed
+    names = [name for name, kind in BY_NAME.items() if kind.check_range]
+    for name, item in [pair for pair in items if pair[1].format in names]:
+        kind, source = BY_NAME[str(item.format)], item.stored.source
+        for label, offset, nbytes, digest in kind.checksums(item):
+            if (id(source), offset, nbytes, digest) not in seen:
+                seen.add((id(source), offset, nbytes, digest))
+                status, why = kind.check_range(source, offset, nbytes, digest)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+
+
+STORED["checksums"] = check_stored
 
 
 class ZTensor(ZFamily):
@@ -4441,9 +4420,11 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
+    # <sparse>
     open_sparse: Any = None  # what SparseLayouts adds
     choose_sparse: Any = None
     sparse_blobs: Any = None
+    # </sparse>
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4471,16 +4452,22 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
+        # <zstd>
         if encoding in self.ENCODED[1:]:
             need = count_elements(shape) * size if layout == "dense" else 0
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else ENCODINGS[encoding].tensor
+        # </zstd>
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
-        made = make(name, dtype, shape, stored, start, facts, self.NAME)
-        return made if why or layout == "dense" else self.open_sparse(cursor, made, end)
+        made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
+        # <sparse>
+        if layout != "dense" and not why:
+            made = self.open_sparse(cursor, made, end)
+        # </sparse>
+        return made
 
     def is_content(self, key: str) -> bool:
         return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
@@ -4527,13 +4514,17 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
+        # <zstd>
         if choices["encoding"] in ENCODINGS and not choices["copy"]:
             ENCODINGS[choices["encoding"]].require()
+        # </zstd>
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
+        # <sparse>
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
+        # </sparse>
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
@@ -4555,8 +4546,10 @@ class ZTensor(ZFamily):
         for (name, item), choices in zip(items, chosen):
             custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
+            # <sparse>
             if is_sparse(item):
                 blobs = self.sparse_blobs(item, entry, custom)
+            # </sparse>
             for part, facts in blobs:
                 yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
@@ -4591,9 +4584,11 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
+        # <zstd>
         if not copied and encoding != "raw":
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
-        elif not copied and order == ">":
+        # </zstd>
+        if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
         digest = None if algorithm == "none" or text else Digest(algorithm)
@@ -4773,7 +4768,9 @@ class ZObjects(ZFamily):
 class DeepCbor(PlainCbor):
     """CBOR as zTensor 1 has it: its real reader takes one container less."""
 
-    around = 1
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        super().__init__(data, base)
+        self.deepest -= 1
 
 
 class ZTensor1(ZObjects):
@@ -4911,16 +4908,9 @@ class StrictCbor(PlainCbor):
         return major, size, end
 
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        if depth > 32:
+        if depth > 32 or self.data[at:at + 1] in (b"\x5f", b"\x7f"):  # in no chunks
             raise self.refuse(at)
-        value, end = super().item(at, depth, is_key)
-        if self.data[at] in (0x5F, 0x7F):  # in no chunks
-            raise self.refuse(at)
-        return value, end
-
-    def chunk(self, kind: int, start: int) -> "Tuple[bytes, int]":
-        super().chunk(kind, start)
-        raise self.refuse(start - 1)
+        return super().item(at, depth, is_key)
 
     def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
         value, at = super().simple(start, size, at)
@@ -5094,7 +5084,7 @@ class ZTensor2(ZObjects):
         cursor.pos = end
         start, nbytes, digest, version, _, magic = cursor.record(self.FOOTER)
         if magic != self.MAGICS[0]:
-            raise self.no_end(cursor, "magic_end")
+            raise cursor.error(NO_END % self.TITLE, "magic_end")
         if version != 2:
             raise cursor.error(f"version is {version}, only 2 is read", "version",
                                error=Unsupported)
@@ -5555,9 +5545,6 @@ class Primitiv(Format):
     def _escape(self, part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
 
-    def _join(self, key: Any) -> str:
-        return ".".join([self._escape(msgpack_text(part)) for part in key])
-
     @staticmethod
     def split_name(name: str) -> "Tuple[List[str], Optional[str]]":
         """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
@@ -5711,8 +5698,8 @@ class Primitiv(Format):
         for key, stat, name, _, _ in rows:
             inside = key[:len(outer)] == outer
             if key != last and inside:
-                what = f"the key {show(self._join(outer))} is both a parameter and a group of them"
-                yield name, what
+                text = show(".".join([self._escape(msgpack_text(part)) for part in outer]))
+                yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
                              "escape ':' and '\\' in names, or use flat=True")
@@ -5729,9 +5716,14 @@ class Primitiv(Format):
             parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
             yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
                             for part in parts])
-            yield from column_blocks(item)
+            yield from self.columns(item)
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
+
+    @staticmethod
+    def columns(item: Tensor) -> Chunks:
+        """Yield column-major little-endian bytes."""
+        return transpose(item).blocks()
 
     @staticmethod
     def _pack_head(part: Any, item: Tensor) -> bytes:
@@ -5743,15 +5735,6 @@ class Primitiv(Format):
         if isinstance(part, int):
             return msgpack_size("array", part)
         return msgpack_size("str", len(part)) + bytes(part)
-
-
-def column_blocks(item: Tensor) -> Chunks:
-    """Yield column-major little-endian bytes."""
-    stored, shape = item.stored, item.shape
-    if len(shape) == 2 and stored.nbytes <= 1 << 12 and item.is_plain() and not BOARD:  # few steps
-        view = view_as(item.raw, BITS_CODE[item.check_readable()])
-        return iter([b"".join([view[i::shape[1]].tobytes() for i in range(shape[1])])])
-    return transpose(item).blocks()
 
 
 def transpose(item: Tensor) -> Tensor:
@@ -5843,7 +5826,9 @@ class Burnpack(Format):
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
-        cursor.place(tensors, base, "metadata_size")
+        for item in tensors.values():
+            item.start += base
+        cursor.keep_whole(tensors, "metadata_size")
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -5851,21 +5836,13 @@ class Burnpack(Format):
 
     def open_entry(self, source: Any, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
-        made: Any = self.make(source, name, entry["dtype"], entry["shape"],
-                              entry["data_offsets"], (), self.NAME)
+        (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
-            made._attrs += ("param_id", entry["param_id"])
-        entry.clear()  # of many entries, only the dict is left
-        return made
-
-    @classmethod
-    def make(cls, source: Any, name: str, code: Any, shape: Any, span: Any, attrs: Any,
-             format: str) -> Tensor:
-        """Return the tensor of a dtype and a shape in the words of Burn."""
-        dtype, more, why = cls.dtype_of(code)
+            attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, span[1] - span[0], why=why)
-        made: Tensor = make(name, dtype, tuple(shape), stored, span[0], attrs + more, format)
+        stored = Storage(source, stop - start, why=why)
+        made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
+        entry.clear()  # of many entries, only the dict is left
         return made
 
     @classmethod
@@ -5894,7 +5871,7 @@ class Burnpack(Format):
     def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
                     layout: Any) -> Any:
         """Return (layout, offset of the data), by the length of the file."""
-        size, aligned = cursor.end, round_up(packed, 256)
+        size, aligned = cursor.end, packed + -packed % 256
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
         if layout is not None or size >= aligned + end:
             return layout or "aligned", packed if layout == "packed" else aligned
@@ -5915,10 +5892,12 @@ class Burnpack(Format):
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
+    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
+    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -5947,7 +5926,7 @@ class Burnpack(Format):
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
-        base = round_up(10 + len(data), 256)
+        base = 10 + len(data) + -(10 + len(data)) % 256
         return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
                             [base + start for start in starts], base + end)
 
@@ -5969,7 +5948,9 @@ class Burnpack(Format):
         fields = known.get(key) if key else None
         if fields is None:  # a dtype and a shape come again
             fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
-            fields = keep(known, key, fields + b"\x6cdata_offsets\x82")
+            fields += b"\x6cdata_offsets\x82"
+            if len(known) < 256:
+                known[key] = fields
         parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", fields,
                  cbor_head(0, start), cbor_head(0, stop)]
         if param_id is not None:
@@ -5980,7 +5961,7 @@ class Burnpack(Format):
         checked: Facts = Map()
         for name, given in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pair: Any = list(given.items()) if hasattr(given, "items") else []
-            kind, value = pair[0] if len(pair) == 1 else (None, MISSING)
+            kind, value = pair[0] if len(pair) == 1 else (None, pair)
             if kind == "Float" and type(value) is int:
                 value = float(value)
             python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
@@ -5995,7 +5976,7 @@ class Burnpack(Format):
 
 # <quantized>
 class BurnSchemes:
-    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6c])."""
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
 
     KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
     VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
@@ -6048,7 +6029,8 @@ class BurnSchemes:
             found["store"] = "Native"
         fits = fits and not list(self.SCHEME.wrongs(found))
         if not fits:
-            raise item.error(f"quantization scheme {show(scheme, 200)} is not known", Unsupported)
+            what = f"quantization scheme {show(scheme, 200)} is not known"
+            raise fault_of(item, what, Unsupported)
         floats = None if found["value"][0] == "Q" else found["value"]
         return Plan(item.shape, floats, self.VALUES[found["value"]],
                     self.SCALES[found["param"]], block)
@@ -6115,7 +6097,7 @@ class TensorBuffers(Format):
         cursor.pos = cursor.end - 8
         nbytes, magic = cursor.record(self.TRAILER)
         if magic != b"TBS1":
-            raise self.no_end(cursor, "end_magic", "magic")
+            raise cursor.error(NO_END % self.TITLE, "end_magic", check="magic")
         cursor.limit("metadata_size", nbytes, 0, cursor.end - 12, "the bytes before it")
         cursor.pos = cursor.end - 8 - nbytes
         flat = cursor.flatbuffer(nbytes, "root")
@@ -6657,7 +6639,12 @@ class BurnRecord(Format):
         words = Burnpack.misfit_code(code)
         if words:
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
-        return Burnpack.make(cursor.source, name, code, entry["shape"], raw[1:], attrs, self.NAME)
+        dtype, more, why = Burnpack.dtype_of(code)
+        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        made: Tensor = make(name, dtype, tuple(entry["shape"]),
+                            Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
+                            self.NAME)
+        return made
 
     def listed(self, cursor: Cursor, tree: Any, metadata: Any, name: str, entry: Any,
                attrs: Any) -> Tensor:
@@ -6712,8 +6699,11 @@ class BurnRecord(Format):
             if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
                 yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
-    def check_options(self, options: Any) -> None:
-        raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
+    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
+        if doing == "saving":
+            raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as "
+                             ".bpk")
+        super().check_options(options, known, doing)
 
 
 # -- [8a] load -----------------------------------------------------------------------------------
@@ -6753,10 +6743,9 @@ def kind_of(source: Any, name: Any) -> "Format":
     if wanted:
         return wanted
     first = " ".join(["%02x" % byte for byte in head[:8]])
-    what, error = f"not a tensor file known here (it begins with {first})", FormatError
-    if "guess" in FEATURES:
-        what, error = FEATURES["guess"](head, what, error)
-    raise error(what, 0, "magic", None, source.path, "magic")
+    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
+                        source.path, "magic")
+    raise FEATURES["guess"](head, error) if "guess" in FEATURES else error
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6775,24 +6764,19 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False, **options: Any) -> File:
+         **options: Any) -> File:
     """Open a tensor file of any format. O(index): no tensor byte is touched.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
     asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
-    verify=True also checks what verify() checks. partial=True opens a file that was cut short, if
-    its index is in front: tensors that are not whole are left out, and named in attrs["missing"]
-    (of primitiv, which has no index, the next one, or the field that the file ends in).
-    Options: READ_OPTIONS of FORMATS. Raises FormatError (or its subclass Unsupported) for the
-    bytes, OSError for the file.
+    Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
     ('ztensor', ['w'], 'float64', [1.0, 2.0])
     """
     opened = open_source(source, mmap)
-    options.update([pair for pair in (("verify", verify), ("partial", partial)) if pair[1]])
     try:
         return kind_of(opened, format).open_file(opened, options)
     except BaseException as error:
@@ -6804,33 +6788,6 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 # -- [8b] save -----------------------------------------------------------------------------------
-
-MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-
-
-class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
-
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.left = limit, nbytes
-
-    def covers(self, nbytes: int) -> bool:
-        """Return whether so many are left, and take them."""
-        enough = nbytes <= self.left
-        self.left -= nbytes if enough else 0
-        return enough
-
-    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
-              offset: Any = None) -> None:
-        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
-        if self.covers(nbytes):
-            return
-        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
-        if self.limit in globals():
-            text += f" = {globals()[self.limit]}"
-        if reader is not None:
-            raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise ValueError(text) if offset is None else Unsupported(text, offset)
 
 
 def path_of(target: Any) -> str:
@@ -6858,86 +6815,16 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
     return Map([(key, value) for key, value in given.items() if key in kind.FILE_ATTRS])
 
 
-def in_pairs(tensors: Any) -> "Iterator[Tuple[str, Any]]":
-    """Iterate over (name, value) pairs; TypeError for values without names."""
-    bare = hasattr(tensors, "shape") or hasattr(tensors, "state_dict")
-    bare = bare or not hasattr(tensors, "__iter__")
-    for pair in [tensors] if bare else tensors:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+def by_name(pairs: Any) -> "Dict[str, Tensor]":
+    """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
+    found: "Dict[str, Tensor]" = Map()
+    bare = [word for word in ("shape", "state_dict") if hasattr(pairs, word)]
+    for pair in pairs if hasattr(pairs, "__iter__") and not bare else [pairs]:
+        try:
+            name, value = pair
+        except (TypeError, ValueError):
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
                             "state_dict()) or pairs of both, not " + type(pair).__name__)
-        yield pair[0], pair[1]
-
-
-def named_again(tensors: "List[Tensor]") -> Any:
-    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
-    again, reach = set(), 0
-    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
-                                  for start, nbytes, _ in item.ranges()]):
-        if start < reach or start == stop:
-            again.add(i)
-        reach = max(reach, stop)
-    return again
-
-
-def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
-    """Return the bytes that one tensor is when it is read, decoded and written."""
-    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
-    if is_sparse(item):
-        try:
-            nbytes = item.cost(most)
-        except FormatError:  # damaged: its values raise again where they are asked for
-            pass
-        return nbytes if sparse else nbytes + item.nbytes
-    if item.dtype == "qfloat":
-        return nbytes + 4 * item.size if cast else nbytes
-    if item.stored.encoding != "raw" and item.stored.why is None:
-        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
-    return nbytes
-
-
-def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
-    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for _, item in items:
-        item = getattr(item, "_base", item)  # of a Cast
-        source = item.stored.source
-        if source.of_file:
-            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * nbytes
-        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most)
-                 for i in named_again(tensors)]
-        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        Budget("MAX_COPIES", most).spend(more, what)
-
-
-def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with their checksum."""
-    budgets: Any = {}  # of each file
-    seen = set()  # ranges, and what was hashed of them
-    for name, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[item.format], item.stored.source
-        for label, offset, nbytes, text in kind.checksums(item):
-            part = id(source), offset, nbytes
-            if part + (text,) in seen:
-                continue
-            if not BOARD and part in seen:  # another spelling; once is what the tensor says
-                cost, slow = kind.hash_cost(nbytes, text)
-                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
-                                                            "many checksums of the same bytes")
-            seen.update([part, part + (text,)])
-            status, why = kind.check_range(source, offset, nbytes, text)
-            if status == "FAIL":
-                raise FormatError(label + why, offset, "data", name, source.path, "checksums")
-
-
-def by_name(pairs: Any) -> "Dict[str, Tensor]":
-    """Return the values as Tensors, by their names."""
-    found: "Dict[str, Tensor]" = Map()
-    for name, value in pairs:
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
@@ -6952,15 +6839,13 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
 
 def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Chunks:
     """Check everything, then return an iterator over the bytes of the file."""
-    if not BOARD:
-        tensors = tensors if hasattr(tensors, "items") else in_pairs(tensors)
     if hasattr(tensors, "items"):
         found = quickly(by_name, in_order(tensors))
     else:
         found = by_name(tensors)  # to make given pairs may take long
     if "generation" in FEATURES:
         kind = FEATURES["generation"](kind, options, tensors, found.values(), attrs)
-    kind.check_options(options)
+    kind.check_options(options, kind.OPTIONS)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     attrs = file_attrs(tensors, kind) if attrs is None else attrs
@@ -6971,10 +6856,11 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if not BOARD:
-        check_work(kind, items)
+    if "work" in FEATURES:
+        FEATURES["work"](kind, items)
     chunks = kind.write(items, metadata, attrs, options)
-    check_stored(items)
+    for check in STORED.values():
+        check(items)
     return chunks
 
 
@@ -6986,7 +6872,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     for kind in FORMATS:
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
-    if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
+    if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
     for suffix, way in FEATURES.get("ways", ()):
         if path.lower().endswith(suffix):
@@ -7001,11 +6887,11 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
 
     `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
-    `attrs` (facts of the format) are those of the File unless given. `tensorfmt formats` lists
-    the options. What the format cannot hold is a ValueError before the first byte; damaged bytes
-    of a source are a FormatError. A file is written as `.NAME.N.tmp` beside the target, then
-    renamed: a failure or Ctrl-C leaves the old file as it was. Only a killed process leaves the
-    `.tmp` behind: delete it. The mode and symbolic links are kept; devices are written in place.
+    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
+    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C leaves the old
+    file as it was. Only a killed process leaves the `.tmp` behind: delete it. The mode and
+    symbolic links are kept; devices are written in place.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -7044,12 +6930,12 @@ def write_out(target: Any, chunks: Chunks) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD and hasattr(os, "replace"):
+    if not BOARD:
         real = os.path.realpath(path)
-        if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
-            return _write_beside(real, chunks, path)
-        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-            return write_all(stream, chunks)
+        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+            with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+                return write_all(stream, chunks)
+        return _write_beside(real, chunks, path)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
         total = write_all(stream, chunks)
@@ -7098,7 +6984,7 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         if hasattr(os, "fsync"):
             os.fsync(stream.fileno())
         stream.close()
-        os.replace(temporary, path)
+        getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
             try:
@@ -7125,6 +7011,113 @@ def sync_folder(folder: str) -> None:
             os.close(opened)
     except (OSError, AttributeError):
         pass
+
+
+# -- [8b2] work ----------------------------------------------------------------------------------
+#
+# A small file can name the same bytes for many tensors: what save() may make of it has a limit.
+
+MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
+
+
+class Budget:
+    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
+
+    def __init__(self, limit: str, nbytes: int) -> None:
+        self.limit, self.left = limit, nbytes
+
+    def covers(self, nbytes: int) -> bool:
+        """Return whether so many are left, and take them."""
+        enough = nbytes <= self.left
+        self.left -= nbytes if enough else 0
+        return enough
+
+    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
+              offset: Any = None) -> None:
+        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
+        if self.covers(nbytes):
+            return
+        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
+        if self.limit in globals():
+            text += f" = {globals()[self.limit]}"
+        if reader is not None:
+            raise reader.error(text, *path, offset=offset, error=Unsupported)
+        raise ValueError(text) if offset is None else Unsupported(text, offset)
+
+
+def named_again(tensors: "List[Tensor]") -> Any:
+    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
+    again, reach = set(), 0
+    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
+                                  for start, nbytes, _ in item.ranges()]):
+        if start < reach or start == stop:
+            again.add(i)
+        reach = max(reach, stop)
+    return again
+
+
+def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
+    """Return the bytes that one tensor is when it is read, decoded and written."""
+    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
+    if is_sparse(item):
+        try:
+            nbytes = item.cost(most)
+        except FormatError:  # damaged: its values raise again where they are asked for
+            pass
+        return nbytes if sparse else nbytes + item.nbytes
+    if item.dtype == "qfloat":
+        return nbytes + 4 * item.size if cast else nbytes
+    if item.stored.encoding != "raw" and item.stored.why is None:
+        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
+    return nbytes
+
+
+def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
+
+    Return whether some bytes are named twice.
+    """
+    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
+    for _, item in items:
+        item = getattr(item, "_base", item)  # of a Cast
+        source = item.stored.source
+        if source.of_file:
+            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    twice = False
+    for nbytes, named in sources.values():
+        tensors, most = list(named.values()), MAX_COPIES * nbytes
+        again = named_again(tensors)
+        twice = twice or bool(again)
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most) for i in again]
+        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
+        what = f"the tensors name the same bytes of {nbytes} again and again"
+        Budget("MAX_COPIES", most).spend(more, what)
+    return twice
+
+
+def check_digests(items: Items) -> None:
+    """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
+    budgets: Any = {}  # of each file
+    seen = set()  # ranges, and what is hashed of them
+    for _, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[item.format], item.stored.source
+        for _, offset, nbytes, text in kind.checksums(item):
+            part = id(source), offset, nbytes
+            if part in seen and part + (text,) not in seen:  # once is what the tensor says
+                cost, slow = kind.hash_cost(nbytes, text)
+                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
+                                                            "many checksums of the same bytes")
+            seen.update([part, part + (text,)])
+
+
+def check_save(kind: "Format", items: Items) -> None:
+    if check_work(kind, items):
+        check_digests(items)
+
+
+if not BOARD:
+    FEATURES["work"] = check_save
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7653,7 +7646,7 @@ class FormatShown:
         return f"<format {self.NAME}>"
 
     def open_file(self: Any, source: Any, options: Any) -> File:
-        check_options(options, self.READ_OPTIONS, f"loading {self.NAME}")
+        self.check_options(options, self.READ_OPTIONS, "loading")
         return OPEN_PLAIN(self, source, options)
 
     def remedy(self: Any, dtype: Any) -> str:
@@ -7825,10 +7818,10 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        if not options.get("partial"):
-            return OPEN_FILE(self, source, options)
         more = Map([pair for pair in options.items() if pair[0] != "partial"])
-        check_options(more, self.READ_OPTIONS, f"loading {self.NAME}")
+        if not options.get("partial"):
+            return OPEN_FILE(self, source, more)
+        self.check_options(more, self.READ_OPTIONS, "loading")
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
 
@@ -8133,7 +8126,8 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
         if axis != longest:
             starts = [(to + i * places[axis], at + i * steps[axis])
                       for to, at in starts for i in range(count)]
-    target, source = [view_as(data, BITS_CODE[itemsize]) for data in (out, view)]
+    code: Any = BITS_CODE[itemsize]
+    target, source = [memoryview(data).cast(code) for data in (out, view)]
     place, step = place // itemsize, step // itemsize
     tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
     for i in range(0, n, tile):
@@ -8630,6 +8624,19 @@ class QuickPrimitiv(Primitiv):
 
 
 QUICK["primitiv"] = QuickPrimitiv()
+COLUMNS = Primitiv.columns
+
+
+@adds_to(Primitiv, on_boards=False)
+class QuickColumns:
+    @staticmethod
+    def columns(item: Tensor) -> Chunks:
+        """Yield column-major little-endian bytes; small matrices in few steps."""
+        if item.ndim != 2 or item.stored.nbytes > 1 << 12 or not item.is_plain():
+            return COLUMNS(item)
+        code: Any = BITS_CODE[item.check_readable()]
+        view, n = item.raw.cast(code), item.shape[1]
+        return iter([b"".join([view[i::n].tobytes() for i in range(n)])])
 
 
 @adds_to(Quick)
@@ -8793,6 +8800,27 @@ class QuickRecords:
     def msgpack_tree(self: Any, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
         return QuickRecord(self)
+
+
+# -- [8h5] ztensor shortcut ----------------------------------------------------------------------
+
+
+def is_digest(algorithm: str, text: str) -> bool:
+    """Return whether such a digest is written as zTensor writes it."""
+    size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
+    start = len(algorithm) + 1
+    digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
+    return len(text) == size and text == f"{algorithm}:{digits}"
+
+
+@adds_to(ZFamily)
+class QuickDigest:
+    def known_digest(self: Any, item: Tensor, algorithm: str) -> str:
+        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
+        if item.format != self.NAME or item.offset is None:
+            return ""
+        text = str(item.attrs.get(self.DIGEST))
+        return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
@@ -9484,7 +9512,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
     cursor: Any = mixed(Tracing, whole)(source) if faults is None else Verifying(source, faults)
     error: Any = None
     options = Map([pair for pair in options.items() if pair[0] != "partial"])
-    check_options(options, kind.READ_OPTIONS, f"loading {kind.NAME}")
+    kind.check_options(options, kind.READ_OPTIONS, "loading")
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
@@ -9664,14 +9692,14 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
-def guess(head: bytes, what: str, error: Any) -> Any:
-    """Return the message on a file that begins so, with what it looks like, and its class."""
-    what = what if head else "the file is empty"
-    for text in [text for start, word, text in NOT_OURS
-                 if head[:len(start)] == start and word in head.lower()][:1]:
-        what += "; it looks like " + text
-        error = Unsupported if "gzip" in text else error  # the bytes may be right
-    return what, error
+def guess(head: bytes, error: FormatError) -> FormatError:
+    """Return the error of a file that begins so, with what it looks like."""
+    what = error.what if head else "the file is empty"
+    looks = [text for start, word, text in NOT_OURS
+             if head[:len(start)] == start and word in head.lower()]
+    what += "; it looks like " + looks[0] if looks else ""
+    kind = Unsupported if looks and "gzip" in looks[0] else FormatError  # the bytes may be right
+    return kind(what, *error.args[1:])
 
 
 FEATURES["guess"] = guess
@@ -9818,6 +9846,8 @@ def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     at, items = 0, in_order(file)
     rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
     places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
+    if kind.write is None:
+        return "-", "canonical", "it cannot be saved again: its version is only read"
     try:
         for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
             if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
@@ -9830,8 +9860,7 @@ def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
                     return "note", "canonical", "saved again, it differs from here on", None, at
                 at += len(piece)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        text = str(error).split("\n")[0] or "its version is only read"
-        return "-", "canonical", "it cannot be saved again: " + text
+        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
     if at < source.nbytes:
         return "note", "canonical", "saved again, it ends here", None, at
     return "ok", "canonical", "saved again, it has the same bytes"
@@ -10071,7 +10100,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
             return convert(file, target, format=format, cast=cast, only=only, dense=dense,
                            drop=drop, metadata=metadata, watch=watch, **options)
     kind = written_kind(target_format(format, target, None), [source.kind], options)
-    kind.check_options(options)
+    kind.check_options(options, kind.OPTIONS)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
     if hasattr(cast, "items"):
@@ -10082,7 +10111,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     summary, chosen = Summary(), _select(in_order(source), only)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_work(kind, chosen, bool(cast))
+    twice = check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -10091,7 +10120,10 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     names = [(name, kind.loaded_name(name, options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, fitting, attrs, options)
-    check_stored(chosen)
+    if twice:
+        check_digests(chosen)
+    for check in STORED.values():
+        check(chosen)
     if watch is not None:
         chunks = (piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20))
         chunks = watch(chunks, sum([item.nbytes for _, item in items]))
@@ -10800,7 +10832,7 @@ def show_convert(args: Any) -> None:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
-        kind.check_options(options)
+        kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
@@ -11083,9 +11115,15 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
+LOAD_OPTIONS = (
+    "    verify: True also checks what verify() checks",
+    "    partial: True opens a file that was cut short, if its index is in front: tensors that are",
+    "        not whole are left out, and named in attrs['missing'] (without an index it is the",
+    "        next one, or the field that the file ends in)")
 for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
     if getattr(call, "__doc__", None):  # not with -OO
-        rows = [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+        rows = list(LOAD_OPTIONS) if call is load else []
+        rows += [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
                 for key, text in getattr(kind, title).items()]
         call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
 
@@ -11397,7 +11435,8 @@ FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 # lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
 
 ROOMS = {  # of what a copy may lack, where they are not called so
-    "tools": ["shown", "traces", "explain", "verify", "convert", "command line", "page", "vendor"],
+    "tools": ["work", "shown", "traces", "explain", "verify", "convert", "command line", "page",
+              "vendor"],
     "save": ["quick sums", "values", "save"], "partial": ["cut files"],
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}

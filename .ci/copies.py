@@ -18,13 +18,13 @@ import tensorfmt
 FORMATS = [kind.NAME for kind in tensorfmt.FORMATS if kind.BOARDS]  # those of the promise
 OTHERS = [kind.NAME for kind in tensorfmt.FORMATS if not kind.BOARDS]
 ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
-    ("one format, load only", ["--load-only"], FORMATS, (1250, 32, None)),
-    ("one format, load and save", ["--no-tools"], FORMATS, (2300, None, None)),
-    ("%s, load only" % " or ".join(OTHERS), ["--load-only"], OTHERS, (2600, None, None)),
-    ("%s, load and save" % " or ".join(OTHERS), ["--no-tools"], OTHERS, (3300, None, None)),
-    ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, None, 70)),
+    ("one format, load only", ["--load-only"], FORMATS, (1250, 21, None)),
+    ("one format, load and save", ["--no-tools"], FORMATS, (2100, None, None)),
+    ("%s, load only" % " or ".join(OTHERS), ["--load-only"], OTHERS, (1900, None, None)),
+    ("%s, load and save" % " or ".join(OTHERS), ["--no-tools"], OTHERS, (2600, None, None)),
+    ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, 20, 60)),
     ("all formats, load and save, for boards", ["--no-tools", "--board"], [None],
-     (None, 64, None)))
+     (None, 60, None)))
 READ = """import sys
 sys.path.insert(0, %r)
 copy = __import__(%r)
