@@ -549,8 +549,7 @@ class Stream:
         self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
-        if stamp is not None:  # opened here
-            self._finish = stream.close
+        self._finish = int if stamp is None else stream.close  # what is opened here
 
     def read(self, offset: int, nbytes: int) -> bytes:
         if nbytes >= WINDOW:
@@ -679,7 +678,8 @@ class Lazy:
 
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return open_path(os.fsdecode(source) if hasattr(os, "fsdecode") else source, mapped)
+        path = os.fsdecode(source) if hasattr(os, "fsdecode") else source
+        return FEATURES.get("paths", open_path)(path, mapped)
     try:
         return Memory(source, True)
     except TypeError:
@@ -6996,7 +6996,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else path_of(target)
-    for kind in FORMATS:
+    for kind in FORMATS + tuple(LATER):
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
     if path and hasattr(tensors, "say_missing"):  # a File, also of another copy
@@ -7052,11 +7052,14 @@ def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: 
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
-def write_out(target: Any, chunks: Chunks) -> int:
-    """Write a file to a path or a stream; return its bytes."""
+def write_out(target: Any, chunks: Any, watch: Any = iter) -> int:
+    """Write a file, whose chunks `watch` sees, to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
-        return write_all(target, chunks)
+        return write_all(target, watch(chunks))
     path = path_of(target)
+    if hasattr(chunks, "save_to"):  # it is more than one file
+        return int(chunks.save_to(path, watch))
+    chunks = watch(chunks)
     if not BOARD and hasattr(os, "replace"):
         real = os.path.realpath(path)
         if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
@@ -7299,19 +7302,24 @@ def misfit_shard(name: Any) -> str:
     return "" if fine else "a plain file name"
 
 
-class Shards(Format):
+SHARD: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
+
+
+class Shards(SHARD):  # type: ignore[misc]
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
-    "metadata": {"total_size" ...}?
+    "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened.
+    Shards are plain names of files in its folder; nothing else is opened. They are written whole,
+    NAME-00001-of-0000N.safetensors, then the index, as by the library huggingface_hub.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    SUFFIXES = (".safetensors.index.json",)
+    OPTIONS = dict(SHARD.OPTIONS, shard="tensor bytes of a file at most: 5GB or 500MB (10**6), 9999")
     CHECKS = ("index", "shards")
-    MARKED = False
-    IN_FRONT = True
+    MARKS: "Dict[str, str]" = {}
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
@@ -7339,23 +7347,168 @@ class Shards(Format):
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
         file: Any = self.make_file(source, (attrs,), {})
+        total, opened = 0, 0
         for shard in attrs["shards"]:
-            found: Any = ()
+            found: Any = Map()
             try:
                 with file.part(shard) as found:
                     errors = verify(found).errors
+                opened += 1
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
                 yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+            total += sum([item.stored.nbytes for item in found.values()])
             more = [name for name in found if name not in file]
-            if more:
-                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
-            if not errors:
+            if more:  # libraries that open all of a shard load it, others do not
+                text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
+                yield "FAIL", text, more[0]
+            elif not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
+        said = attrs["index"].get("total_size")
+        if said is not None and opened == len(attrs["shards"]):
+            text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
+            yield "ok" if said == total else "FAIL", text, None
+
+    def own_attrs(self, tensor: Tensor) -> Facts:
+        found: Facts = BY_NAME[self.FAMILY].own_attrs(tensor)
+        return found
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
+        """Check everything; return what has save_to()."""
+        kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
+        more = Map([pair for pair in options.items() if pair[0] != "shard"])
+        kind.write(items, metadata, attrs, more)  # what is wrong with any of them
+        parts = split_items(items, most)
+        return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
+
+
+def parse_size(size: Any) -> int:
+    """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
+    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    text, nbytes = str(size).strip().upper(), 0
+    try:
+        nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
+    except (ValueError, OverflowError):
+        pass
+    if nbytes < 1:
+        raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
+    return nbytes
+
+
+def split_items(items: Items, most: int) -> "List[Items]":
+    """Return the items of each shard: in order, as huggingface_hub splits them.
+
+    A tensor that is too large comes alone, before the shard that is being filled.
+    """
+    parts: "List[Items]" = []
+    part: Any = []
+    nbytes = 0
+    for pair in items:
+        if pair[1].nbytes > most:
+            parts.append([pair])
+            continue
+        if nbytes + pair[1].nbytes > most:
+            parts.append(part)
+            part, nbytes = [], 0
+        part.append(pair)
+        nbytes += pair[1].nbytes
+    return parts + [part] * bool(part)
+
+
+class ShardFiles:
+    """The files of a model in shards, before they have names: those of the target."""
+
+    def __init__(self, parts: "List[Items]", chunks: "List[Chunks]") -> None:
+        self.parts, self.chunks = parts, chunks
+
+    def __iter__(self) -> Any:
+        raise ValueError("shards are files beside their index: save to a path")
+
+    def save_to(self, path: str, watch: Any) -> int:
+        """Write all files into a folder beside the index, then put them in place."""
+        from contextlib import suppress
+        from json import dumps
+        folder, index = os.path.split(path)
+        suffix, count = Shards.SUFFIXES[0], len(self.parts)
+        names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
+                 for i in range(1, count + 1)]
+        if not index.lower().endswith(suffix) or misfit_shard(index):
+            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}")
+        if not self.parts:  # nor a place for metadata
+            raise ValueError("there are no tensors to put into shards")
+        odd = [name for name in names + [index] if os.path.isdir(os.path.join(folder, name))]
+        if odd:
+            raise IsADirectoryError(21, "is a directory", os.path.join(folder, odd[0]))
+        places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
+        total = sum([item.nbytes for part in self.parts for _, item in part])
+        facts = Map([("metadata", {"total_size": total}), ("weight_map", Map(places))])
+        chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
+        names.append(index)
+        made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
+        try:
+            os.mkdir(made)
+            nbytes = sum([_write_beside(os.path.join(made, name), watch(data),
+                                        os.path.join(folder, name))
+                          for name, data in zip(names, chunks)])
+            put_in_place(folder, made, names)
+        except OSError as error:
+            hidden = str(error.filename).startswith(made)
+            raise OSError(error.errno, error.strerror, path) if hidden else error
+        finally:
+            for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
+                with suppress(OSError):
+                    undo(os.path.join(made, name))
+        sync_folder(folder)
+        return nbytes
+
+
+def put_in_place(folder: str, made: str, names: "List[str]") -> None:
+    """Move files to where they belong, the index last; if that fails, all is as it was.
+
+    An index that is there goes first, so that it never leads to shards that are not its own.
+    """
+    from contextlib import suppress
+    from shutil import copymode
+    moves = []  # also one that failed: there is nothing to move back then
+    try:
+        for name in reversed(names):
+            old, kept = os.path.join(folder, name), os.path.join(made, "old-" + name)
+            if os.path.lexists(old):
+                moves.append((old, kept))
+                os.replace(old, kept)
+                if os.path.exists(kept):
+                    copymode(kept, os.path.join(made, name))
+        for name in names:
+            moves.append((os.path.join(made, name), os.path.join(folder, name)))
+            os.replace(*moves[-1])
+    except BaseException:
+        for start, end in reversed(moves):
+            with suppress(OSError):
+                os.replace(end, start)
+        raise
+    for _, kept in moves[:-len(names)]:
+        os.remove(kept)
+
+
+def open_folder(path: str, mapped: bool) -> Any:
+    """Return the source of a path: of a folder, its one index, else its one tensor file."""
+    others = tuple([end for kind in FORMATS for end in kind.SUFFIXES])
+    for ends in (Shards.SUFFIXES, others) if os.path.isdir(path) else ():
+        found = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ends)]
+        if found[1:]:
+            text = f"is a directory; it has {', '.join(map(plain, found[:9]))}"
+            raise IsADirectoryError(21, text, path)
+        if found:
+            return open_path(os.path.join(path, found[0]), mapped)
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a directory; it has no tensor files", path)
+    return open_path(path, mapped)
 
 
 if not BOARD:
+    FEATURES["paths"] = open_folder
+if not BOARD and SHARD is not Format:
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -10000,7 +10153,7 @@ class Summary:
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.renamed: Any = []  # (old, new)
-        self.nbytes = 0  # of the target
+        self.nbytes = self.shards = 0  # of the target
 
     def __repr__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
@@ -10096,9 +10249,9 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
-    if watch is not None:
-        chunks = watch(sum([item.nbytes for _, item in items])).watch(chunks)
-    summary.nbytes = write_out(target, chunks)
+    progress = watch(sum([item.nbytes for _, item in items])).watch if watch is not None else iter
+    summary.shards = len(getattr(chunks, "parts", ()))
+    summary.nbytes = write_out(target, chunks, progress)
     return summary
 
 
@@ -10239,11 +10392,6 @@ def describe(error: BaseException, path: str = "") -> str:
     if not isinstance(error, OSError):
         return str(error)
     path = str(error.filename or path)
-    if isinstance(error, IsADirectoryError) and os.access(path, os.R_OK):
-        names = sorted(os.listdir(path))
-        ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
-        inside = [plain(name) for end in ends for name in names if name.endswith(end)]
-        return f"{plain(path)} is a directory; it has {(inside + ['no tensor files'])[0]}"
     if "://" in path:
         return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
     return (plain(path) + ": " if path else "") + (error.strerror or str(error))
@@ -10409,14 +10557,15 @@ def show_ls(args: Any) -> None:
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
-            write_list({"name": name, "dtype": item.dtype, "shape": item.shape,
-                        "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
-                       for name, item in items)
+            write_list(dict({"shard": shard_of(item)} if args.shards else {},
+                            name=name, dtype=item.dtype, shape=item.shape, offset=item.offset,
+                            bytes=item.stored.nbytes, attrs=item.attrs) for name, item in items)
             sys.stdout.write("}")
             return
         paint = painter(args)
         print(args.gap + facts_of(file, file.path or args.file))
-        for title, pairs in ("metadata", metadata), ("scalar", file.attrs.get("scalars") or {}):
+        for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
+                "scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
@@ -10426,17 +10575,27 @@ def show_ls(args: Any) -> None:
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items:
-            print_listing(items, args.limit, paint)
+            print_listing(items, args.limit, paint, args.shards)
+
+
+def shard_of(item: Tensor) -> str:
+    """Return the name of the file that has a tensor."""
+    return os.path.basename(item.stored.source.path or "")
 
 
 def facts_of(file: File, path: str) -> str:
     """Return what a file is, in one line."""
-    size = rounded(file.nbytes, "B")
+    nbytes, where, shown = file.nbytes, "", ["version", "scalars", "operations"]
+    if "index" in file.attrs:  # nobody asks for its own size
+        nbytes = sum([item.stored.nbytes for item in file.values()])
+        where = f" in {count_of(len(file.attrs['shards']), 'shard')}"
+        shown += ["index", "shards"]
+    size = rounded(nbytes, "B")
     facts = [f"{in_letters(path)}: {file.kind.TITLE}",
-             count_of(file.nbytes, "byte") + (f" ({size})" if size else ""),
+             count_of(nbytes, "byte") + (f" ({size})" if size else "") + where,
              count_of(len(file), "tensor")]
     for key, value in file.attrs.items():
-        if key not in ("version", "scalars", "operations"):
+        if key not in shown:
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
@@ -10444,19 +10603,22 @@ def facts_of(file: File, path: str) -> str:
     return clip(", ".join(facts), MAX_LINE)
 
 
-def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
+def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool) -> None:
+    wide_shard = max([len(shard_of(item)) for _, item in items]) if shards else 0
     codings = set([plain(item.stored.encoding) for _, item in items])
     dtypes = set([dtype_of(item) for _, item in items])
     wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
 
-    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "") -> None:
+    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "",
+            shard: str = "") -> None:
         coding = f"  {coding:{wide_coding}}" if len(codings) > 1 else ""
+        name = f"{shard:{wide_shard}}  {name}" if shards else name
         print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide}}{coding}  {shape:16}  {name}".rstrip())
     print()
-    row("bytes", "offset", "dtype", "encoding", "shape", "name")
+    row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
     for name, item in items[:limit]:
         row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
-            show(item.shape), paint(in_letters(name), "data"))
+            show(item.shape), paint(in_letters(name), "data"), plain(shard_of(item)))
         if item.scheme is not None:
             row("", "", "", "", "  " + show(item.scheme, 200))
     if limit is not None and len(items) > limit:
@@ -10565,7 +10727,8 @@ class Explained:
         self.source, self.kind = source, kind_of(source, format)
         fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
         aim_offsets(fields)
-        self.attrs, _, self.tensors = parsed or ({}, {}, {})
+        parsed = parsed or (Map(), Map(), Map())
+        self.attrs, self.tensors = parsed[0], self.kind.make_file(source, parsed, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
@@ -10825,6 +10988,7 @@ def show_convert(args: Any) -> None:
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     options = dict(map(parse_setting, args.set or ()))
+    options.update({} if args.shard is None else {"shard": args.shard})
     target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
@@ -10854,7 +11018,8 @@ def show_convert(args: Any) -> None:
     if kind.VERSION and kind is not file.kind and "version" not in options:
         lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
     report.writelines([f"  {line}\n" for line in lines])
-    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
+    shards = f" in {count_of(summary.shards, 'shard')}" if summary.shards else ""
+    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}{shards}\n")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -10959,6 +11124,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--json": ("", "for programs"),
     "--limit": ("N", "print that many rows at most"),
     "--color": ("auto|always|never", "kinds of bytes in colours"),
+    "--shards": ("", "a column of the file that has the tensor"),
     "--sort": ("bytes|name|offset", "order of the rows"),
     "--only": ("NAME ...", "name or shell pattern, again for others"),
     "--width": ("N", "columns of the terminal"),
@@ -10979,6 +11145,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--drop": ("", "leave out what has no place"),
     "--metadata": ("text|", "numbers in metadata as text where only that fits"),
     "--set": ("KEY=VALUE ...", "option of the format"),
+    "--shard": ("SIZE", "bytes of a file at most, 5GB or 500MB: TO is NAME.safetensors.index.json"),
     "format": ("[NAME]", "of one format, with its layout"),
     "folder": ("[FOLDER]", "keeps the files"),
     "out": ("OUT.py", ""),
@@ -10990,7 +11157,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
+    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
@@ -11001,7 +11168,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "sources target --format --cast --only --dense --drop --metadata --partial --set",
+                "sources target --format --cast --only --dense --drop --metadata --partial --shard --set",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),
@@ -11341,15 +11508,23 @@ def page_tensors(found: Explained) -> str:
     rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {PAGE_VALUES}
 <section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
 <th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>"""
-    for name, item in list(items.items())[:PAGE_ROWS]:
+    for name in list(items)[:PAGE_ROWS]:
         bars = ends = ""
+        try:
+            item = items[name]
+        except FormatError as error:  # its shard is missing, or damaged
+            rows += (f"<tr><td>{to_html(plain(clip(name, MAX_PATH)))}</td>"
+                     f'<td colspan="6">{to_html(error.what)}</td></tr>\n')
+            continue
+        path = item.stored.source.path
+        link = f' href="#0x{item.start:x}"' if path == found.source.path else ""
         left -= 0 if item.is_plain() else item.stored.nbytes
         if left >= 0 and not is_sparse(item):
             try:
                 bars, ends = histogram(item)
             except ValueError:  # damaged, empty, of an unknown type
                 pass
-        rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
+        rows += (f'<tr class="data"><td><a{link}>'
                  f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
                  f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'

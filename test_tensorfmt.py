@@ -4036,6 +4036,9 @@ class ZTensor2Test(TestCase):
         self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
 
 
+INDEX = ".safetensors.index.json"
+
+
 @about("safetensors", "ztensor")
 @full
 class ShardTest(FolderCase):
@@ -4085,7 +4088,8 @@ class ShardTest(FolderCase):
         tensorfmt.save(target, load(path))
         rows = [row[:2] + row[3:4] for row in tensorfmt.verify(path).rows if row[1] == "shards"]
         self.assertEqual(rows, [("ok", "shards", f"'m-{i}-of-2.safetensors': 2 tensors")
-                                for i in (1, 2)])
+                                for i in (1, 2)] + [
+            ("ok", "shards", "total_size is 16, the tensors have 16 bytes")])
         load(path, verify=True)
 
     def test_a_mapped_shard_has_one_descriptor_at_most(self):
@@ -4152,6 +4156,136 @@ class ShardTest(FolderCase):
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
+
+    def test_what_an_index_does_not_say(self):
+        for places, total, words in (
+                ({"c": None}, 16, ["weight_map lacks 1 tensor of it"]),
+                ({}, 15, ["total_size is 15, the tensors have 16 bytes"]),
+                ({}, "16", ["total_size is '16', the tensors have 16 bytes"]),
+                ({}, 16.0, []), ({}, None, [])):
+            path = self.write_model()
+            text = read_file(path).decode().replace('"total_size": 16', '"total_size": ' + (
+                f'"{total}"' if isinstance(total, str) else str(total)) if total else "")
+            for name in places:
+                text = "".join([line for line in text.splitlines(True) if f'"{name}"' not in line])
+            write_file(path, text.encode())
+            found = tensorfmt.verify(path)
+            self.assertEqual([error.what.split(": ")[-1] for error in found.errors], words)
+            self.assertEqual([error.tensor for error in found.errors], ["c"] * len(places)
+                             or [None] * len(words))
+            self.assertEqual("total_size" in str(found), total is not None)
+            self.assertEqual(len(load(path)), 4 - len(places))
+        path = self.write_model()
+        os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
+        self.assertNotIn("total_size", str(tensorfmt.verify(path)))
+
+    def test_a_folder_is_its_index_or_its_one_file(self):
+        path = self.write_model()
+        for source in self.folder, self.folder + os.sep:
+            with load(source) as file:
+                self.assertEqual((file.path, len(file)), (os.path.join(source, "m" + INDEX), 4))
+        self.assertTrue(tensorfmt.verify(self.folder))
+        self.assertEqual(tensorfmt.convert(self.folder, io.BytesIO(), format="ztensor").copied,
+                         list("cabd"))
+        os.unlink(path)
+        self.assertIn("it has m-1-of-2.safetensors, m-2-of-2.safetensors",
+                      str(error_of(IsADirectoryError, load, self.folder)))
+        os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
+        self.assertEqual(list(load(self.folder)), ["c", "d"])
+        os.unlink(os.path.join(self.folder, "m-2-of-2.safetensors"))
+        self.assertIn("no tensor files", str(error_of(IsADirectoryError, load, self.folder)))
+
+    def test_an_index_after_chdir(self):
+        self.write_model()
+        here = os.getcwd()
+        try:
+            os.chdir(self.folder)
+            files = [load(name) for name in ("m" + INDEX, ".")]
+            os.chdir(os.sep)
+            self.assertEqual([file["c"].tolist() for file in files], [[99, 1]] * 2)
+        finally:
+            os.chdir(here)
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_shards_are_written(self):
+        import json
+        model = {name: tensor([ord(name)] * n, "int16")
+                 for name, n in zip("abcdef", (2, 3, 9, 1, 4, 0))}
+        path = os.path.join(self.folder, "m" + INDEX)
+        tensorfmt.save(path, model, shard=12, metadata={"format": "pt"})
+        names = [f"m-{i:05}-of-00003.safetensors" for i in (1, 2, 3)]
+        self.assertEqual(self.names(), names + ["m" + INDEX])
+        places = dict(zip("cabdef", [names[0]] + names[1:2] * 3 + names[2:] * 2))
+        self.assertEqual(read_file(path).decode(), json.dumps(
+            {"metadata": {"total_size": 38}, "weight_map": places}, indent=2))
+        for name in names:
+            self.assertEqual(read_file(os.path.join(self.folder, name)), dumps(
+                [pair for pair in model.items() if places[pair[0]] == name],
+                format="safetensors", metadata={"format": "pt"}))
+        self.assertTrue(tensorfmt.verify(path))
+        stamp = os.stat(path).st_ino
+        summary = tensorfmt.convert(path, path, shard="0.009KB")  # over itself
+        self.assertEqual((summary.shards, len(self.names())), (4, 8))  # other names: both stay
+        self.assertNotEqual(os.stat(path).st_ino, stamp)
+        self.assertSame({name: item.tolist() for name, item in load(path).items()},
+                        {name: item.tolist() for name, item in model.items()})
+        self.assertEqual(load(path).metadata, {"format": "pt"})
+        tensorfmt.save(path, model)  # 5GB
+        self.assertEqual(load(path).attrs["shards"], ["m-00001-of-00001.safetensors"])
+
+    def test_a_failure_while_shards_are_written(self):
+        model = {name: tensor([ord(name)] * 4, "int16") for name in "abc"}
+        path = os.path.join(self.folder, "m" + INDEX)
+        real = os.replace
+        for old in {}, {"z": tensor([7] * 4, "int16"), "y": F32, "x": F32}:
+            if old:
+                tensorfmt.save(path, old, shard=1)
+            before = {name: read_file(os.path.join(self.folder, name)) for name in self.names()}
+            for last in range(8 + 4 * bool(old)):
+                for error in OSError(28, "no space", "x"), KeyboardInterrupt():
+                    calls = []
+
+                    def fail(start, end, calls=calls, last=last, error=error):
+                        calls.append(start)
+                        if len(calls) == last + 1:
+                            raise error
+                        real(start, end)
+                    with Changed(os, "replace", fail), self.assertRaises(type(error)):
+                        tensorfmt.save(path, model, shard=1)
+                    self.assertEqual({name: read_file(os.path.join(self.folder, name))
+                                      for name in self.names()}, before, last)
+            calls = []
+            with Changed(os, "replace", lambda *pair: (calls.append(pair[1]), real(*pair))):  # noqa: B023
+                tensorfmt.save(path, model, shard=1)
+            self.assertEqual((len(calls), os.path.basename(calls[-1])), (
+                8 + 4 * bool(old), "m" + INDEX))
+            for name in self.names():
+                os.unlink(os.path.join(self.folder, name))
+        self.assertEqual(self.names(), [])
+        os.mkdir(os.path.join(self.folder, "m-00002-of-00003.safetensors"))
+        self.assertIn("00002", error_of(IsADirectoryError, tensorfmt.save, path, model,
+                                        shard=1).filename)
+        error = error_of(FileNotFoundError, tensorfmt.save, os.path.join(
+            self.folder, "no", "m" + INDEX), model)
+        self.assertNotIn(".tmp", str(error))
+
+    def test_what_shards_refuse(self):
+        path = os.path.join(self.folder, "m" + INDEX)
+        for size in 0, -1, "", "GB", "5GiB", "nanGB", "infMB", 1.5, True, "5 G", "0.1":
+            self.refuses(["shard", "KB, MB, GB, TB"], tensorfmt.save, path, {"w": F32}, shard=size)
+        self.refuses(["'w'", "'v'", "2 things"], tensorfmt.save, path, {
+            "w": tensor([1.0], "float32", st_dtype="F4"), "v": tensor([1], "int8", st_dtype="U8")})
+        self.refuses(["no tensors"], tensorfmt.save, path, {})
+        self.refuses(["save to a path"], tensorfmt.save, io.BytesIO(), {"w": F32}, format="shards")
+        self.refuses(["save to a path"], dumps, {"w": F32}, format="shards")
+        for name in "m.json", "m.safetensors", "\\m" + INDEX:
+            self.refuses(["NAME" + INDEX], tensorfmt.save, os.path.join(self.folder, name),
+                         {"w": F32}, format="shards")
+        error_of(TypeError, tensorfmt.save, path, {"w": F32}, level=3)
+        error_of(TypeError, tensorfmt.save, path + ".bpk", {"w": F32}, shard=3)
+        self.assertEqual(self.names(), [])
 
     def test_work_for_many_shards(self):
         file = load(self.write_model())
