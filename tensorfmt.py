@@ -7302,10 +7302,10 @@ def misfit_shard(name: Any) -> str:
     return "" if fine else "a plain file name"
 
 
-SHARD: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
+OneFile: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
 
 
-class Shards(SHARD):  # type: ignore[misc]
+class Shards(OneFile):  # type: ignore[misc]
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
@@ -7317,7 +7317,7 @@ class Shards(SHARD):  # type: ignore[misc]
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
-    OPTIONS = dict(SHARD.OPTIONS, shard="tensor bytes of a file at most: 5GB or 500MB (10**6), 9999")
+    OPTIONS = dict(OneFile.OPTIONS, shard="tensor bytes of a file at most: 5GB or 500MB (10**6), 9999")
     CHECKS = ("index", "shards")
     MARKS: "Dict[str, str]" = {}
     TOP = Schema(
@@ -7437,9 +7437,6 @@ class ShardFiles:
             raise ValueError(f"{plain(path)}: an index is called NAME{suffix}")
         if not self.parts:  # nor a place for metadata
             raise ValueError("there are no tensors to put into shards")
-        odd = [name for name in names + [index] if os.path.isdir(os.path.join(folder, name))]
-        if odd:
-            raise IsADirectoryError(21, "is a directory", os.path.join(folder, odd[0]))
         places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
         total = sum([item.nbytes for part in self.parts for _, item in part])
         facts = Map([("metadata", {"total_size": total}), ("weight_map", Map(places))])
@@ -7474,7 +7471,7 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
     try:
         for name in reversed(names):
             old, kept = os.path.join(folder, name), os.path.join(made, "old-" + name)
-            if os.path.lexists(old):
+            if os.path.lexists(old) and not os.path.isdir(old):
                 moves.append((old, kept))
                 os.replace(old, kept)
                 if os.path.exists(kept):
@@ -7506,9 +7503,8 @@ def open_folder(path: str, mapped: bool) -> Any:
     return open_path(path, mapped)
 
 
-if not BOARD:
+if not BOARD and OneFile is not Format:
     FEATURES["paths"] = open_folder
-if not BOARD and SHARD is not Format:
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -10604,7 +10600,7 @@ def facts_of(file: File, path: str) -> str:
 
 
 def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool) -> None:
-    wide_shard = max([len(shard_of(item)) for _, item in items]) if shards else 0
+    wide_shard = max([len(plain(shard_of(item))) for _, item in items] + [5])
     codings = set([plain(item.stored.encoding) for _, item in items])
     dtypes = set([dtype_of(item) for _, item in items])
     wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
@@ -10612,7 +10608,7 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "",
             shard: str = "") -> None:
         coding = f"  {coding:{wide_coding}}" if len(codings) > 1 else ""
-        name = f"{shard:{wide_shard}}  {name}" if shards else name
+        shape = f"{shape:16}  {shard:{wide_shard}}" if shards else shape
         print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide}}{coding}  {shape:16}  {name}".rstrip())
     print()
     row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
