@@ -10148,20 +10148,30 @@ class Summary:
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.renamed: Any = []  # (old, new)
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
         self.nbytes = self.shards = 0  # of the target
 
     def __repr__(self) -> str:
-        lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
-        lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
-                  for name, old, new, exact in self.cast]
-        lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
+        return "\n".join(self.lines(False))
+
+    def lines(self, each: bool) -> "List[str]":
+        """Return what was done; casts of a kind and renames one by one only if `each`."""
+        lines, alike = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"], {}
+        for name, old, new, exact in self.cast:
+            how = f"{old} -> {new} ({'exact' if exact else 'rounded'})"
+            alike.setdefault(how, []).append(quote(name))
+        for how, names in alike.items():
+            shown = names if each or len(names) == 1 else [count_of(len(names), "tensor")]
+            lines += [f"cast: {name} {how}" for name in shown]
+        renamed = [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
+        few = renamed if each else renamed[:5]
+        lines += few + [f"renamed: {len(renamed) - 5} more"] * (len(few) < len(renamed))
         for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
             text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
             lines += [f"{title}: {text}"] if names else []
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
-        return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
+        return lines + [f"wrote {self.nbytes} bytes"]
 
 
 def merged(file: File) -> "Tuple[Facts, List[str]]":
@@ -10201,17 +10211,20 @@ def load_several(sources: Any, **options: Any) -> File:
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
-            format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
-            drop: bool = False, metadata: Any = None, partial: bool = False, watch: Any = None,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None,
+            exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
+            metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
             **options: Any) -> Summary:
     """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
-    `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
-    patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
-    load(). `options` and memory: as in save(). `watch`: as in verify().
+    `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
+    shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
+    `drop`: leave out content that has no place (custom fields, scalars, metadata).
+    metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
+    to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
+    save(). `watch`: as in verify().
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -10221,8 +10234,9 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     """
     if not isinstance(source, File):
         with load_several(source, partial=partial) as file:
-            return convert(file, target, format=format, cast=cast, only=only, dense=dense,
-                           drop=drop, metadata=metadata, watch=watch, **options)
+            return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
+                           rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
+                           watch=watch, **options)
     kind = written_kind(target_format(format, target, None), [source.kind], options)
     kind.check_options(options)
     if metadata not in (None, "text"):
@@ -10232,17 +10246,19 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, chosen = Summary(), _select(in_order(source), only)
+    summary, chosen = Summary(), _select(in_order(source), only, exclude)
+    named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, summary)
+    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, summary)
     _leave_out(kind, source, attrs, items, drop, summary)
-    names = [(name, kind.loaded_name(name, options)) for name, _ in items]
+    names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
+    items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
     progress = watch(sum([item.nbytes for _, item in items])).watch if watch is not None else iter
@@ -10251,10 +10267,18 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts,
+                  summary: Summary) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
     found, differ = merged(file)
     metadata = Map(found.items())
+    for key, value in meta.items():
+        text = f"metadata {show(key)}"
+        if value is not None:
+            metadata[key] = value
+        elif metadata.pop(key, meta) is meta and text not in differ:
+            raise ValueError(f"meta: there is no {text}")
+        differ = [one for one in differ if one != text]
     summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
@@ -10295,19 +10319,48 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
                          "  drop=True (--drop) leaves it out")
 
 
-def _select(items: Items, only: Any) -> Items:
-    """Return the items that `only` names: an exact name wins, else it is a shell pattern."""
-    if only is None:
-        return items
+def _select(items: Items, only: Any, exclude: Any = None) -> Items:
+    """Return the items by two lists: an exact name wins, else each is a shell pattern."""
     from fnmatch import fnmatchcase
-    names, chosen = set([name for name, _ in items]), set()
-    for pattern in [only] if isinstance(only, str) else only:
-        found = [pattern] if pattern in names else [
-            name for name in names if fnmatchcase(name, pattern)]
-        if not found:
-            raise ValueError(f"only: no tensor is called {show(pattern)}")
-        chosen.update(found)
-    return [(name, item) for name, item in items if name in chosen]
+    names, chosen = set([name for name, _ in items]), {}
+    for title, patterns in ("only", only), ("exclude", exclude):
+        chosen[title] = set(names if patterns is None and title == "only" else ())
+        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            found = [pattern] if pattern in names else [
+                name for name in names if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"{title}: no tensor is called {show(pattern)}")
+            chosen[title].update(found)
+    left = chosen["only"] - chosen["exclude"]
+    return [(name, item) for name, item in items if name in left]
+
+
+def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
+    """Return the new name of each: by a function, or a mapping of names and patterns with a `*`.
+
+    An exact name wins, then the first pattern. ValueError where two get the same name.
+    """
+    known = Map.fromkeys(names)
+    given = Map([(name, rename(name)) for name in names]) if callable(rename) else rename or {}
+    made, owners = Map(), Map()
+    for old, new in sorted(given.items(), key=lambda pair: pair[0] not in known):
+        if not isinstance(new, str):
+            raise TypeError(f"rename: a name is a str, not {show(new)}")
+        start, star, end = str(old).partition("*")
+        found = [old] if old in known else [
+            name for name in names if star and len(name) >= len(start + end)
+            and name.startswith(start) and name.endswith(end)]
+        if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
+            raise ValueError(f"rename: no tensor is called {show(old)}; one `*` stands for any text")
+        for name in found:
+            text = name[len(start):len(name) - len(end)]
+            made.setdefault(name, new if old in known else new.replace("*", text))
+    for name in names:
+        other = owners.setdefault(made.get(name, name), name)
+        if other != name:
+            raise ValueError(f"rename: {quote(other)} and {quote(name)} would both be called "
+                             + quote(made.get(name, name)))
+    return Map([(name, made.get(name, name)) for name in names])
 
 
 @adds_to(Tensor)
@@ -10985,6 +11038,7 @@ def show_convert(args: Any) -> None:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     options = dict(map(parse_setting, args.set or ()))
     options.update({} if args.shard is None else {"shard": args.shard})
+    rename, meta = pairs_of(args.rename, "--rename"), pairs_of(args.meta, "--meta")
     target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
@@ -10999,16 +11053,21 @@ def show_convert(args: Any) -> None:
             raise TypeError(str(error))
         kind.check_options(options)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
-        report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
+        if not args.json:
+            report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
-                              dense=args.dense, drop=args.drop, metadata=args.metadata,
-                              watch=Progress, **options)
+                              exclude=args.exclude, rename=rename, dense=args.dense,
+                              drop=args.drop, metadata=args.metadata, watch=Progress,
+                              meta={key: text or None for key, text in meta.items()}, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
-    lines = str(summary).split("\n")[:-1]
+    if args.json:
+        report.write(to_json(vars(summary)) + "\n")
+        return
+    lines = summary.lines(args.verbose)[:-1]
     if isinstance(cast, str) and not summary.cast:
         lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
     if kind.VERSION and kind is not file.kind and "version" not in options:
@@ -11016,6 +11075,15 @@ def show_convert(args: Any) -> None:
     report.writelines([f"  {line}\n" for line in lines])
     shards = f" in {count_of(summary.shards, 'shard')}" if summary.shards else ""
     report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}{shards}\n")
+
+
+def pairs_of(texts: Any, option: str) -> "Dict[str, str]":
+    """Return a mapping of what an option was given, KEY=VALUE each time."""
+    pairs = [text.partition("=") for text in texts or ()]
+    found = Map([(key, value) for key, _, value in pairs])
+    if len(found) < len(pairs) or [pair for pair in pairs if not pair[1]]:
+        raise TypeError(f"{option} takes A=B, another A each time")
+    return found
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -11136,6 +11204,10 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--format": ("NAME", ", ".join([kind.NAME for kind in FORMATS if kind.WRITES])
                  + " or a suffix, else that of TO"),
     "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
+    "--exclude": ("NAME ...", "name or shell pattern that is left out, again for others"),
+    "--rename": ("OLD=NEW ...", "names, or patterns with one `*`: 'model.*=*'"),
+    "--meta": ("KEY=VALUE ...", "metadata to set; KEY= removes"),
+    "--verbose": ("", "each cast and each new name"),
     "--partial": ("", "the tensors that are whole in a file that was cut short"),
     "--dense": ("", "write sparse tensors with their zeros"),
     "--drop": ("", "leave out what has no place"),
@@ -11164,7 +11236,8 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "sources target --format --cast --only --dense --drop --metadata --partial --shard --set",
+                "sources target --format --cast --only --exclude --rename --dense --drop --metadata --meta "
+                "--partial --shard --set --verbose --json",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),

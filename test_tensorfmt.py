@@ -4519,6 +4519,72 @@ class ConvertTest(TestCase):
             self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
                                              format="ztensor", drop=True)))
 
+    @about("burnpack", "safetensors")
+    def test_names_change_only_if_asked(self):
+        names = ["model.a", "model.b", "m.x.m", "head"]
+        data = dumps({name: tensor([ord(name[-1])], "uint8") for name in names},
+                     format="safetensors", sort=False)
+        for rename, wanted in (
+                ({"model.*": "*"}, ["a", "b", "m.x.m", "head"]),
+                ({"*": "net.*"}, ["net." + name for name in names]),
+                ({"*.b": "*.c", "model.*": "*.w"}, ["a.w", "model.c", "m.x.m", "head"]),
+                ({"m*": "n*", "model.a": "*"}, ["*", "nodel.b", "n.x.m", "head"]),
+                ({"m.*.m": "*"}, ["model.a", "model.b", "x", "head"]),
+                ({"model.a": "model.b", "model.b": "model.a"}, [
+                    "model.b", "model.a", "m.x.m", "head"]),
+                (str.upper, ["MODEL.A", "MODEL.B", "M.X.M", "HEAD"]),
+                ({}, names)):
+            file, summary = converted(data, "burnpack", rename=rename)
+            self.assertEqual({name: item.tolist() for name, item in file.items()},
+                             {new: [ord(name[-1])] for name, new in zip(names, wanted)})
+            self.assertEqual(sorted(summary.renamed), sorted(
+                [pair for pair in zip(names, wanted) if pair[0] != pair[1]]))
+            self.assertEqual(summary.copied, names)
+        for rename, word in (({"*": "w"}, "'model.a' and 'model.b' would both be called 'w'"),
+                             ({"head": "m.x.m"}, "both be called 'm.x.m'"),
+                             ({"nobody": "x"}, "no tensor is called 'nobody'"),
+                             ({"m.m*": "x*"}, "called 'm.m*'"), ({"m.*.m.*": "*"}, "one `*`"),
+                             ({"model.*": "**"}, "one `*`"), ({"*.m*": "x"}, "one `*`"),
+                             ({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
+            stream = io.BytesIO()
+            self.refuses([word], tensorfmt.convert, data, stream, format="burnpack", rename=rename)
+            self.assertEqual(stream.getvalue(), b"")
+        for wrong in {"head": 5}, {"head": None}, len:
+            error_of(TypeError, converted, data, "burnpack", rename=wrong)
+        for options, wanted in (({"exclude": "model.*"}, ["m.x.m", "head"]),
+                                ({"only": "m*", "exclude": ["m.*", "model.b"]}, ["model.a"]),
+                                ({"exclude": []}, names)):
+            self.assertEqual(converted(data, "burnpack", **options)[1].copied, wanted)
+        self.refuses(["exclude: no tensor is called 'x'"], converted, data, "burnpack", exclude="x")
+
+    @about("burnpack", "mag", "ztensor")
+    def test_metadata_changes_only_if_asked(self):
+        data = dumps({"w": F32}, format="burnpack", metadata={"a": "1", "b": "2", "c": "3"})
+        file, summary = converted(data, "burnpack", meta={"b": "x", "a": None, "d": "4"})
+        self.assertEqual((list(file.metadata.items()), summary.dropped), (
+            [("b", "x"), ("c", "3"), ("d", "4")], []))
+        self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
+        self.refuses(["metadata 'e'", "--drop"], converted, dumps({}, format="burnpack"), "ztensor",
+                     meta={"e": "x"})
+        self.assertEqual(converted(data, "mag", meta={"a": 5}, drop=True)[0].metadata["a"], 5)
+        both = [data, dumps({"v": F32}, format="burnpack", metadata={"a": "2"})]
+        for value in "3", None:  # they do not agree, and need not
+            file, summary = converted(both, "burnpack", meta={"a": value})
+            self.assertEqual((file.metadata.get("a"), summary.dropped), (value, []))
+
+    @about("burnpack")
+    def test_a_summary_is_short(self):
+        model = dict([(f"w{i}", tensor([1.0 + 2.0 ** -20 * (i < 6)], "float32")) for i in range(9)],
+                     x=tensor([1.0], "float16"))
+        summary = converted(dumps(model, format="burnpack"), "burnpack", rename={"w*": "v*"}, cast={
+            "float32": "bfloat16", "float16": "float32"})[1]
+        self.assertEqual(str(summary).split("\n")[:10], [
+            "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
+            "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
+            ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
+        self.assertEqual(len([line for line in summary.lines(True) if "->" in line]), 19)
+        self.assertNotIn("more", " ".join(summary.lines(True)))
+
     @about()
     def test_other_formats_have_their_own_way(self):
         for suffix, word in (".npz", "numpy.savez"), (".PT", "torch.save"), (".gguf", "gguf"):
