@@ -99,7 +99,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 """
 __version__ = "0.3.0"
 __all__ = [
-    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
+    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain", "diff",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
     "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "flat_loads", "FlatBuilder",
     "crc32c",
@@ -7157,18 +7157,13 @@ class Reopened(Lazy):
         super().__init__()
         self.path, self.nbytes, self.stamp = source.path, source.nbytes, source.stamp
 
-    def open_now(self) -> Any:
-        source = open_path(self.stamp[0], False)
-        if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
-            source.close()
-            raise FormatError("the shard has changed since it was opened", path=self.path)
-        return source
-
     def view(self, offset: int, nbytes: int) -> Any:
         if self._source is False:
             raise ValueError(f"{plain(self.path)}: the File is closed")
-        source = self.open_now()
+        source = open_path(self.stamp[0], False)
         try:
+            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
+                raise FormatError("the shard has changed since it was opened", path=self.path)
             return source.view(offset, nbytes)
         finally:
             source.close()
@@ -7317,8 +7312,9 @@ class Shards(OneFile):  # type: ignore[misc]
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
-    OPTIONS = dict(OneFile.OPTIONS, shard="tensor bytes of a file at most: 5GB or 500MB (10**6), 9999")
+    OPTIONS = dict(OneFile.OPTIONS, shard="bytes of tensors in a file at most: 5GB, 500MB")
     CHECKS = ("index", "shards")
+    own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     MARKS: "Dict[str, str]" = {}
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
@@ -7347,13 +7343,12 @@ class Shards(OneFile):  # type: ignore[misc]
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
         file: Any = self.make_file(source, (attrs,), {})
-        total, opened = 0, 0
+        total = 0
         for shard in attrs["shards"]:
             found: Any = Map()
             try:
                 with file.part(shard) as found:
                     errors = verify(found).errors
-                opened += 1
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
@@ -7366,13 +7361,9 @@ class Shards(OneFile):  # type: ignore[misc]
             elif not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
-        if said is not None and opened == len(attrs["shards"]):
+        if said is not None and len(file.parts) == len(attrs["shards"]):  # all could be opened
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
             yield "ok" if said == total else "FAIL", text, None
-
-    def own_attrs(self, tensor: Tensor) -> Facts:
-        found: Facts = BY_NAME[self.FAMILY].own_attrs(tensor)
-        return found
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
         """Check everything; return what has save_to()."""
@@ -7386,11 +7377,11 @@ class Shards(OneFile):  # type: ignore[misc]
 def parse_size(size: Any) -> int:
     """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
     units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    text, nbytes = str(size).strip().upper(), 0
+    text = str(size).strip().upper()
     try:
         nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
     except (ValueError, OverflowError):
-        pass
+        nbytes = 0
     if nbytes < 1:
         raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
     return nbytes
@@ -7439,7 +7430,7 @@ class ShardFiles:
             raise ValueError("there are no tensors to put into shards")
         places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
         total = sum([item.nbytes for part in self.parts for _, item in part])
-        facts = Map([("metadata", {"total_size": total}), ("weight_map", Map(places))])
+        facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
         chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
         names.append(index)
         made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
@@ -7490,17 +7481,16 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
 
 def open_folder(path: str, mapped: bool) -> Any:
     """Return the source of a path: of a folder, its one index, else its one tensor file."""
-    others = tuple([end for kind in FORMATS for end in kind.SUFFIXES])
-    for ends in (Shards.SUFFIXES, others) if os.path.isdir(path) else ():
+    if not os.path.isdir(path):
+        return open_path(path, mapped)
+    for ends in Shards.SUFFIXES, tuple([end for kind in FORMATS for end in kind.SUFFIXES]):
         found = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ends)]
-        if found[1:]:
-            text = f"is a directory; it has {', '.join(map(plain, found[:9]))}"
-            raise IsADirectoryError(21, text, path)
-        if found:
+        if len(found) == 1:
             return open_path(os.path.join(path, found[0]), mapped)
-    if os.path.isdir(path):
-        raise IsADirectoryError(21, "is a directory; it has no tensor files", path)
-    return open_path(path, mapped)
+        if found:
+            break
+    inside = ", ".join(map(plain, found[:9])) or "no tensor files"
+    raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
 
 
 if not BOARD and OneFile is not Format:
@@ -10149,7 +10139,7 @@ class Summary:
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
-        self.nbytes = self.shards = 0  # of the target
+        self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
         return "\n".join(self.lines(False))
@@ -10262,7 +10252,6 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
     progress = watch(sum([item.nbytes for _, item in items])).watch if watch is not None else iter
-    summary.shards = len(getattr(chunks, "parts", ()))
     summary.nbytes = write_out(target, chunks, progress)
     return summary
 
@@ -10273,12 +10262,12 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
     found, differ = merged(file)
     metadata = Map(found.items())
     for key, value in meta.items():
-        text = f"metadata {show(key)}"
+        what = f"metadata {show(key)}"
         if value is not None:
             metadata[key] = value
-        elif metadata.pop(key, meta) is meta and text not in differ:
-            raise ValueError(f"meta: there is no {text}")
-        differ = [one for one in differ if one != text]
+        elif metadata.pop(key, meta) is meta and what not in differ:
+            raise ValueError(f"meta: there is no {what}")
+        differ = [one for one in differ if one != what]
     summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
@@ -10351,16 +10340,16 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
             name for name in names if star and len(name) >= len(start + end)
             and name.startswith(start) and name.endswith(end)]
         if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
-            raise ValueError(f"rename: no tensor is called {show(old)}; one `*` stands for any text")
+            raise ValueError(f"rename: no tensor is called {show(old)} (one `*` is for any text)")
         for name in found:
             text = name[len(start):len(name) - len(end)]
             made.setdefault(name, new if old in known else new.replace("*", text))
     for name in names:
-        other = owners.setdefault(made.get(name, name), name)
+        new = made.setdefault(name, name)
+        other = owners.setdefault(new, name)
         if other != name:
-            raise ValueError(f"rename: {quote(other)} and {quote(name)} would both be called "
-                             + quote(made.get(name, name)))
-    return Map([(name, made.get(name, name)) for name in names])
+            raise ValueError(f"rename: {quote(other)} and {quote(name)} would both be {quote(new)}")
+    return made
 
 
 @adds_to(Tensor)
@@ -10634,17 +10623,15 @@ def shard_of(item: Tensor) -> str:
 
 def facts_of(file: File, path: str) -> str:
     """Return what a file is, in one line."""
-    nbytes, where, shown = file.nbytes, "", ["version", "scalars", "operations"]
+    nbytes, shards = file.nbytes, file.attrs.get("shards", ())
     if "index" in file.attrs:  # nobody asks for its own size
         nbytes = sum([item.stored.nbytes for item in file.values()])
-        where = f" in {count_of(len(file.attrs['shards']), 'shard')}"
-        shown += ["index", "shards"]
     size = rounded(nbytes, "B")
     facts = [f"{in_letters(path)}: {file.kind.TITLE}",
-             count_of(nbytes, "byte") + (f" ({size})" if size else "") + where,
-             count_of(len(file), "tensor")]
+             count_of(nbytes, "byte") + (f" ({size})" if size else ""),
+             count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
     for key, value in file.attrs.items():
-        if key not in shown:
+        if key not in ("version", "scalars", "operations", "index", "shards"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
@@ -10910,68 +10897,90 @@ def wrap(text: str, width: int, marks: str) -> "List[str]":
 
 
 def show_diff(args: Any) -> bool:
-    with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
-        found = list(differences(a, b))
-        count = len(set(a).union(b))
-        metadata = merged(a)[0] or merged(b)[0]
+    try:
+        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol or 0,
+                     atol=args.atol or 0, partial=args.partial, watch=Progress)
+    except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
+        raise TypeError(describe(error))
+    rows, count = found["differences"], count_of(found["tensors"], "tensor")
     if args.json:
-        rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
-        print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
-        return bool(found)
-    for sign, noun, name, changes in found:
-        print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if noun == "tensor" else
-              f"{sign} {noun} {plain(name)}: {' -> '.join(map(show, changes))}")
-    if found:
-        print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
+        print(to_json(found))
+        return bool(rows)
+    for row in rows:
+        name, changes = row["name"], row["changes"]
+        print(f"{row['sign']} {in_letters(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
+              else f"{row['sign']} {row['kind']} {plain(name)}: {' -> '.join(map(show, changes))}")
+    if rows:
+        print(f"{count_of(len(rows), 'difference')}, {count}")
     elif not args.quiet:
-        print(f"the same {count_of(count, 'tensor')}, {'same' if metadata else 'no'} metadata")
-    return bool(found)
+        print(f"the same {count}, {'same' if found['metadata'] else 'no'} metadata")
+    return bool(rows)
 
 
-def differences(a: File, b: File) -> Chunks:
-    """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
+def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = False,
+         watch: Any = None) -> Facts:
+    """Return what differs between two sources or Files, of any formats.
+
+    "tensors", "metadata": how many there are; "differences": a map for each, its "sign" - (only in
+    a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a person, and
+    where values changed their "count", "max_abs", "max_rel". Values are the same where |x - y| <=
+    atol + rtol * |y|, or both are NaN.
+
+    >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
+    >>> diff(one, two)["differences"][0]["changes"], diff(one, two, rtol=0.5)["differences"]
+    (['1 value changed, by 0.5 at most'], [])
+    """
+    a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
     for file in (a, b):
         check_work(Format(), list(file.items()))
-    progress = Progress(sum([item.nbytes for name, item in a.items() if name in b]))
-    facts, others = merged(a)[0], merged(b)[0]
-    idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
+    total = sum([item.nbytes for name, item in a.items() if name in b])
+    progress, rows = watch(total) if watch else None, []
+    facts = [merged(file)[0] for file in (a, b)]
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, x, y in ("tensor", a, b), ("metadata", facts, others), (
-            "scalar", scalars[0], scalars[1]):
+    idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
+    kinds: Any = ("tensor", a, b), ("metadata", *facts), ("scalar", *scalars)
+    for noun, x, y in kinds:
         for name in Map.fromkeys(list(x) + list(y)):
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
-                changes = diff_tensor(both, progress)
+                row = diff_tensor(both, progress, (rtol, atol))
             else:  # convert leaves idle ones behind
                 same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
-                changes = [] if same else both
-            if changes:
-                yield "~" if both[1:] else "-" if name in x else "+", noun, name, changes
-    progress.end()
+                row = {} if same else {"changes": both}
+            if row:
+                sign = "~" if both[1:] else "-" if name in x else "+"
+                rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+    if progress:
+        progress.end()
+    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
+            "metadata": len(facts[0] or facts[1]), "differences": rows}
 
 
-def diff_tensor(both: "List[Tensor]", progress: Any) -> "List[str]":
-    """Return what differs between two tensors; of a single one, what it is."""
+def diff_tensor(both: "List[Tensor]", progress: Any = None, near: Any = (0, 0)) -> Facts:
+    """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
+        return {"changes": [f"{dtype_of(both[0])} {show(both[0].shape)}"]}
     a, b = both
     old, new = dtype_of(a), dtype_of(b)
     changes = [] if old == new else [f"dtype {old} -> {new}"]
-    if a.shape == b.shape:
-        return changes + diff_values(a, b, progress)
-    return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
+    if a.shape != b.shape:
+        return {"changes": [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes}
+    row = diff_values(a, b, progress, near)
+    changes += row.pop("changes", [])
+    return dict(row, changes=changes) if changes else {}
 
 
-def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor, progress: Any = None, near: Any = (0, 0)) -> Facts:
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
-    count, largest, note = 0, 0.0, ""
-    old, new = str(a.dtype), str(b.dtype)
+    count, largest, most, note = 0, 0.0, 0.0, ""
+    (rtol, atol), old, new = near, str(a.dtype), str(b.dtype)
     wide = "float64" if "float64" in (old, new) else "float32"
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
-            progress.tick(len(part))
+            if progress:
+                progress.tick(len(part))
             if (alike and part == other) or not (part + other).strip(b"\0"):
                 continue
             same = False
@@ -10979,15 +10988,21 @@ def diff_values(a: Tensor, b: Tensor, progress: Any) -> "List[str]":
                 continue  # 4 times as fast as numbers, which decide on NaN and -0.0
             for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
-                    count += 1
                     gap = abs(float(x) - float(y))
-                    largest = max(largest, gap)
+                    if any(near) and abs(y) < INFINITY and gap <= atol + rtol * abs(y):
+                        continue
+                    count += 1
+                    largest, most = max(largest, gap), max(most, gap / abs(y) if y else INFINITY)
                     note = note if gap == gap else " (and NaN)"
     except Unsupported:
-        return diff_stored(a, b)
+        return {"changes": diff_stored(a, b)}
     if count:
-        return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
-    return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
+        text = f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"
+        return {"changes": [text], "count": count, "max_abs": largest, "max_rel": most}
+    if same or alike and any(near):
+        return {}
+    bits = ", other bits (-0.0 or NaN)" if alike else ""
+    return {"changes": ["close values" if any(near) else "same values" + bits]}
 
 
 def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
@@ -11036,9 +11051,7 @@ def show_convert(args: Any) -> None:
     cast: Any = args.cast or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
-    options = dict(map(parse_setting, args.set or ()))
-    options.update({} if args.shard is None else {"shard": args.shard})
-    rename, meta = pairs_of(args.rename, "--rename"), pairs_of(args.meta, "--meta")
+    options = dict(map(parse_setting, args.set or ()), **(args.shard or {}))
     target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
@@ -11057,9 +11070,9 @@ def show_convert(args: Any) -> None:
             report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
-                              exclude=args.exclude, rename=rename, dense=args.dense,
-                              drop=args.drop, metadata=args.metadata, watch=Progress,
-                              meta={key: text or None for key, text in meta.items()}, **options)
+                              exclude=args.exclude, rename=Map(args.rename or ()),
+                              dense=args.dense, drop=args.drop, metadata=args.metadata,
+                              meta=Map(args.meta or ()), watch=Progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
@@ -11073,17 +11086,7 @@ def show_convert(args: Any) -> None:
     if kind.VERSION and kind is not file.kind and "version" not in options:
         lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
     report.writelines([f"  {line}\n" for line in lines])
-    shards = f" in {count_of(summary.shards, 'shard')}" if summary.shards else ""
-    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}{shards}\n")
-
-
-def pairs_of(texts: Any, option: str) -> "Dict[str, str]":
-    """Return a mapping of what an option was given, KEY=VALUE each time."""
-    pairs = [text.partition("=") for text in texts or ()]
-    found = Map([(key, value) for key, _, value in pairs])
-    if len(found) < len(pairs) or [pair for pair in pairs if not pair[1]]:
-        raise TypeError(f"{option} takes A=B, another A each time")
-    return found
+    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -11155,7 +11158,7 @@ def demo_one(kind: "Format", folder: str) -> None:
         print("\n".join(lines[gist]))
     print()
     with load(path, verify=True) as file:
-        if [name for name in wanted if diff_tensor([wanted[name], file[name]], Progress(0))]:
+        if [name for name in wanted if diff_tensor([wanted[name], file[name]])]:
             raise FormatError(f"{name} does not come back as it was saved")
 
 
@@ -11174,9 +11177,16 @@ def row_range(text: str) -> slice:
     return rows
 
 
+def pair(text: str) -> "List[Optional[str]]":
+    """Return [A, B] of A=B; B is None where there is none."""
+    key, value = text.split("=", 1)
+    return [key, value or None]
+
+
 PATHS = "FILE FROM TO A B FOLDER OUT OUT.py".split()
 TYPES: Any = dict([(word, lambda path: os.path.expanduser(path)) for word in PATHS])
-TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range})  # others are texts
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range, "OLD=NEW": pair, "X": float,
+              "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size}})  # others are texts
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
@@ -11206,12 +11216,14 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
     "--exclude": ("NAME ...", "name or shell pattern that is left out, again for others"),
     "--rename": ("OLD=NEW ...", "names, or patterns with one `*`: 'model.*=*'"),
-    "--meta": ("KEY=VALUE ...", "metadata to set; KEY= removes"),
+    "--meta": ("KEY=TEXT ...", "metadata to set; KEY= removes"),
     "--verbose": ("", "each cast and each new name"),
     "--partial": ("", "the tensors that are whole in a file that was cut short"),
     "--dense": ("", "write sparse tensors with their zeros"),
     "--drop": ("", "leave out what has no place"),
     "--metadata": ("text|", "numbers in metadata as text where only that fits"),
+    "--rtol": ("X", "values are the same if they differ by atol + rtol * |b| at most"),
+    "--atol": ("X", "as numpy.isclose has it"),
     "--set": ("KEY=VALUE ...", "option of the format"),
     "--shard": ("SIZE", "bytes of a file at most, 5GB or 500MB: TO is NAME.safetensors.index.json"),
     "format": ("[NAME]", "of one format, with its layout"),
@@ -11236,13 +11248,13 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "sources target --format --cast --only --exclude --rename --dense --drop --metadata --meta "
-                "--partial --shard --set --verbose --json",
+                "sources target --format --cast --only --exclude --rename --meta --metadata "
+                "--dense --drop --partial --shard --set --verbose --json",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),
-    "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
-             "old.zt new.bpk", show_diff),
+    "diff": ("compare two files tensor by tensor, whatever their formats",
+             "a b --rtol --atol --partial --quiet --json", "old.zt new.bpk", show_diff),
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
                 f"; {FORMATS[0].NAME}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
@@ -11581,12 +11593,10 @@ def page_tensors(found: Explained) -> str:
         bars = ends = ""
         try:
             item = items[name]
-        except FormatError as error:  # its shard is missing, or damaged
-            rows += (f"<tr><td>{to_html(plain(clip(name, MAX_PATH)))}</td>"
-                     f'<td colspan="6">{to_html(error.what)}</td></tr>\n')
+        except FormatError:  # its shard is missing, or damaged
             continue
-        path = item.stored.source.path
-        link = f' href="#0x{item.start:x}"' if path == found.source.path else ""
+        here = item.stored.source.path == found.source.path
+        link = f' href="#0x{item.start:x}"' if here else ""
         left -= 0 if item.is_plain() else item.stored.nbytes
         if left >= 0 and not is_sparse(item):
             try:
@@ -11598,7 +11608,9 @@ def page_tensors(found: Explained) -> str:
                  f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
-    return rows + "</table></section></section>" if items else ""
+    more = len(items) - rows.count("<tr class")
+    rows += "</table></section>" + (f"{more:,} more are not shown" if more else "")
+    return rows + "</section>" if items else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
