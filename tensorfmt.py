@@ -11225,7 +11225,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--rtol": ("X", "values are the same if they differ by atol + rtol * |b| at most"),
     "--atol": ("X", "as numpy.isclose has it"),
     "--set": ("KEY=VALUE ...", "option of the format"),
-    "--shard": ("SIZE", "bytes of a file at most, 5GB or 500MB: TO is NAME.safetensors.index.json"),
+    "--shard": ("SIZE", "bytes of each file of a model in several: 5GB, 500MB"),
     "format": ("[NAME]", "of one format, with its layout"),
     "folder": ("[FOLDER]", "keeps the files"),
     "out": ("OUT.py", ""),
@@ -11709,7 +11709,7 @@ API = {  # what a program may use of a copy, by the section that it goes with
         "tobytes tolist item flat contiguous components todense keys values items get "
         "format path metadata close what field tensor check",
     "casts": "astype", "quantized": "scheme scales dequantize", "save": "save dumps tensor",
-    "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
+    "tools": "convert verify explain diff main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 ALONE = """
 
