@@ -7057,8 +7057,8 @@ def write_out(target: Any, chunks: Any, watch: Any = iter) -> int:
     if hasattr(target, "write"):
         return write_all(target, watch(chunks))
     path = path_of(target)
-    if hasattr(chunks, "save_to"):  # it is more than one file
-        return int(chunks.save_to(path, watch))
+    if type(chunks).__name__ in FEATURES:  # it is more than one file
+        return int(FEATURES[type(chunks).__name__](chunks, path, watch))
     chunks = watch(chunks)
     if not BOARD and hasattr(os, "replace"):
         real = os.path.realpath(path)
@@ -7366,7 +7366,7 @@ class Shards(OneFile):  # type: ignore[misc]
             yield "ok" if said == total else "FAIL", text, None
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
-        """Check everything; return what has save_to()."""
+        """Check everything; return the files that it will be."""
         kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
         more = Map([pair for pair in options.items() if pair[0] != "shard"])
         kind.write(items, metadata, attrs, more)  # what is wrong with any of them
@@ -7388,16 +7388,11 @@ def parse_size(size: Any) -> int:
 
 
 def split_items(items: Items, most: int) -> "List[Items]":
-    """Return the items of each shard: in order, as huggingface_hub splits them.
-
-    A tensor that is too large comes alone, before the shard that is being filled.
-    """
-    parts: "List[Items]" = []
-    part: Any = []
-    nbytes = 0
+    """Return the items of each shard: in order, as huggingface_hub splits them."""
+    parts, part, nbytes = [], [], 0
     for pair in items:
         if pair[1].nbytes > most:
-            parts.append([pair])
+            parts.append([pair])  # alone, before the one that is being filled
             continue
         if nbytes + pair[1].nbytes > most:
             parts.append(part)
@@ -7424,10 +7419,8 @@ class ShardFiles:
         suffix, count = Shards.SUFFIXES[0], len(self.parts)
         names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
                  for i in range(1, count + 1)]
-        if not index.lower().endswith(suffix) or misfit_shard(index):
-            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}")
-        if not self.parts:  # nor a place for metadata
-            raise ValueError("there are no tensors to put into shards")
+        if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
+            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
         places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
         total = sum([item.nbytes for part in self.parts for _, item in part])
         facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
@@ -7435,7 +7428,7 @@ class ShardFiles:
         names.append(index)
         made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
         try:
-            os.mkdir(made)
+            os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
             nbytes = sum([_write_beside(os.path.join(made, name), watch(data),
                                         os.path.join(folder, name))
                           for name, data in zip(names, chunks)])
@@ -7447,7 +7440,7 @@ class ShardFiles:
             for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
                 with suppress(OSError):
                     undo(os.path.join(made, name))
-        sync_folder(folder)
+        sync_folder(folder or ".")
         return nbytes
 
 
@@ -7494,7 +7487,7 @@ def open_folder(path: str, mapped: bool) -> Any:
 
 
 if not BOARD and OneFile is not Format:
-    FEATURES["paths"] = open_folder
+    FEATURES["paths"], FEATURES["ShardFiles"] = open_folder, ShardFiles.save_to
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -10938,7 +10931,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     facts = [merged(file)[0] for file in (a, b)]
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    kinds: Any = ("tensor", a, b), ("metadata", *facts), ("scalar", *scalars)
+    kinds: Any = [("tensor", a, b), ("metadata", *facts), ("scalar", *scalars)]
     for noun, x, y in kinds:
         for name in Map.fromkeys(list(x) + list(y)):
             both: Any = [data[name] for data in (x, y) if name in data]
@@ -10988,7 +10981,7 @@ def diff_values(a: Tensor, b: Tensor, progress: Any = None, near: Any = (0, 0)) 
                 continue  # 4 times as fast as numbers, which decide on NaN and -0.0
             for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
-                    gap = abs(float(x) - float(y))
+                    gap = float(abs(x - y))
                     if any(near) and abs(y) < INFINITY and gap <= atol + rtol * abs(y):
                         continue
                     count += 1

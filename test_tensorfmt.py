@@ -4258,6 +4258,8 @@ class ShardTest(FolderCase):
                         tensorfmt.save(path, model, shard=1)
                     self.assertEqual({name: read_file(os.path.join(self.folder, name))
                                       for name in self.names()}, before, last)
+            if old:
+                os.chmod(path, 0o600)
             calls = []
 
             def look(start, end, calls=calls):
@@ -4267,6 +4269,8 @@ class ShardTest(FolderCase):
                 tensorfmt.save(path, model, shard=1)
             self.assertEqual((len(calls), os.path.basename(calls[-1])), (
                 8 + 4 * bool(old), "m" + INDEX))
+            if old and os.name == "posix":  # the mode of what was there
+                self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
             for name in self.names():
                 os.unlink(os.path.join(self.folder, name))
         self.assertEqual(self.names(), [])
@@ -4284,7 +4288,7 @@ class ShardTest(FolderCase):
             self.refuses(["shard", "KB, MB, GB, TB"], tensorfmt.save, path, {"w": F32}, shard=size)
         self.refuses(["'w'", "'v'", "2 things"], tensorfmt.save, path, {
             "w": tensor([1.0], "float32", st_dtype="F4"), "v": tensor([1], "int8", st_dtype="U8")})
-        self.refuses(["no tensors"], tensorfmt.save, path, {})
+        self.refuses(["has tensors"], tensorfmt.save, path, {})
         self.refuses(["save to a path"], tensorfmt.save, io.BytesIO(), {"w": F32}, format="shards")
         self.refuses(["save to a path"], dumps, {"w": F32}, format="shards")
         for name in "m.json", "m.safetensors", "\\m" + INDEX:
@@ -6116,8 +6120,9 @@ class VerifyTest(TestCase):
 
 # -- [12] the file itself ------------------------------------------------------------------------
 
-PUBLIC = """load save dumps tensor detect convert verify explain diff File Tensor FormatError Unsupported
-    FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c
+PUBLIC = """load save dumps tensor detect convert verify explain diff File Tensor FormatError
+    Unsupported FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder
+    crc32c
     """.split()
 LAZY = """argparse array base64 binascii bz2 collections copy ctypes dataclasses datetime decimal
     difflib email enum fnmatch fractions functools gzip hashlib heapq inspect itertools json locale

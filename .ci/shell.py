@@ -175,21 +175,20 @@ class CommandTest(TestCase):
     def test_diff_as_numpy_compares(self):
         from json import loads
         one = {"w": tensor([1.0, 100.0, NAN, INF, 0.0], "float32"), "i": tensor([5, 1 << 60])}
-        two = {"w": tensor([1.5, 100.5, NAN, 1.0, -0.0], "float32"), "i": tensor([5, 1 + (1 << 60)])}
+        two = {"w": tensor([1.5, 100.5, NAN, 1.0, -0.0], "float32"), "i": tensor([5, 2**60 + 1])}
         tensorfmt.save("one.zt", one)
         tensorfmt.save("two.zt", two)
-        for args, counts, gaps in ((["--atol", "0.4"], [3], (INF, INF)), ([], [3, 1], (INF, INF)),
-                                   (["--rtol", "0.01"], [2], (INF, INF)),
-                                   (["--atol", "0.5"], [1], (INF, INF)),
-                                   (["--rtol", "0.4"], [1], (INF, INF))):
+        for args, counts in ((["--atol", "0.4"], [3]), ([], [3, 1]), (["--rtol", "0.01"], [2]),
+                             (["--atol", "0.5"], [1]), (["--rtol", "0.4"], [1])):
             code, out, _ = run("diff", "one.zt", "two.zt", "--json", *args)
             found = loads(out)
             rows = found["differences"]
             self.assertEqual((code, [row["count"] for row in rows]), (1, counts), args)
-            self.assertEqual((float(rows[0]["max_abs"]), float(rows[0]["max_rel"])), gaps)
+            self.assertEqual((float(rows[0]["max_abs"]), float(rows[0]["max_rel"])), (INF, INF))
             keys = [float(text) for text in args[1:]]
             self.assertSame(tensorfmt.json_ready(tensorfmt.diff("one.zt", "two.zt", **dict(
                 zip([args[0][2:]] if args else [], keys)))), found)
+        self.assertEqual(tensorfmt.diff("one.zt", "two.zt")["differences"][1]["max_abs"], 1.0)
         tensorfmt.save("one.zt", {"w": tensor([1.0, 2.0, 0.0])})
         tensorfmt.save("two.zt", {"w": tensor([1.5, 2.0, -0.0])})
         row, = tensorfmt.diff("one.zt", load("two.zt"))["differences"]
@@ -214,8 +213,8 @@ class CommandTest(TestCase):
         from json import loads
         tensorfmt.save("m.bpk", {name: F32 for name in ("model.a", "model.b", "b.bias")},
                        metadata={"x": "1", "y": "2"})
-        out = self.prints("convert", "m.bpk", "n.bpk", "--rename", "model.*=*", "--rename", "model.b=c=d",
-                          "--exclude", "*.bias", "--meta", "x=", "--meta", "z=a=b", "--json")
+        out = self.prints("convert", "m.bpk", "n.bpk", "--rename", "model.*=*", "--rename",
+                          "model.b=c=d", "--exclude", "*.bias", "--meta", "x=", "--meta", "z=a=b", "--json")
         found = loads(out)
         self.assertEqual((sorted(found["renamed"]), found["copied"]), (
             [["model.a", "a"], ["model.b", "c=d"]], ["model.a", "model.b"]))
@@ -232,7 +231,7 @@ class CommandTest(TestCase):
             self.assertEqual((found[0], word in found[2], os.path.exists("o.bpk")),
                              (code, True, False), found)
         self.prints("convert", "m.bpk", "s.safetensors.index.json", "--shard", "4")
-        self.assertIn("s.safetensors.index.json: safetensors, 12 bytes, 3 tensors, 3 shards, all raw",
+        self.assertIn(".index.json: safetensors, 12 bytes, 3 tensors, 3 shards, all raw",
                       self.prints("ls", "s.safetensors.index.json"))
         self.assertIn("shape             shard                         name\n",
                       self.prints("ls", "--shards", "s.safetensors.index.json"))
