@@ -297,6 +297,22 @@ class PeerTest(PeerCase):
             self.assertEqual(item.tobytes(), model[name].tobytes())
             self.assertTrue((found[name] == model[name]).all())
 
+    def test_diff_is_that_of_isclose(self):
+        numpy = self.peer("numpy")
+        random = numpy.random.default_rng(5)
+        odd = numpy.array([0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1, 1e300, 5e-324])
+        pairs = [numpy.repeat(odd, 8), numpy.tile(odd, 8)]
+        pairs = [numpy.concatenate([one, random.standard_normal(200).round(1)]) for one in pairs]
+        x, y = [dumps({"w": one}, format="ztensor") for one in pairs]
+        for rtol, atol in (0, 0), (1e-5, 1e-8), (0.5, 0), (0, 0.25), (2.0, 1e299):
+            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol)["differences"]
+            with numpy.errstate(all="ignore"):
+                far = ~numpy.isclose(*pairs, rtol=rtol, atol=atol, equal_nan=True)
+                gaps = abs(pairs[0] - pairs[1])[far]
+                ratios = (gaps / abs(pairs[1][far]))
+            found = [(row["count"], row["max_abs"], row["max_rel"]) for row in rows]
+            self.assertEqual(found, [(far.sum(), numpy.nanmax(gaps), numpy.nanmax(ratios))])
+
     def test_shards_are_split_as_by_the_hub(self):
         """Index and shards are those of huggingface_hub, byte for byte."""
         import json

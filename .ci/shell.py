@@ -178,8 +178,8 @@ class CommandTest(TestCase):
         two = {"w": tensor([1.5, 100.5, NAN, 1.0, -0.0], "float32"), "i": tensor([5, 2**60 + 1])}
         tensorfmt.save("one.zt", one)
         tensorfmt.save("two.zt", two)
-        for args, counts in ((["--atol", "0.4"], [3]), ([], [3, 1]), (["--rtol", "0.01"], [2]),
-                             (["--atol", "0.5"], [1]), (["--rtol", "0.4"], [1])):
+        for args, counts in ((["--atol", "0.4"], [3, 1]), ([], [3, 1]), (["--rtol", "0.01"], [2]),
+                             (["--atol", "0.5"], [1, 1]), (["--rtol", "0.4"], [1])):
             code, out, _ = run("diff", "one.zt", "two.zt", "--json", *args)
             found = loads(out)
             rows = found["differences"]
@@ -214,7 +214,8 @@ class CommandTest(TestCase):
         tensorfmt.save("m.bpk", {name: F32 for name in ("model.a", "model.b", "b.bias")},
                        metadata={"x": "1", "y": "2"})
         out = self.prints("convert", "m.bpk", "n.bpk", "--rename", "model.*=*", "--rename",
-                          "model.b=c=d", "--exclude", "*.bias", "--meta", "x=", "--meta", "z=a=b", "--json")
+                          "model.b=c=d", "--exclude", "*.bias", "--meta", "x=", "--meta", "z=a=b",
+                          "--json")
         found = loads(out)
         self.assertEqual((sorted(found["renamed"]), found["copied"]), (
             [["model.a", "a"], ["model.b", "c=d"]], ["model.a", "model.b"]))
