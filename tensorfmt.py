@@ -11005,7 +11005,8 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
     """
     found = []
     for item in a, b:
-        words = [item.attrs.get(key) for key in find_format(str(item.format)).DTYPE_ATTRS]
+        kind = find_format(str(item.format))  # behind two keys, others say where its parts lie
+        words = [item.attrs.get(key) for key in kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]]
         parts = not is_sparse(item) and item.components or {"": item}
         data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
                 for role, part in parts.items() for start, nbytes, place in part.ranges()]

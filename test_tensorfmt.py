@@ -4195,6 +4195,19 @@ class ShardTest(FolderCase):
         os.unlink(os.path.join(self.folder, "m-2-of-2.safetensors"))
         self.assertIn("no tensor files", str(error_of(IsADirectoryError, load, self.folder)))
 
+    def test_the_page_of_an_index_has_its_tensors(self):
+        import re
+        path = self.write_model()
+        for count in 4, 2, 0:
+            page = tensorfmt.explain(path)._repr_html_().replace("&quot;", '"')
+            page = page.replace("&lt;", "<").replace("&gt;", ">")
+            rows = re.findall('<tr class="data"><td><a>(.)</a></td><td>int16</td>', page)
+            self.assertEqual((len(rows), "4 tensors" in page), (count, True))
+            self.assertEqual(re.findall("(.) more are not shown", page),
+                             [str(4 - count)] if count < 4 else [])
+            if count:
+                os.unlink(os.path.join(self.folder, f"m-{count // 2}-of-2.safetensors"))
+
     def test_an_index_after_chdir(self):
         self.write_model()
         here = os.getcwd()

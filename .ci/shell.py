@@ -296,6 +296,10 @@ class CommandTest(TestCase):
         parts = [zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
             "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})) for i in range(2)]
         self.assertEqual(differ(*parts), "~ w          stored bytes differ")
+        words = [zt1_file(bytes(65), w=(layout, [2], {"a": (64, 1, dtype, {})}))
+                 for layout, dtype in (("tiled", "q6"), ("woven", "q6"), ("tiled", "q7"))]
+        for other in words[1:]:
+            self.assertEqual(differ(words[0], other), "~ w          stored in another way")
         scalars = [dumps({"w": F32}, format="burnpack", scalars={"s": {"Int": i}})
                    for i in range(2)]
         self.assertEqual(differ(*scalars), "~ scalar s: {'Int': 0} -> {'Int': 1}")
