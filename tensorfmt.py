@@ -10303,11 +10303,11 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
 
 def _select(items: Items, only: Any, exclude: Any = None) -> Items:
     """Return the items by two lists: an exact name wins, else each is a shell pattern."""
-    from fnmatch import fnmatchcase
     names, chosen = set([name for name, _ in items]), {}
     for title, patterns in ("only", only), ("exclude", exclude):
         chosen[title] = set(names if patterns is None and title == "only" else ())
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            from fnmatch import fnmatchcase  # boards lack it
             found = [pattern] if pattern in names else [
                 name for name in names if fnmatchcase(name, pattern)]
             if not found:
@@ -10931,8 +10931,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     facts = [merged(file)[0] for file in (a, b)]
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    kinds: Any = [("tensor", a, b), ("metadata", *facts), ("scalar", *scalars)]
-    for noun, x, y in kinds:
+    kinds: Any = [("tensor", [a, b]), ("metadata", facts), ("scalar", scalars)]
+    for noun, (x, y) in kinds:
         for name in Map.fromkeys(list(x) + list(y)):
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
