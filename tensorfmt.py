@@ -102,7 +102,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 """
 __version__ = "0.3.0"
 __all__ = [
-    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain",
+    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain", "diff",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
     "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "flat_loads", "FlatBuilder",
     "crc32c",
@@ -667,7 +667,8 @@ class Lazy:
 
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return open_path(os.fsdecode(source) if hasattr(os, "fsdecode") else source, mapped)
+        path = os.fsdecode(source) if hasattr(os, "fsdecode") else source
+        return FEATURES.get("paths", open_path)(path, mapped)
     try:
         return Memory(source, True)
     except TypeError:
@@ -6869,7 +6870,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else path_of(target)
-    for kind in FORMATS:
+    for kind in FORMATS + tuple(LATER):
         if [suffix for suffix in kind.SUFFIXES if path.lower().endswith(suffix)]:
             return kind
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
@@ -6925,11 +6926,14 @@ def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: 
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
-def write_out(target: Any, chunks: Chunks) -> int:
-    """Write a file to a path or a stream; return its bytes."""
+def write_out(target: Any, chunks: Any, watch: Any = lambda chunks, *nbytes: chunks) -> int:
+    """Write a file, whose chunks `watch` sees, to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
-        return write_all(target, chunks)
+        return write_all(target, watch(chunks))
     path = path_of(target)
+    if type(chunks).__name__ in FEATURES:  # it is more than one file
+        return int(FEATURES[type(chunks).__name__](chunks, path, watch))
+    chunks = watch(chunks)
     if not BOARD:
         real = os.path.realpath(path)
         if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
@@ -7134,18 +7138,13 @@ class Reopened(Lazy):
         super().__init__()
         self.path, self.nbytes, self.stamp = source.path, source.nbytes, source.stamp
 
-    def open_now(self) -> Any:
-        source = open_path(self.stamp[0], False)
-        if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
-            source.close()
-            raise FormatError("the shard has changed since it was opened", path=self.path)
-        return source
-
     def view(self, offset: int, nbytes: int) -> Any:
         if self._source is False:
             raise ValueError(f"{plain(self.path)}: the File is closed")
-        source = self.open_now()
+        source = open_path(self.stamp[0], False)
         try:
+            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
+                raise FormatError("the shard has changed since it was opened", path=self.path)
             return source.view(offset, nbytes)
         finally:
             source.close()
@@ -7279,19 +7278,25 @@ def misfit_shard(name: Any) -> str:
     return "" if fine else "a plain file name"
 
 
-class Shards(Format):
+OneFile: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
+
+
+class Shards(OneFile):  # type: ignore[misc]
     """The index of a model in several safetensors files (model.safetensors.index.json).
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
-    "metadata": {"total_size" ...}?
+    "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened.
+    Shards are plain names of files in its folder; nothing else is opened. They are written whole,
+    NAME-00001-of-0000N.safetensors, then the index, as by the library huggingface_hub.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    SUFFIXES = (".safetensors.index.json",)
+    OPTIONS = dict(OneFile.OPTIONS, shard="bytes of tensors in a file at most: 5GB, 500MB")
     CHECKS = ("index", "shards")
-    MARKED = False
-    IN_FRONT = True
+    own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
+    MARKS: "Dict[str, str]" = {}
     TOP = Schema(
         ("metadata", "map", None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
@@ -7319,8 +7324,9 @@ class Shards(Format):
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
         file: Any = self.make_file(source, (attrs,), {})
+        total = 0
         for shard in attrs["shards"]:
-            found: Any = ()
+            found: Any = Map()
             try:
                 with file.part(shard) as found:
                     errors = verify(found).errors
@@ -7328,14 +7334,141 @@ class Shards(Format):
                 errors = [error]
             for wrong in errors:
                 yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+            total += sum([item.stored.nbytes for item in found.values()])
             more = [name for name in found if name not in file]
-            if more:
-                yield "note", f"{quote(shard)}: the index has no place for {show(more)}", None
-            if not errors:
+            if more:  # libraries that open all of a shard load it, others do not
+                text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
+                yield "FAIL", text, more[0]
+            elif not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
+        said = attrs["index"].get("total_size")
+        if said is not None and len(file.parts) == len(attrs["shards"]):  # all could be opened
+            text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
+            yield "ok" if said == total else "FAIL", text, None
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
+        """Check everything; return the files that it will be."""
+        kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
+        more = Map([pair for pair in options.items() if pair[0] != "shard"])
+        kind.write(items, metadata, attrs, more)  # what is wrong with any of them
+        parts = split_items(items, most)
+        return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
 
 
-if not BOARD:
+def parse_size(size: Any) -> int:
+    """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
+    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    text = str(size).strip().upper()
+    try:
+        nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
+    except (ValueError, OverflowError):
+        nbytes = 0
+    if nbytes < 1:
+        raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
+    return nbytes
+
+
+def split_items(items: Items, most: int) -> "List[Items]":
+    """Return the items of each shard: in order, as huggingface_hub splits them."""
+    parts, part, nbytes = [], [], 0
+    for pair in items:
+        if pair[1].nbytes > most:
+            parts.append([pair])  # alone, before the one that is being filled
+            continue
+        if nbytes + pair[1].nbytes > most:
+            parts.append(part)
+            part, nbytes = [], 0
+        part.append(pair)
+        nbytes += pair[1].nbytes
+    return parts + [part] * bool(part)
+
+
+class ShardFiles:
+    """The files of a model in shards, before they have names: those of the target."""
+
+    def __init__(self, parts: "List[Items]", chunks: "List[Chunks]") -> None:
+        self.parts, self.chunks = parts, chunks
+
+    def __iter__(self) -> Any:
+        raise ValueError("shards are files beside their index: save to a path")
+
+    def save_to(self, path: str, watch: Any) -> int:
+        """Write all files into a folder beside the index, then put them in place."""
+        from contextlib import suppress
+        from json import dumps
+        folder, index = os.path.split(path)
+        suffix, count = Shards.SUFFIXES[0], len(self.parts)
+        names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
+                 for i in range(1, count + 1)]
+        if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
+            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
+        places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
+        sizes = [sum([item.nbytes for _, item in part]) for part in self.parts]
+        facts = {"metadata": {"total_size": sum(sizes)}, "weight_map": Map(places)}
+        chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
+        names.append(index)
+        made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
+        try:
+            os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
+            nbytes = sum([_write_beside(os.path.join(made, name), watch(data, size),
+                                        os.path.join(folder, name))
+                          for name, data, size in zip(names, chunks, sizes + [0])])
+            put_in_place(folder, made, names)
+        except OSError as error:
+            hidden = str(error.filename).startswith(made)
+            raise OSError(error.errno, error.strerror, path) if hidden else error
+        finally:
+            for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
+                with suppress(OSError):
+                    undo(os.path.join(made, name))
+        sync_folder(folder or ".")
+        return nbytes
+
+
+def put_in_place(folder: str, made: str, names: "List[str]") -> None:
+    """Move files to where they belong, the index last; if that fails, all is as it was.
+
+    An index that is there goes first, so that it never leads to shards that are not its own.
+    """
+    from contextlib import suppress
+    from shutil import copymode
+    moves = []  # also one that failed: there is nothing to move back then
+    try:
+        for name in reversed(names):
+            old, kept = os.path.join(folder, name), os.path.join(made, "old-" + name)
+            if os.path.lexists(old) and not os.path.isdir(old):
+                moves.append((old, kept))
+                os.replace(old, kept)
+                if os.path.exists(kept):
+                    copymode(kept, os.path.join(made, name))
+        for name in names:
+            moves.append((os.path.join(made, name), os.path.join(folder, name)))
+            os.replace(*moves[-1])
+    except BaseException:
+        for start, end in reversed(moves):
+            with suppress(OSError):
+                os.replace(end, start)
+        raise
+    for _, kept in moves[:-len(names)]:
+        os.remove(kept)
+
+
+def open_folder(path: str, mapped: bool) -> Any:
+    """Return the source of a path: of a folder, its one index, else its one tensor file."""
+    if not os.path.isdir(path):
+        return open_path(path, mapped)
+    for ends in Shards.SUFFIXES, tuple([end for kind in FORMATS for end in kind.SUFFIXES]):
+        found = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ends)]
+        if len(found) == 1:
+            return open_path(os.path.join(path, found[0]), mapped)
+        if found:
+            break
+    inside = ", ".join(map(plain, found[:9])) or "no tensor files"
+    raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
+
+
+if not BOARD and OneFile is not Format:
+    FEATURES["paths"], FEATURES["ShardFiles"] = open_folder, ShardFiles.save_to
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -10024,20 +10157,30 @@ class Summary:
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.renamed: Any = []  # (old, new)
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
         self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
-        lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
-        lines += [f"cast: {quote(name)} {old} -> {new} ({'exact' if exact else 'rounded'})"
-                  for name, old, new, exact in self.cast]
-        lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
+        return "\n".join(self.lines(False))
+
+    def lines(self, each: bool) -> "List[str]":
+        """Return what was done; casts of a kind and renames one by one only if `each`."""
+        lines, alike = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"], {}
+        for name, old, new, exact in self.cast:
+            how = f"{old} -> {new} ({'exact' if exact else 'rounded'})"
+            alike.setdefault(how, []).append(quote(name))
+        for how, names in alike.items():
+            shown = names if each or len(names) == 1 else [count_of(len(names), "tensor")]
+            lines += [f"cast: {name} {how}" for name in shown]
+        renamed = [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
+        few = renamed if each else renamed[:5]
+        lines += few + [f"renamed: {len(renamed) - 5} more"] * (len(few) < len(renamed))
         for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
             text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
             lines += [f"{title}: {text}"] if names else []
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
-        return "\n".join(lines + [f"wrote {self.nbytes} bytes"])
+        return lines + [f"wrote {self.nbytes} bytes"]
 
 
 def merged(file: File) -> "Tuple[Facts, List[str]]":
@@ -10077,17 +10220,20 @@ def load_several(sources: Any, **options: Any) -> File:
 
 
 def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
-            format: "Optional[str]" = None, cast: Any = None, only: Any = None, dense: bool = False,
-            drop: bool = False, metadata: Any = None, partial: bool = False, watch: Any = None,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None,
+            exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
+            metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
             **options: Any) -> Summary:
     """Write the tensors of a source (a File, a list of files) in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
-    `dense`: sparse tensors as dense ones where the target has none. `only`: names or shell
-    patterns. `drop`: leave out content that has no place (custom fields, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `partial`: as in
-    load(). `options` and memory: as in save(). `watch`: as in verify().
+    `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
+    shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
+    `drop`: leave out content that has no place (custom fields, scalars, metadata).
+    metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
+    to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
+    save(). `watch`: as in verify().
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -10097,8 +10243,9 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     """
     if not isinstance(source, File):
         with load_several(source, partial=partial) as file:
-            return convert(file, target, format=format, cast=cast, only=only, dense=dense,
-                           drop=drop, metadata=metadata, watch=watch, **options)
+            return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
+                           rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
+                           watch=watch, **options)
     kind = written_kind(target_format(format, target, None), [source.kind], options)
     kind.check_options(options, kind.OPTIONS)
     if metadata not in (None, "text"):
@@ -10108,33 +10255,44 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, chosen = Summary(), _select(in_order(source), only)
+    summary, chosen = Summary(), _select(in_order(source), only, exclude)
+    named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     twice = check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, summary)
+    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, summary)
     _leave_out(kind, source, attrs, items, drop, summary)
-    names = [(name, kind.loaded_name(name, options)) for name, _ in items]
+    names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
+    items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
     if twice:
         check_digests(chosen)
     for check in STORED.values():
         check(chosen)
-    if watch is not None:
+
+    def seen(chunks: Chunks, nbytes: Any = None) -> Any:
         chunks = (piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20))
-        chunks = watch(chunks, sum([item.nbytes for _, item in items]))
-    summary.nbytes = write_out(target, chunks)
+        return watch(chunks, sum([item.nbytes for _, item in items]) if nbytes is None else nbytes)
+    summary.nbytes = write_out(target, chunks, *[seen] * (watch is not None))
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, summary: Summary) -> Any:
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts,
+                  summary: Summary) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
     found, differ = merged(file)
     metadata = Map(found.items())
+    for key, value in meta.items():
+        what = f"metadata {show(key)}"
+        if value is not None:
+            metadata[key] = value
+        elif metadata.pop(key, meta) is meta and what not in differ:
+            raise ValueError(f"meta: there is no {what}")
+        differ = [one for one in differ if one != what]
     summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
@@ -10175,19 +10333,48 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
                          "  drop=True (--drop) leaves it out")
 
 
-def _select(items: Items, only: Any) -> Items:
-    """Return the items that `only` names: an exact name wins, else it is a shell pattern."""
-    if only is None:
-        return items
-    from fnmatch import fnmatchcase
-    names, chosen = set([name for name, _ in items]), set()
-    for pattern in [only] if isinstance(only, str) else only:
-        found = [pattern] if pattern in names else [
-            name for name in names if fnmatchcase(name, pattern)]
-        if not found:
-            raise ValueError(f"only: no tensor is called {show(pattern)}")
-        chosen.update(found)
-    return [(name, item) for name, item in items if name in chosen]
+def _select(items: Items, only: Any, exclude: Any = None) -> Items:
+    """Return the items by two lists: an exact name wins, else each is a shell pattern."""
+    names, chosen = set([name for name, _ in items]), {}
+    for title, patterns in ("only", only), ("exclude", exclude):
+        chosen[title] = set(names if patterns is None and title == "only" else ())
+        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            from fnmatch import fnmatchcase  # boards lack it
+            found = [pattern] if pattern in names else [
+                name for name in names if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"{title}: no tensor is called {show(pattern)}")
+            chosen[title].update(found)
+    left = chosen["only"] - chosen["exclude"]
+    return [(name, item) for name, item in items if name in left]
+
+
+def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
+    """Return the new name of each: by a function, or a mapping of names and patterns with a `*`.
+
+    An exact name wins, then the first pattern. ValueError where two get the same name.
+    """
+    known = Map.fromkeys(names)
+    given = Map([(name, rename(name)) for name in names]) if callable(rename) else rename or {}
+    made, owners = Map(), Map()
+    for old, new in sorted(given.items(), key=lambda pair: pair[0] not in known):
+        if not isinstance(new, str):
+            raise TypeError(f"rename: a name is a str, not {show(new)}")
+        start, star, end = str(old).partition("*")
+        found = [old] if old in known else [
+            name for name in names if star and len(name) >= len(start + end)
+            and name.startswith(start) and name.endswith(end)]
+        if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
+            raise ValueError(f"rename: no tensor is called {show(old)} (one `*` is for any text)")
+        for name in found:
+            text = name[len(start):len(name) - len(end)]
+            made.setdefault(name, new if old in known else new.replace("*", text))
+    for name in names:
+        new = made.setdefault(name, name)
+        other = owners.setdefault(new, name)
+        if other != name:
+            raise ValueError(f"rename: {quote(other)} and {quote(name)} would both be {quote(new)}")
+    return made
 
 
 def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
@@ -10261,11 +10448,6 @@ def describe(error: BaseException, path: str = "") -> str:
     if not isinstance(error, OSError):
         return str(error)
     path = str(error.filename or path)
-    if isinstance(error, IsADirectoryError) and os.access(path, os.R_OK):
-        names = sorted(os.listdir(path))
-        ends = [".index.json"] + [end for kind in FORMATS for end in kind.SUFFIXES]
-        inside = [plain(name) for end in ends for name in names if name.endswith(end)]
-        return f"{plain(path)} is a directory; it has {(inside + ['no tensor files'])[0]}"
     if "://" in path:
         return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
     return (plain(path) + ": " if path else "") + (error.strerror or str(error))
@@ -10411,13 +10593,15 @@ def show_ls(args: Any) -> None:
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
             sys.stdout.write(head[:-1] + ', "tensors": ')
-            write_list(({"name": name, "dtype": item.dtype, "shape": item.shape,
-                         "offset": item.offset, "bytes": item.stored.nbytes, "attrs": item.attrs}
+            write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
+                             dtype=item.dtype, shape=item.shape, offset=item.offset,
+                             bytes=item.stored.nbytes, attrs=item.attrs)
                         for name, item in items), "\n ", "]}")
             return
         paint = painter(args)
         print("\n" * (args.file != args.files[0]) + facts_of(file, file.path or args.file))
-        for title, pairs in ("metadata", metadata), ("scalar", file.attrs.get("scalars") or {}):
+        for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
+                "scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
                 print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
@@ -10427,17 +10611,25 @@ def show_ls(args: Any) -> None:
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items:
-            print_listing(items, args.limit, paint)
+            print_listing(items, args.limit, paint, args.shards)
+
+
+def shard_of(item: Tensor) -> str:
+    """Return the name of the file that has a tensor."""
+    return os.path.basename(item.stored.source.path or "")
 
 
 def facts_of(file: File, path: str) -> str:
     """Return what a file is, in one line."""
-    size = rounded(file.nbytes, "B")
+    nbytes, shards = file.nbytes, file.attrs.get("shards", ())
+    if "index" in file.attrs:  # nobody asks for its own size
+        nbytes = sum([item.stored.nbytes for item in file.values()])
+    size = rounded(nbytes, "B")
     facts = [f"{in_letters(path)}: {file.kind.TITLE}",
-             count_of(file.nbytes, "byte") + (f" ({size})" if size else ""),
-             count_of(len(file), "tensor")]
+             count_of(nbytes, "byte") + (f" ({size})" if size else ""),
+             count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
     for key, value in file.attrs.items():
-        if key not in ("version", "scalars", "operations"):
+        if key not in ("version", "scalars", "operations", "index", "shards"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
@@ -10445,19 +10637,22 @@ def facts_of(file: File, path: str) -> str:
     return clip(", ".join(facts), MAX_LINE)
 
 
-def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
+def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool) -> None:
+    wide_shard = max([len(plain(shard_of(item))) for _, item in items] + [5])
     codings = set([plain(item.stored.encoding) for _, item in items])
     dtypes = set([dtype_of(item) for _, item in items])
     wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
 
-    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "") -> None:
+    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "",
+            shard: str = "") -> None:
         coding = f"  {coding:{wide_coding}}" if len(codings) > 1 else ""
+        shape = f"{shape:16}  {shard:{wide_shard}}" if shards else shape
         print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide}}{coding}  {shape:16}  {name}".rstrip())
     print()
-    row("bytes", "offset", "dtype", "encoding", "shape", "name")
+    row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
     for name, item in items[:limit]:
         row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
-            show(item.shape), paint(in_letters(name), "data"))
+            show(item.shape), paint(in_letters(name), "data"), plain(shard_of(item)))
         if item.scheme is not None:
             row("", "", "", "", "  " + show(item.scheme, 200))
     if limit is not None and len(items) > limit:
@@ -10565,7 +10760,8 @@ class Explained:
         self.source, self.kind = source, kind_of(source, format)
         fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
         aim_offsets(fields)
-        self.attrs, _, self.tensors = parsed or ({}, {}, {})
+        parsed = parsed or (Map(), Map(), Map())
+        self.attrs, self.tensors = parsed[0], self.kind.make_file(source, parsed, {})
         self.texts, self.layout = layout_of(self.kind)
         self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
@@ -10692,65 +10888,84 @@ def wrap(text: str, width: int, marks: str) -> "List[str]":
 
 
 def show_diff(args: Any) -> bool:
-    with load(open_input(args.a)) as a, load(open_input(args.b)) as b:
-        found = list(differences(a, b))
-        count = len(set(a).union(b))
-        metadata = merged(a)[0] or merged(b)[0]
+    try:
+        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol or 0,
+                     atol=args.atol or 0, partial=args.partial, watch=progress)
+    except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
+        raise TypeError(describe(error))
+    rows, count = found["differences"], count_of(found["tensors"], "tensor")
     if args.json:
-        rows = [dict(zip(("sign", "kind", "name", "changes"), row)) for row in found]
-        print(to_json({"a": args.a, "b": args.b, "tensors": count, "differences": rows}))
-        return bool(found)
-    for sign, noun, name, changes in found:
-        print(f"{sign} {in_letters(name):10} {', '.join(changes)}" if noun == "tensor" else
-              f"{sign} {noun} {plain(name)}: {' -> '.join(map(show, changes))}")
-    if found:
-        print(f"{count_of(len(found), 'difference')}, {count_of(count, 'tensor')}")
+        print(to_json(found))
+        return bool(rows)
+    for row in rows:
+        name, changes = row["name"], row["changes"]
+        print(f"{row['sign']} {in_letters(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
+              else f"{row['sign']} {row['kind']} {plain(name)}: {' -> '.join(map(show, changes))}")
+    if rows:
+        print(f"{count_of(len(rows), 'difference')}, {count}")
     elif not args.quiet:
-        print(f"the same {count_of(count, 'tensor')}, {'same' if metadata else 'no'} metadata")
-    return bool(found)
+        print(f"the same {count}, {'same' if found['metadata'] else 'no'} metadata")
+    return bool(rows)
 
 
-def differences(a: File, b: File) -> Chunks:
-    """Yield (sign, "tensor", "metadata" or "scalar", name, what differs)."""
+def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = False,
+         watch: Any = None) -> Facts:
+    """Return what differs between two sources or Files, of any formats.
+
+    "tensors", "metadata": how many there are; "differences": a map for each, its "sign" - (only in
+    a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a person, and
+    where values changed their "count", "max_abs", "max_rel". Values are the same where |x - y| <=
+    atol + rtol * |y|, or both are NaN.
+
+    >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
+    >>> diff(one, two)["differences"][0]["changes"], diff(one, two, rtol=0.5)["differences"]
+    (['1 value changed, by 0.5 at most'], [])
+    """
+    a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
     for file in (a, b):
         check_work(Format(), list(file.items()))
-    sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
+    sizes, rows = dict([(name, item.nbytes) for name, item in a.items() if name in b]), []
+    facts = [merged(file)[0] for file in (a, b)]
+    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    parts: Any = [{"tensor": file, "metadata": merged(file)[0],
-                   "scalar": file.attrs.get("scalars") or {}} for file in (a, b)]
-    for noun in parts[0]:
-        x, y = [part[noun] for part in parts]
+    kinds: Any = [("tensor", [a, b]), ("metadata", facts), ("scalar", scalars)]
+    for noun, (x, y) in kinds:
         names: Any = Map.fromkeys(list(x) + list(y))
-        if noun == "tensor":
-            names = progress(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+        if noun == "tensor" and watch is not None:
+            names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
         for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
             if noun == "tensor":
-                changes = diff_tensor(both)
+                row = diff_tensor(both, (rtol, atol))
             else:  # convert leaves idle ones behind
                 same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
-                changes = [] if same else both
-            if changes:
-                yield "~" if both[1:] else "-" if name in x else "+", noun, name, changes
+                row = {} if same else {"changes": both}
+            if row:
+                sign = "~" if both[1:] else "-" if name in x else "+"
+                rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
+            "metadata": len(facts[0] or facts[1]), "differences": rows}
 
 
-def diff_tensor(both: "List[Tensor]") -> "List[str]":
-    """Return what differs between two tensors; of a single one, what it is."""
+def diff_tensor(both: "List[Tensor]", near: Any = (0, 0)) -> Facts:
+    """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
     if len(both) == 1:
-        return [f"{dtype_of(both[0])} {show(both[0].shape)}"]
+        return {"changes": [f"{dtype_of(both[0])} {show(both[0].shape)}"]}
     a, b = both
     old, new = dtype_of(a), dtype_of(b)
     changes = [] if old == new else [f"dtype {old} -> {new}"]
-    if a.shape == b.shape:
-        return changes + diff_values(a, b)
-    return [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes
+    if a.shape != b.shape:
+        return {"changes": [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes}
+    row = diff_values(a, b, near)
+    changes += row.pop("changes", [])
+    return dict(row, changes=changes) if changes else {}
 
 
-def diff_values(a: Tensor, b: Tensor) -> "List[str]":
+def diff_values(a: Tensor, b: Tensor, near: Any = (0, 0)) -> Facts:
     """Compare in constant memory: bytes first, numbers where they differ."""
     alike = same = a.dtype == b.dtype
-    count, largest, note = 0, 0.0, ""
-    old, new = str(a.dtype), str(b.dtype)
+    count, largest, most, note = 0, 0.0, 0.0, ""
+    (rtol, atol), old, new = near, str(a.dtype), str(b.dtype)
     wide = "float64" if "float64" in (old, new) else "float32"
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
     try:
@@ -10762,15 +10977,21 @@ def diff_values(a: Tensor, b: Tensor) -> "List[str]":
                 continue  # 4 times as fast as numbers, which decide on NaN and -0.0
             for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
                 if x != y and not (x != x and y != y):
+                    gap = float(abs(x - y))
+                    if any(near) and abs(y) < INFINITY and gap <= atol + rtol * abs(y):
+                        continue
                     count += 1
-                    gap = abs(float(x) - float(y))
-                    largest = max(largest, gap)
+                    largest, most = max(largest, gap), max(most, gap / abs(y) if y else INFINITY)
                     note = note if gap == gap else " (and NaN)"
     except Unsupported:
-        return diff_stored(a, b)
+        return {"changes": diff_stored(a, b)}
     if count:
-        return [f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"]
-    return [] if same else ["same values" + (", other bits (-0.0 or NaN)" if alike else "")]
+        text = f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"
+        return {"changes": [text], "count": count, "max_abs": largest, "max_rel": most}
+    if same or alike and any(near):
+        return {}
+    bits = ", other bits (-0.0 or NaN)" if alike else ""
+    return {"changes": ["close values" if any(near) else "same values" + bits]}
 
 
 def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
@@ -10780,7 +11001,8 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
     """
     found = []
     for item in a, b:
-        words = [item.attrs.get(key) for key in find_format(str(item.format)).DTYPE_ATTRS]
+        kind = find_format(str(item.format))  # behind two keys, others say where its parts lie
+        words = [item.attrs.get(key) for key in kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]]
         parts = not is_sparse(item) and item.components or {"": item}
         data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
                 for role, part in parts.items() for start, nbytes, place in part.ranges()]
@@ -10819,7 +11041,7 @@ def show_convert(args: Any) -> None:
     cast: Any = args.cast or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
-    options = dict(map(parse_setting, args.set or ()))
+    options = dict(map(parse_setting, args.set or ()), **(args.shard or {}))
     target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
@@ -10834,16 +11056,21 @@ def show_convert(args: Any) -> None:
             raise TypeError(str(error))
         kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
-        report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
+        if not args.json:
+            report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
+                              exclude=args.exclude, rename=Map(args.rename or ()),
                               dense=args.dense, drop=args.drop, metadata=args.metadata,
-                              watch=progress, **options)
+                              meta=Map(args.meta or ()), watch=progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
-    lines = str(summary).split("\n")[:-1]
+    if args.json:
+        report.write(to_json(vars(summary)) + "\n")
+        return
+    lines = summary.lines(args.verbose)[:-1]
     if isinstance(cast, str) and not summary.cast:
         lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
     if kind.VERSION and kind is not file.kind and "version" not in options:
@@ -10935,9 +11162,16 @@ def row_range(text: str) -> slice:
     return rows
 
 
+def pair(text: str) -> "List[Optional[str]]":
+    """Return [A, B] of A=B; B is None where there is none."""
+    key, value = text.split("=", 1)
+    return [key, value or None]
+
+
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range,  # others are texts
+TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range, "OLD=NEW": pair, "X": float,
+              "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},  # others are texts
               "NAME,...": lambda text: [name for name in text.split(",") if name]})
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
@@ -10950,6 +11184,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--json": ("", "for programs"),
     "--limit": ("N", "print that many rows at most"),
     "--color": ("auto|always|never", "kinds of bytes in colours"),
+    "--shards": ("", "a column of the file that has the tensor"),
     "--sort": ("bytes|name|offset", "order of the rows"),
     "--only": ("NAME ...", "name or shell pattern, again for others"),
     "--width": ("N", "columns of the terminal"),
@@ -10965,11 +11200,18 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--format": ("NAME", ", ".join([kind.NAME for kind in FORMATS if kind.WRITES])
                  + " or a suffix, else that of TO"),
     "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
+    "--exclude": ("NAME ...", "name or shell pattern that is left out, again for others"),
+    "--rename": ("OLD=NEW ...", "names, or patterns with one `*`: 'model.*=*'"),
+    "--meta": ("KEY=TEXT ...", "metadata to set; KEY= removes"),
+    "--verbose": ("", "each cast and each new name"),
     "--partial": ("", "the tensors that are whole in a file that was cut short"),
     "--dense": ("", "write sparse tensors with their zeros"),
     "--drop": ("", "leave out what has no place"),
     "--metadata": ("text|", "numbers in metadata as text where only that fits"),
+    "--rtol": ("X", "values are the same if they differ by atol + rtol * |b| at most"),
+    "--atol": ("X", "as numpy.isclose has it"),
     "--set": ("KEY=VALUE ...", "option of the format"),
+    "--shard": ("SIZE", "bytes of each file of a model in several: 5GB, 500MB"),
     "format": ("[NAME]", "of one format, with its layout"),
     "folder": ("[FOLDER]", "keeps the files"),
     "out": ("OUT.py", ""),
@@ -10981,7 +11223,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --json --color",
+    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
@@ -10992,12 +11234,13 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "sources target --format --cast --only --dense --drop --metadata --partial --set",
+                "sources target --format --cast --only --exclude --rename --meta --metadata "
+                "--dense --drop --partial --shard --set --verbose --json",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),
-    "diff": ("compare two files tensor by tensor, whatever their formats", "a b --quiet --json",
-             "old.zt new.bpk", show_diff),
+    "diff": ("compare two files tensor by tensor, whatever their formats",
+             "a b --rtol --atol --partial --quiet --json", "old.zt new.bpk", show_diff),
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
                 f"; {FORMATS[0].NAME}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
@@ -11339,20 +11582,28 @@ def page_tensors(found: Explained) -> str:
     rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {PAGE_VALUES}
 <section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
 <th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>"""
-    for name, item in list(items.items())[:PAGE_ROWS]:
+    for name in list(items)[:PAGE_ROWS]:
         bars = ends = ""
+        try:
+            item = items[name]
+        except FormatError:  # its shard is missing, or damaged
+            continue
+        here = item.stored.source.path == found.source.path
+        link = f' href="#0x{item.start:x}"' if here else ""
         left -= 0 if item.is_plain() else item.stored.nbytes
         if left >= 0 and not is_sparse(item):
             try:
                 bars, ends = histogram(item)
             except ValueError:  # damaged, empty, of an unknown type
                 pass
-        rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
+        rows += (f'<tr class="data"><td><a{link}>'
                  f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
                  f"<td>{to_html(item.dtype)}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
-    return rows + "</table></section></section>" if items else ""
+    more = len(items) - rows.count("<tr class")
+    rows += "</table></section>" + (f"{more:,} more are not shown" if more else "")
+    return rows + "</section>" if items else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
@@ -11448,7 +11699,7 @@ API = {  # what a program may use of a copy, by the section that it goes with
         "tobytes tolist item flat contiguous components todense keys values items get "
         "format path metadata close what field tensor check",
     "casts": "astype", "quantized": "scheme scales dequantize", "save": "save dumps tensor",
-    "tools": "convert verify explain main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
+    "tools": "convert verify explain diff main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 ALONE = """
 

@@ -4071,6 +4071,9 @@ class ZTensor2Test(TestCase):
         self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
 
 
+INDEX = ".safetensors.index.json"
+
+
 @about("safetensors", "ztensor")
 @full
 class ShardTest(FolderCase):
@@ -4120,7 +4123,8 @@ class ShardTest(FolderCase):
         tensorfmt.save(target, load(path))
         rows = [row[:2] + row[3:4] for row in tensorfmt.verify(path).rows if row[1] == "shards"]
         self.assertEqual(rows, [("ok", "shards", f"'m-{i}-of-2.safetensors': 2 tensors")
-                                for i in (1, 2)])
+                                for i in (1, 2)] + [
+            ("ok", "shards", "total_size is 16, the tensors have 16 bytes")])
         load(path, verify=True)
 
     def test_a_mapped_shard_has_one_descriptor_at_most(self):
@@ -4187,6 +4191,160 @@ class ShardTest(FolderCase):
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
+
+    def test_what_an_index_does_not_say(self):
+        for places, total, words in (
+                ({"c": None}, 16, ["weight_map lacks 1 tensor of it"]),
+                ({}, 15, ["total_size is 15, the tensors have 16 bytes"]),
+                ({}, "16", ["total_size is '16', the tensors have 16 bytes"]),
+                ({}, 16.0, []), ({}, None, [])):
+            path = self.write_model()
+            text = read_file(path).decode().replace('"total_size": 16', '"total_size": ' + (
+                f'"{total}"' if isinstance(total, str) else str(total)) if total else "")
+            for name in places:
+                text = "".join([line for line in text.splitlines(True) if f'"{name}"' not in line])
+            write_file(path, text.encode())
+            found = tensorfmt.verify(path)
+            self.assertEqual([error.what.split(": ")[-1] for error in found.errors], words)
+            self.assertEqual([error.tensor for error in found.errors], ["c"] * len(places)
+                             or [None] * len(words))
+            self.assertEqual("total_size" in str(found), total is not None)
+            self.assertEqual(len(load(path)), 4 - len(places))
+        path = self.write_model()
+        os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
+        self.assertNotIn("total_size", str(tensorfmt.verify(path)))
+
+    def test_a_folder_is_its_index_or_its_one_file(self):
+        path = self.write_model()
+        for source in self.folder, self.folder + os.sep:
+            with load(source) as file:
+                self.assertEqual((file.path, len(file)), (os.path.join(source, "m" + INDEX), 4))
+        self.assertTrue(tensorfmt.verify(self.folder))
+        self.assertEqual(tensorfmt.convert(self.folder, io.BytesIO(), format="ztensor").copied,
+                         list("cabd"))
+        os.unlink(path)
+        self.assertIn("it has m-1-of-2.safetensors, m-2-of-2.safetensors",
+                      str(error_of(IsADirectoryError, load, self.folder)))
+        os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
+        self.assertEqual(list(load(self.folder)), ["c", "d"])
+        os.unlink(os.path.join(self.folder, "m-2-of-2.safetensors"))
+        self.assertIn("no tensor files", str(error_of(IsADirectoryError, load, self.folder)))
+
+    def test_the_page_of_an_index_has_its_tensors(self):
+        import re
+        path = self.write_model()
+        for count in 4, 2, 0:
+            page = tensorfmt.explain(path)._repr_html_().replace("&quot;", '"')
+            page = page.replace("&lt;", "<").replace("&gt;", ">")
+            rows = re.findall('<tr class="data"><td><a>(.)</a></td><td>int16</td>', page)
+            self.assertEqual((len(rows), "4 tensors" in page), (count, True))
+            self.assertEqual(re.findall("(.) more are not shown", page),
+                             [str(4 - count)] if count < 4 else [])
+            if count:
+                os.unlink(os.path.join(self.folder, f"m-{count // 2}-of-2.safetensors"))
+
+    def test_an_index_after_chdir(self):
+        self.write_model()
+        here = os.getcwd()
+        try:
+            os.chdir(self.folder)
+            files = [load(name) for name in ("m" + INDEX, ".")]
+            os.chdir(os.sep)
+            self.assertEqual([file["c"].tolist() for file in files], [[99, 1]] * 2)
+        finally:
+            os.chdir(here)
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_shards_are_written(self):
+        import json
+        model = {name: tensor([ord(name)] * n, "int16")
+                 for name, n in zip("abcdef", (2, 3, 9, 1, 4, 0))}
+        path = os.path.join(self.folder, "m" + INDEX)
+        tensorfmt.save(path, model, shard=12, metadata={"format": "pt"})
+        names = [f"m-{i:05}-of-00003.safetensors" for i in (1, 2, 3)]
+        self.assertEqual(self.names(), names + ["m" + INDEX])
+        places = dict(zip("cabdef", [names[0]] + names[1:2] * 3 + names[2:] * 2))
+        self.assertEqual(read_file(path).decode(), json.dumps(
+            {"metadata": {"total_size": 38}, "weight_map": places}, indent=2))
+        for name in names:
+            self.assertEqual(read_file(os.path.join(self.folder, name)), dumps(
+                [pair for pair in model.items() if places[pair[0]] == name],
+                format="safetensors", metadata={"format": "pt"}))
+        self.assertTrue(tensorfmt.verify(path))
+        stamp = os.stat(path).st_ino
+        summary = tensorfmt.convert(path, path, shard="0.009KB")  # over itself
+        self.assertEqual(len(self.names()), 8)  # other names: both stay
+        self.assertEqual(summary.nbytes, sum([os.path.getsize(os.path.join(self.folder, name))
+                                              for name in self.names() if "of-00003" not in name]))
+        self.assertNotEqual(os.stat(path).st_ino, stamp)
+        self.assertSame({name: item.tolist() for name, item in load(path).items()},
+                        {name: item.tolist() for name, item in model.items()})
+        self.assertEqual(load(path).metadata, {"format": "pt"})
+        tensorfmt.save(path, model)  # 5GB
+        self.assertEqual(load(path).attrs["shards"], ["m-00001-of-00001.safetensors"])
+
+    def test_a_failure_while_shards_are_written(self):
+        model = {name: tensor([ord(name)] * 4, "int16") for name in "abc"}
+        path = os.path.join(self.folder, "m" + INDEX)
+        real = os.replace
+        for old in {}, {"z": tensor([7] * 4, "int16"), "y": F32, "x": F32}:
+            if old:
+                tensorfmt.save(path, old, shard=1)
+            before = {name: read_file(os.path.join(self.folder, name)) for name in self.names()}
+            for last in range(8 + 4 * bool(old)):
+                for error in OSError(28, "no space", "x"), KeyboardInterrupt():
+                    calls = []
+
+                    def fail(start, end, calls=calls, last=last, error=error):
+                        calls.append(start)
+                        if len(calls) == last + 1:
+                            raise error
+                        real(start, end)
+                    with Changed(os, "replace", fail), self.assertRaises(type(error)):
+                        tensorfmt.save(path, model, shard=1)
+                    self.assertEqual({name: read_file(os.path.join(self.folder, name))
+                                      for name in self.names()}, before, last)
+            if old:
+                os.chmod(path, 0o600)
+            calls = []
+
+            def look(start, end, calls=calls):
+                calls.append(end)
+                real(start, end)
+            with Changed(os, "replace", look):
+                tensorfmt.save(path, model, shard=1)
+            self.assertEqual((len(calls), os.path.basename(calls[-1])), (
+                8 + 4 * bool(old), "m" + INDEX))
+            if old and os.name == "posix":  # the mode of what was there
+                self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+            for name in self.names():
+                os.unlink(os.path.join(self.folder, name))
+        self.assertEqual(self.names(), [])
+        os.mkdir(os.path.join(self.folder, "m-00002-of-00003.safetensors"))
+        self.assertEqual(error_of(IsADirectoryError, tensorfmt.save, path, model,
+                                  shard=1).filename, path)
+        self.assertEqual(self.names(), ["m-00002-of-00003.safetensors"])
+        error = error_of(FileNotFoundError, tensorfmt.save, os.path.join(
+            self.folder, "no", "m" + INDEX), model)
+        self.assertNotIn(".tmp", str(error))
+
+    def test_what_shards_refuse(self):
+        path = os.path.join(self.folder, "m" + INDEX)
+        for size in 0, -1, "", "GB", "5GiB", "nanGB", "infMB", 1.5, True, "5 G", "0.1":
+            self.refuses(["shard", "KB, MB, GB, TB"], tensorfmt.save, path, {"w": F32}, shard=size)
+        self.refuses(["'w'", "'v'", "2 things"], tensorfmt.save, path, {
+            "w": tensor([1.0], "float32", st_dtype="F4"), "v": tensor([1], "int8", st_dtype="U8")})
+        self.refuses(["has tensors"], tensorfmt.save, path, {})
+        self.refuses(["save to a path"], tensorfmt.save, io.BytesIO(), {"w": F32}, format="shards")
+        self.refuses(["save to a path"], dumps, {"w": F32}, format="shards")
+        for name in "m.json", "m.safetensors", "\\m" + INDEX:
+            self.refuses(["NAME" + INDEX], tensorfmt.save, os.path.join(self.folder, name),
+                         {"w": F32}, format="shards")
+        error_of(TypeError, tensorfmt.save, path, {"w": F32}, level=3)
+        error_of(TypeError, tensorfmt.save, path + ".bpk", {"w": F32}, shard=3)
+        self.assertEqual(self.names(), [])
 
     def test_work_for_many_shards(self):
         file = load(self.write_model())
@@ -4418,6 +4576,72 @@ class ConvertTest(TestCase):
                             ([], "needs a source")):
             self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
                                              format="ztensor", drop=True)))
+
+    @about("burnpack", "safetensors")
+    def test_names_change_only_if_asked(self):
+        names = ["model.a", "model.b", "m.x.m", "head"]
+        data = dumps({name: tensor([ord(name[-1])], "uint8") for name in names},
+                     format="safetensors", sort=False)
+        for rename, wanted in (
+                ({"model.*": "*"}, ["a", "b", "m.x.m", "head"]),
+                ({"*": "net.*"}, ["net." + name for name in names]),
+                ({"*.b": "*.c", "model.*": "*.w"}, ["a.w", "model.c", "m.x.m", "head"]),
+                ({"m*": "n*", "model.a": "*"}, ["*", "nodel.b", "n.x.m", "head"]),
+                ({"m.*.m": "*"}, ["model.a", "model.b", "x", "head"]),
+                ({"model.a": "model.b", "model.b": "model.a"}, [
+                    "model.b", "model.a", "m.x.m", "head"]),
+                (str.upper, ["MODEL.A", "MODEL.B", "M.X.M", "HEAD"]),
+                ({}, names)):
+            file, summary = converted(data, "burnpack", rename=rename)
+            self.assertEqual({name: item.tolist() for name, item in file.items()},
+                             {new: [ord(name[-1])] for name, new in zip(names, wanted)})
+            self.assertEqual(sorted(summary.renamed), sorted(
+                [pair for pair in zip(names, wanted) if pair[0] != pair[1]]))
+            self.assertEqual(summary.copied, names)
+        for rename, word in (({"*": "w"}, "'model.a' and 'model.b' would both be 'w'"),
+                             ({"head": "m.x.m"}, "both be 'm.x.m'"),
+                             ({"nobody": "x"}, "no tensor is called 'nobody'"),
+                             ({"m.m*": "x*"}, "called 'm.m*'"), ({"m.*.m.*": "*"}, "one `*`"),
+                             ({"model.*": "**"}, "one `*`"), ({"*.m*": "x"}, "one `*`"),
+                             ({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
+            stream = io.BytesIO()
+            self.refuses([word], tensorfmt.convert, data, stream, format="burnpack", rename=rename)
+            self.assertEqual(stream.getvalue(), b"")
+        for wrong in {"head": 5}, {"head": None}, len:
+            error_of(TypeError, converted, data, "burnpack", rename=wrong)
+        for options, wanted in (({"exclude": "model.*"}, ["m.x.m", "head"]),
+                                ({"only": "m*", "exclude": ["m.*", "model.b"]}, ["model.a"]),
+                                ({"exclude": []}, names)):
+            self.assertEqual(converted(data, "burnpack", **options)[1].copied, wanted)
+        self.refuses(["exclude: no tensor is called 'x'"], converted, data, "burnpack", exclude="x")
+
+    @about("burnpack", "mag", "ztensor")
+    def test_metadata_changes_only_if_asked(self):
+        data = dumps({"w": F32}, format="burnpack", metadata={"a": "1", "b": "2", "c": "3"})
+        file, summary = converted(data, "burnpack", meta={"b": "x", "a": None, "d": "4"})
+        self.assertEqual((list(file.metadata.items()), summary.dropped), (
+            [("b", "x"), ("c", "3"), ("d", "4")], []))
+        self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
+        self.refuses(["metadata 'e'", "--drop"], converted, dumps({}, format="burnpack"), "ztensor",
+                     meta={"e": "x"})
+        self.assertEqual(converted(data, "mag", meta={"a": 5}, drop=True)[0].metadata["a"], 5)
+        both = [data, dumps({"v": F32}, format="burnpack", metadata={"a": "2"})]
+        for value in "3", None:  # they do not agree, and need not
+            file, summary = converted(both, "burnpack", meta={"a": value})
+            self.assertEqual((file.metadata.get("a"), summary.dropped), (value, []))
+
+    @about("burnpack")
+    def test_a_summary_is_short(self):
+        model = dict([(f"w{i}", tensor([1.0 + 2.0 ** -20 * (i < 6)], "float32")) for i in range(9)],
+                     x=tensor([1.0], "float16"))
+        summary = converted(dumps(model, format="burnpack"), "burnpack", rename={"w*": "v*"}, cast={
+            "float32": "bfloat16", "float16": "float32"})[1]
+        self.assertEqual(str(summary).split("\n")[:10], [
+            "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
+            "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
+            ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
+        self.assertEqual(len([line for line in summary.lines(True) if "->" in line]), 19)
+        self.assertNotIn("more", " ".join(summary.lines(True)))
 
     @about()
     def test_other_formats_have_their_own_way(self):
@@ -5944,8 +6168,9 @@ class VerifyTest(TestCase):
 
 # -- [12] the file itself ------------------------------------------------------------------------
 
-PUBLIC = """load save dumps tensor detect convert verify explain File Tensor FormatError Unsupported
-    FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c
+PUBLIC = """load save dumps tensor detect convert verify explain diff File Tensor FormatError
+    Unsupported FORMATS cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder
+    crc32c
     """.split()
 LAZY = """argparse array base64 binascii bz2 collections copy ctypes dataclasses datetime decimal
     difflib email enum fnmatch fractions functools gzip hashlib heapq inspect itertools json locale
@@ -7078,22 +7303,22 @@ class ArraysAndDigestsTest(PeerCase):
         for old in tensorfmt.FLOAT_DIGITS:
             for new in tensorfmt.FLOAT_DIGITS:
                 a, b = tensor(values, old), tensor(values, new)
-                self.assertEqual(tensorfmt.diff_values(a, b),
+                self.assertEqual(tensorfmt.diff_values(a, b).get("changes", []),
                                  [] if old == new else ["same values"])
                 for i, value, said in (
                         (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
                         (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
                     b = tensor(values[:i] + [value] + values[i + 1:], new)
-                    found, = tensorfmt.diff_values(a, b)
+                    found, = tensorfmt.diff_values(a, b)["changes"]
                     self.assertEqual(found[:len(said)], said, (old, new, i))
         for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
                                   ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
                                   ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
             found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new))
-            self.assertEqual(found, said)
+            self.assertEqual(found.get("changes", []), said)
         for old, new, by in (("float64", "float32", "1.49"), ("float32", "float64", "1.49"),
                              ("float32", "bfloat16", "9.76")):
-            found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new))
+            found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new))["changes"]
             self.assertEqual(found[:24], "1 value changed, by " + by)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):

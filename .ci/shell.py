@@ -180,8 +180,82 @@ class CommandTest(TestCase):
             found = found if type(found) is dict else found[0]
             keys = list(found) + (list(found[inner][0]) if inner else [])
             row, = [row for row in text.split("\n") if row.startswith("| `" + command.split()[0])]
-            words = "".join(row.split(" | ")[2].split("`")[1::2])
+            words = "".join(row.split(" | ")[-1].split("`")[1::2])
             self.assertEqual(words.replace(" ", ""), "".join(keys))
+
+    def test_diff_as_numpy_compares(self):
+        from json import loads
+        one = {"w": tensor([1.0, 100.0, NAN, INF, 0.0], "float32"), "i": tensor([5, 1 << 60])}
+        two = {"w": tensor([1.5, 100.5, NAN, 1.0, -0.0], "float32"), "i": tensor([5, 2**60 + 1])}
+        tensorfmt.save("one.zt", one)
+        tensorfmt.save("two.zt", two)
+        for args, counts in ((["--atol", "0.4"], [3, 1]), ([], [3, 1]), (["--rtol", "0.01"], [2]),
+                             (["--atol", "0.5"], [1, 1]), (["--rtol", "0.4"], [1])):
+            code, out, _ = run("diff", "one.zt", "two.zt", "--json", *args)
+            found = loads(out)
+            rows = found["differences"]
+            self.assertEqual((code, [row["count"] for row in rows]), (1, counts), args)
+            self.assertEqual((float(rows[0]["max_abs"]), float(rows[0]["max_rel"])), (INF, INF))
+            keys = [float(text) for text in args[1:]]
+            self.assertSame(tensorfmt.json_ready(tensorfmt.diff("one.zt", "two.zt", **dict(
+                zip([args[0][2:]] if args else [], keys)))), found)
+        self.assertEqual(tensorfmt.diff("one.zt", "two.zt")["differences"][1]["max_abs"], 1.0)
+        tensorfmt.save("one.zt", {"w": tensor([1.0, 2.0, 0.0])})
+        tensorfmt.save("two.zt", {"w": tensor([1.5, 2.0, -0.0])})
+        row, = tensorfmt.diff("one.zt", load("two.zt"))["differences"]
+        self.assertEqual((row["count"], row["max_abs"], row["max_rel"]), (1, 0.5, 0.5 / 1.5))
+        self.assertEqual(self.prints("diff", "one.zt", "two.zt", "--atol", "0.5"),
+                         "the same 1 tensor, no metadata\n")
+        tensorfmt.save("two.zt", {"w": tensor([1.5, 2.0, 0.0], "float16")})
+        self.assertIn("~ w          dtype float64 -> float16, close values",
+                      run("diff", "one.zt", "two.zt", "--atol", "0.5")[1])
+        write_file("bad.zt", read_file("one.zt")[:-1])
+        for files in ("no.zt", "one.zt"), ("one.zt", "no.zt"), ("one.zt", "bad.zt"):
+            code, out, err = run("diff", *files)
+            self.assertEqual((code, out, err.startswith("error: " + (set(files) - {
+                "one.zt"}).pop())), (2, "", True), err)
+        data = dumps({"v": F32, "w": F32}, format="burnpack")
+        write_file("cut.bpk", data[:-5])
+        self.assertEqual(run("diff", "cut.bpk", "cut.bpk")[0], 2)
+        self.assertEqual(run("diff", "cut.bpk", "cut.bpk", "--partial")[:2], (
+            0, "the same 1 tensor, no metadata\n"))
+
+    def test_convert_on_the_command_line(self):
+        from json import loads
+        tensorfmt.save("m.bpk", {name: F32 for name in ("model.a", "model.b", "b.bias")},
+                       metadata={"x": "1", "y": "2"})
+        out = self.prints("convert", "m.bpk", "n.bpk", "--rename", "model.*=*", "--rename",
+                          "model.b=c=d", "--exclude", "*.bias", "--meta", "x=", "--meta", "z=a=b",
+                          "--json")
+        found = loads(out)
+        self.assertEqual((sorted(found["renamed"]), found["copied"]), (
+            [["model.a", "a"], ["model.b", "c=d"]], ["model.a", "model.b"]))
+        self.assertEqual((sorted(load("n.bpk")), load("n.bpk").metadata), (
+            ["a", "c=d"], {"y": "2", "z": "a=b"}))
+        keys = text_of("README.md").split("`convert FROM")[1].split("\n")[0].split(" | ")[-1]
+        self.assertEqual(keys.split("`")[1].split(), list(found))
+        for args, code, word in ((["--rename", "a"], 2, "--rename: invalid"),
+                                 (["--rename", "model.a="], 1, "a name is a str"),
+                                 (["--rename", "*=x"], 1, "would both be 'x'\nnothing written"),
+                                 (["--meta", "q="], 1, "there is no metadata 'q'"),
+                                 (["--shard", "5GB"], 2, "has no option 'shard'")):
+            found = run("convert", "m.bpk", "o.bpk", *args)
+            self.assertEqual((found[0], word in found[2], os.path.exists("o.bpk")),
+                             (code, True, False), found)
+        self.prints("convert", "m.bpk", "s.safetensors.index.json", "--shard", "4")
+        self.assertIn(".index.json: safetensors, 12 bytes, 3 tensors, 3 shards, all raw",
+                      self.prints("ls", "s.safetensors.index.json"))
+        self.assertIn("shape             shard                         name\n",
+                      self.prints("ls", "--shards", "s.safetensors.index.json"))
+        self.assertIn("  s-00003-of-00003.safetensors  b.bias\n",
+                      self.prints("ls", "--shards", "s.safetensors.index.json"))
+        row, = loads(self.prints("ls", "--shards", "--json", "s.safetensors.index.json"))
+        self.assertEqual([item["shard"] for item in row["tensors"]],
+                         [f"s-{i:05}-of-00003.safetensors" for i in (1, 2, 3)])
+        self.assertIn("cast: 3 tensors float32 -> bfloat16 (exact)", self.prints(
+            "convert", "m.bpk", "o.bpk", "--cast", "float32=bfloat16"))
+        self.assertIn("cast: 'b.bias' float32 -> bfloat16 (exact)", self.prints(
+            "convert", "m.bpk", "o.bpk", "--cast", "float32=bfloat16", "--verbose"))
 
     def test_numbers_are_rounded(self):
         for number, wanted in ((999999, ""), (1000000, "1.00 M"), (514811904, "514.8 M"),
@@ -233,6 +307,10 @@ class CommandTest(TestCase):
         parts = [zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
             "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})) for i in range(2)]
         self.assertEqual(differ(*parts), "~ w          stored bytes differ")
+        words = [zt1_file(bytes(65), w=(layout, [2], {"a": (64, 1, dtype, {})}))
+                 for layout, dtype in (("tiled", "q6"), ("woven", "q6"), ("tiled", "q7"))]
+        for other in words[1:]:
+            self.assertEqual(differ(words[0], other), "~ w          stored in another way")
         scalars = [dumps({"w": F32}, format="burnpack", scalars={"s": {"Int": i}})
                    for i in range(2)]
         self.assertEqual(differ(*scalars), "~ scalar s: {'Int': 0} -> {'Int': 1}")
@@ -353,10 +431,12 @@ class CommandTest(TestCase):
             if args[0] != "vendor" or sys.version_info >= (3, 8):
                 self.assertIn("one.zt: it is a tensor file", run(*args)[2])
         self.assertEqual(read_file("one.zt"), kept)
-        self.assertIn("is a directory; it has m.safetensors.index.json",
+        self.assertIn("safetensors, 8 bytes, 2 tensors, 2 shards", self.prints("ls", "."))
+        os.unlink("m.safetensors.index.json")
+        self.assertIn("is a directory; it has 1.safetensors, 2.safetensors, both.zt",
                       run("ls", os.path.abspath("."))[2])
         os.mkdir("empty")
-        self.assertIn("empty is a directory; it has no tensor files", run("ls", "empty")[2])
+        self.assertIn("empty: is a directory; it has no tensor files", run("ls", "empty")[2])
         self.assertIn("empty is a directory; TO is a file", run("convert", "one.zt", "empty")[2])
         self.assertIn("zTensor 0.1 holds all of them; --cast OLD=NEW",
                       self.prints("convert", "one.zt", "out.zt", "--cast", "float16"))
