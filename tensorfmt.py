@@ -46,6 +46,7 @@ Contents (the banners of the rooms below; search for a number)
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
     [6c] casts             other dtypes
+    [6c2] float8           8-bit floats
     [6d] derived           tensors whose elements are made when they are asked for
     [6e] zstd              through whichever module is there
     [6f] parts             tensors of several parts
@@ -322,16 +323,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
 
-_DTYPES = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has none
+NUMBERS = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has none
     "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
     "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:?").split()]
-ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in _DTYPES])
-STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
+ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in NUMBERS])
+STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in NUMBERS if code])
 WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
+UNPACK: Facts = {  # values of bytes in an order, where struct cannot make them
+    "bool": lambda data, order: [byte != 0 for byte in data],
+    "bfloat16": lambda data, order: unpack_values("float32", widen_bfloat16(data, order), order)}
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
+INEXACT = {("bfloat16", "float16")}  # casts that round, whatever the digits
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
@@ -379,10 +384,8 @@ def view_as(data: Any, code: str) -> Any:
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
     """Return the elements in `data`, of this byte order, as Python numbers."""
-    if dtype == "bool":
-        return [byte != 0 for byte in data]
-    if dtype == "bfloat16":
-        return unpack_values("float32", widen_bfloat16(data, order), order)
+    if dtype in UNPACK:
+        return UNPACK[dtype](data, order)
     order = "@" if order == NATIVE and not BOARD else order  # 1.6 times as fast
     return unpack_from(f"{order}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
 
@@ -408,8 +411,8 @@ def pack_values(dtype: str, values: Any) -> Any:
     elif dtype != "float64":
         values = [value if type(value) is not int else to_odd(value) if abs(value) >> 53 else
                   float(value) for value in values]
-    if dtype == "bfloat16":
-        return narrow_bfloat16(values)
+    if dtype in PACK:
+        return PACK[dtype](values)
     code = STRUCT_CODE[dtype]
     try:
         return pack(f"<{len(values)}{code}", *values)
@@ -458,6 +461,28 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
+PACK: Facts = {"bfloat16": narrow_bfloat16}  # as UNPACK: bytes of values
+MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
+    width, digits, bias, infinity, nans = MINIFLOATS[kind]
+    low = code & (1 << width + digits) - 1
+    exponent, rest = low >> digits, low & (1 << digits) - 1
+    if exponent or not digits:
+        rest += 1 << digits
+    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
+    if code in nans:
+        value = float("nan")
+    elif infinity and low == infinity:
+        value = INFINITY
+    return value if low == code else -value
+
+
 def cast_block(data: Any, old: str, new: str) -> Any:
     """Return little-endian bytes of dtype `old` as those of dtype `new`."""
     if old == new:
@@ -469,11 +494,11 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    if "bool" in (old, new):
-        return old == "bool"
+    if (old, new) in INEXACT or "bool" in (old, new):
+        return old == "bool" and (old, new) not in INEXACT
     digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
-        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
+        return FLOAT_DIGITS[old] <= digits
     least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
@@ -2069,7 +2094,7 @@ class Tensor:
         raw: Any = self.raw
         if self.stored.strides is not None and not self.lies(order):
             raw, order = self.tobytes(), "<"
-        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        code = STRUCT_CODE.get(str(self.dtype), "e").replace("e", BITS_CODE[itemsize])
         return view_as(raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize), code)
 
     def is_plain(self) -> bool:
@@ -2081,10 +2106,8 @@ class Tensor:
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
         stored, itemsize = self.stored, self.itemsize or 1  # qfloat has none
-        if stored.why is not None:
-            self.check_readable()
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
-        if stored.order == "<" or itemsize == 1:
+        if stored.order == "<" or itemsize == 1 or stored.why is not None:
             return blocks
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
@@ -2112,7 +2135,7 @@ class Tensor:
         return (part for block in self.blocks() for part in pieces(block, PART))
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        """Return the elements as row-major little-endian bytes; without values, as stored."""
         return b"".join([bytes(block) for block in self.blocks()])
 
     if not BOARD:  # without it, up to Python 3.11 bytes() takes numbers from __iter__
@@ -2200,9 +2223,9 @@ class Tensor:
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype == "bfloat16":
-            raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize, stored = self.check_readable(), self.stored
+        if self.dtype not in STRUCT_CODE:
+            raise AttributeError(f"numpy knows {self.dtype} by __array__ only")
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
@@ -2666,6 +2689,76 @@ def attrs_without(item: Tensor, keys: Any) -> Facts:
     return Map([(key, value) for key, value in item.attrs.items() if key not in keys])
 
 
+# -- [6c2] float8 --------------------------------------------------------------------------------
+#
+# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+
+
+class Float8:
+    """A dtype of MINIFLOATS: what UNPACK, PACK and CASTS hold of it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.values, self.codes = kind, [], b""
+
+    def unpack(self, data: Any, order: str = "") -> "List[float]":
+        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
+        return [self.values[byte] for byte in data]
+
+    def pack(self, values: Any) -> bytes:
+        return self.narrow(pack_values("float32", values))
+
+    def narrow(self, data: Any) -> bytes:
+        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
+        if len(data) > 4096:  # more than a board casts at a time
+            self.codes = self.codes or bytes(map(self.code_of, unpack_values(
+                "bfloat16", pack("<65536H", *range(65536)))))
+            codes = self.codes
+            return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
+                          for bits in unpack_values("uint32", data)])
+        return bytes(map(self.code_of, unpack_values("float32", data)))
+
+    def code_of(self, value: float) -> int:
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
+        from math import copysign, frexp
+        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
+        negative, size = copysign(1.0, value) < 0, abs(value)
+        code: int = nans[0]
+        if size == INFINITY:
+            code = infinity or code
+        elif size == size and (digits or value > 0):
+            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
+            steps = round(size * 2.0 ** (digits + 1 - exponent))
+            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
+        return code | 128 if negative and (code or 128 not in nans) else code
+
+    def caster(self, new: str) -> Any:
+        """Return a function that casts to other floats: a table for each byte of their values."""
+        size, tables = ITEMSIZE[new], []
+
+        def cast(data: Any) -> bytearray:
+            if not tables:
+                packed = pack_values(new, self.unpack(range(256)))
+                tables.extend([packed[i::size] for i in range(size)])
+            out = bytearray(size * len(data))
+            for i, table in enumerate(tables):
+                out[i::size] = bytes(data).translate(table)
+            return out
+        return cast
+
+
+FLOAT8 = Map([row.split(":") for row in (
+    "float8_e4m3fn:E4M3 float8_e5m2:E5M2 float8_e4m3fnuz:E4M3FNUZ float8_e5m2fnuz:E5M2FNUZ "
+    "float8_e8m0fnu:E8M0").split()])
+for _dtype, _kind in FLOAT8.items():
+    _form = Float8(_kind)
+    ITEMSIZE[_dtype], FLOAT_DIGITS[_dtype] = 1, MINIFLOATS[_kind][1] + 1
+    UNPACK[_dtype], PACK[_dtype], CASTS["float32", _dtype] = _form.unpack, _form.pack, _form.narrow
+    if hasattr(b"", "translate"):
+        CASTS.update([((_dtype, new), _form.caster(new)) for new in FLOAT_DIGITS])
+INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
+    (old, new) for old in FLOAT_DIGITS for new in FLOAT8 if old != new])
+
+
 # -- [6d] derived --------------------------------------------------------------------------------
 
 
@@ -3012,6 +3105,8 @@ class Sparse(Derived):
         parts, size = self.components, self.check_readable()
         if self.nbytes > MAX_DENSE:
             raise self.error(f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}", Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
         values = parts["values"].tobytes()
         places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
         places.reverse()  # the next one is the last
@@ -3321,18 +3416,6 @@ class Quantized(Tensor):
         return Quantized("", "qfloat", shape, stored, 0, Map(attrs.items()))
 
 
-def minifloat(kind: str, code: int) -> float:
-    """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
-    if kind == "E8M0":
-        return float("nan") if code == 255 else 2.0 ** (code - 127)
-    if kind == "E4M3" and code & 127 == 127:
-        return float("nan")
-    # Shifted to the bits of a float16, the others differ from it by a power of two.
-    low, shift, factor = {"E5M2": (7, 8, 1), "E4M3": (7, 7, 1 << 8), "E2M1": (3, 9, 1 << 14)}[kind]
-    bits = code >> low << 15 | (code & (1 << low) - 1) << shift
-    return float(unpack_from("<e", pack("<H", bits), 0)[0] * factor)
-
-
 # -- [6i] values ---------------------------------------------------------------------------------
 
 
@@ -3424,8 +3507,8 @@ def _from_bytes(data: Any, dtype: str) -> Tensor:
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
 
-BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
-BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
+BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
+BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
 
 
@@ -4039,7 +4122,7 @@ class Mag100(Format):
 
     NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
     MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
-    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
+    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     PAD_END = "structure"
     MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
@@ -4315,7 +4398,7 @@ class ZFamily(Format):
     FAMILY = "ztensor"
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     SUFFIXES = (".zt", ".ztensor")
-    DTYPES = tuple(ITEMSIZE)
+    DTYPES: Any = tuple([row[0] for row in NUMBERS])
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
@@ -4476,7 +4559,7 @@ class ZTensor(ZFamily):
         """Return the tensor of an entry; its data end at `end` at most."""
         name, start, nbytes, dtype, dims = [facts.pop(key) for key in self.KEYS]
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why, make = ITEMSIZE.get(dtype, 0), None, Tensor
+        size, why, make = ITEMSIZE[dtype] if dtype in self.DTYPES else 0, None, Tensor
         for what, value, known in (
                 ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
@@ -4738,8 +4821,8 @@ class ZObjects(ZFamily):
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
-                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
+                         for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
     open_part: Any = None  # (cursor, path, part, its object, limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
@@ -4760,7 +4843,7 @@ class ZObjects(ZFamily):
         known = self.READS.get(layout, "")
         if known == "dense":
             for key, value in found["data"].items():
-                if key != "dtype" and (key, value) != ("type", "bool"):
+                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
                     attrs += key, value
             return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
@@ -5026,9 +5109,12 @@ class ZTensor2(ZObjects):
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
+    LOGICAL = dict([(dtype.replace("float8", "f8").replace("8m0fnu", "8m0"), dtype)
+                    for dtype in ITEMSIZE if dtype not in ZObjects.SHORT.values()])
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
+    DTYPES = tuple(ITEMSIZE)
     FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
@@ -5164,7 +5250,7 @@ class ZTensor2(ZObjects):
                     source)
         self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
-            part.dtype = "bool" if code == "bool" else None
+            part.dtype = self.LOGICAL.get(code)
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
@@ -5330,11 +5416,12 @@ class ZTensor2(ZObjects):
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()], bool="u8")
-        over = b"\x64type\x64bool" if item.dtype == "bool" else b""
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        logical = [code for code, dtype in self.LOGICAL.items() if dtype == item.dtype]
+        over = b"".join([b"\x64type" + cbor_dumps(code) for code in logical])
         head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
         head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
-        code = cbor_dumps(codes[str(item.dtype)])
+        code = cbor_dumps(codes.get(item.dtype, "u8"))
         middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + code + b"\x66digest\x75"
         tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
         if attributes:
@@ -6249,9 +6336,9 @@ class TensorBuffers(Format):
 
 ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
     "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
-    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8: F8_E4M3FNUZ:8: "
-    "F8_E8M0:8: F8_E4M3:8: F8_E5M2:8: I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: "
-    "BOOL:8:bool").split()]
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
+    "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
+    "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
 class Safetensors(Format):
@@ -6271,8 +6358,9 @@ class Safetensors(Format):
     SUFFIXES = (".safetensors",)
     MARKED = BOARDS = False
     IN_FRONT = True
-    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
-    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
+    TYPES = dict([(code, (i, int(bits), name if name in ITEMSIZE else None))
+                  for i, (code, bits, name) in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
@@ -6318,7 +6406,7 @@ class Safetensors(Format):
     def open_entry(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
         """Return the Tensor of an entry."""
         code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
-        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+        _, bits, dtype = self.TYPES.get(code, (0, 0, None))
         need = bits * count_elements(shape)
         if max(count_elements(until_0(shape)), need) >> 64:
             raise cursor.error(f"the shape {show(shape)} has 2**64 elements or bits or more",
@@ -6333,7 +6421,7 @@ class Safetensors(Format):
         why = None if dtype else (
             f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
         stored = Storage(cursor.source, end - start, why=why)
-        return Tensor(name, dtype or None, tuple(shape), stored, base + start,
+        return Tensor(name, dtype, tuple(shape), stored, base + start,
                       () if dtype else ("st_dtype", code), self.NAME)
 
     def check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
@@ -6368,7 +6456,7 @@ class Safetensors(Format):
                 problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
+            rows.append((self.TYPES.get(given or "", (99, 0, None))[0], name, given, item))
         self.refuse(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
@@ -7428,11 +7516,8 @@ def load_again(format: str, stamp: Any, options: Facts) -> File:
 
 # -- [8e] arrays ---------------------------------------------------------------------------------
 
-TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
-    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
-    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
-    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
-    for code in row.split()])
+BITS_OF = {1: "uint8", 2: "int16"}  # what torch and jax view as types that numpy lacks
+OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
 
 
 @adds_to(Tensor)
@@ -7440,25 +7525,29 @@ class ArrayProtocols:
     """What numpy, torch and jax ask a Tensor for."""
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2".
+
+        So float8, or as "V1".
+        """
         import numpy
         array: Any = self
-        if self.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+        if self.dtype in PACK:
+            known, size = sys.modules.get("ml_dtypes"), self.itemsize
+            bits = numpy.asarray(self.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
             bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     self.astype("float32"))
+            array = (bits.view(getattr(known, self.dtype, f"V{size}")) if known or dtype is None
+                     else self.astype("float32"))
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __dlpack__(self: Any, **options: Any) -> Any:
         """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype == "bfloat16":
+        if self.dtype in PACK:
             torch: Any = sys.modules.get("torch")
             if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
+                raise BufferError(
+                    f"{self.dtype} needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype=BITS_OF[self.itemsize]))
+            return bits.view(getattr(torch, self.dtype)).__dlpack__(**options)
         import numpy
         array = numpy.asarray(self, self.dtype)  # native
         if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
@@ -7489,20 +7578,20 @@ def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
         data = data.detach().cpu().resolve_neg().resolve_conj()
-    elif given in ITEMSIZE and hasattr(data, "zero_copy"):  # a Tensor of a copy of this module
-        return new_tensor(given, tuple(data.shape), data.tobytes()), given
-    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
+    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
+    bits = "" if given == "complex64" else "uint8" if given in OPAQUE else (
+        BITS_OF[ITEMSIZE[given]] if given in PACK else "")
     if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if given in TORCH_TYPES:
+    if given in OPAQUE:
         return opaque_tensor(view, given), given
-    return view, given if given == "bfloat16" else found
+    return view, given if given in PACK else found
 
 
 def opaque_tensor(view: Any, given: str) -> Tensor:
     """Return an array of a type without values here, for the format that holds its bytes."""
-    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
     shape, raw = view.shape, view.tobytes()
     if NATIVE == ">" and given == "complex64":
         raw = swap(raw, 4)
@@ -7511,7 +7600,7 @@ def opaque_tensor(view: Any, given: str) -> Tensor:
     format, key = FEATURES.get("opaque", ("nothing", ""))
     why = f"{given} has no values here, only bytes, which {format} can hold"
     stored = Storage(Memory(raw), len(raw), why=why)
-    return Tensor("", None, shape, stored, 0, (key, code), format)
+    return Tensor("", None, shape, stored, 0, (key, OPAQUE[given]), format)
 
 
 FEATURES["arrays"] = as_buffer
@@ -7607,7 +7696,7 @@ class TensorShown:
     @property
     def __array_interface__(self: Any) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype != "bfloat16" and self.check_readable():
+        if self.dtype in STRUCT_CODE and self.check_readable():
             check_dims(self, self.shape)
         return ARRAY(self)
 
@@ -8173,7 +8262,7 @@ class QuickTensor:
                       self.check_readable())
 
     def tobytes(self: Any) -> bytes:
-        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        """Return the elements as row-major little-endian bytes; without values, as stored."""
         from io import BytesIO
         out = BytesIO()  # unlike join() it copies each block while that is in the cache
         out.writelines(self.blocks())
@@ -11445,7 +11534,7 @@ ROOMS = {  # of what a copy may lack, where they are not called so
     "save": ["quick sums", "values", "save"], "partial": ["cut files"],
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
-WINGS = ["zstd", "sparse", "quantized", "casts", "arrays", "pickles", "partial", "fast"]
+WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
 DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
