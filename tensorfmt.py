@@ -3809,6 +3809,14 @@ def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
 
 
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    if (a.stored, a.start) == (b.stored, b.start):
+        return True
+    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
+
+
 def until_0(shape: Any) -> "List[int]":
     """Return the dimensions before the first 0: some readers refuse their product if too large."""
     return list(shape)[:(list(shape) + [0]).index(0)]
@@ -5427,14 +5435,6 @@ class ZTensor2(ZObjects):
         if attributes:
             tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes", depth=3)
         return head, middle, tail
-
-
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
-    if (a.stored, a.start) == (b.stored, b.start):
-        return True
-    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
-    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
 class SeekableZstd:
@@ -7525,10 +7525,7 @@ class ArrayProtocols:
     """What numpy, torch and jax ask a Tensor for."""
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2".
-
-        So float8, or as "V1".
-        """
+        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
         import numpy
         array: Any = self
         if self.dtype in PACK:
@@ -7675,10 +7672,53 @@ def check_dims(item: Tensor, shape: Shape) -> None:
         raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
 
 
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person, perhaps one that is not known here."""
+    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
+        return plain(item.dtype)
+    coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
+    return plain(str((coded + ["?"])[0]))
+
+
+TENSOR_NAMES = """name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
+    zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
+    dequantize""".split()  # for completion: what a program may use
+FILE_NAMES = "attrs close format get items keys metadata nbytes path values".split()
+
+
 @adds_to(Tensor)
 class TensorShown:
+    def __dir__(self: Any) -> "List[str]":
+        return [name for name in TENSOR_NAMES if hasattr(type(self), name)]
+
+    def __getattr__(self: Any, name: str) -> Any:
+        raise AttributeError(f"a Tensor has no {name}; numpy.asarray(t) has what arrays have")
+
+    def __add__(self: Any, other: Any) -> Any:
+        if hasattr(other, "__array__") and not isinstance(other, Tensor):
+            return NotImplemented  # the array knows
+        raise TypeError("a Tensor does not calculate; numpy.asarray(t) does")
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
+
+    def __eq__(self: Any, other: Any) -> Any:
+        """Return whether dtype, shape and bytes are the same; of one element, also the number."""
+        if isinstance(other, Tensor):
+            a, b = [(item.dtype, item.shape, item.nbytes, item.stored.why, item.scheme,
+                     item.components if item.dtype is None else None) for item in (self, other)]
+            return a == b and same_bytes(self, other)
+        if isinstance(other, (int, float)) and self.size == 1:
+            return self.item() == other
+        if isinstance(other, (int, float, list, tuple)):
+            raise TypeError("elements are compared by numpy.asarray(t)")
+        return NotImplemented
+
+    def __hash__(self: Any) -> int:
+        return hash((self.dtype, self.shape))
+
     def __repr__(self: Any) -> str:
-        text = TENSOR_LINE(self)[:-1]
+        text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
         if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
             try:
                 for edge in (MAX_SHOWN, 3, 1, 0):
@@ -7778,6 +7818,9 @@ class FormatShown:
 class FileShown:
     _ipython_key_completions_ = File.keys
 
+    def __dir__(self: Any) -> "List[str]":
+        return FILE_NAMES
+
     def __repr__(self: Any) -> str:
         path = "" if self.path is None else " " + quote(self.path)
         names = ", ".join([quote(name) for name in list(self)[:4]])
@@ -7798,7 +7841,7 @@ class FileShown:
 
     def _repr_html_(self: Any) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(item.dtype, show(item.shape), item.nbytes, name)
+        rows = [(dtype_of(item), show(item.shape), item.nbytes, name)
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
         text = "<tr><th>dtype<th>shape<th>bytes<th>name"
@@ -9585,7 +9628,7 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
 
 def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
-    text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
+    text, stored = f"{dtype_of(item)} {show(item.shape)}", item.stored
     itemsize = item.itemsize
     if is_sparse(item):
         return role or "values", "of sparse " + text
@@ -9762,7 +9805,8 @@ class Report:
     def __init__(self, path: "Optional[str]", kind: "Optional[Format]") -> None:
         self.path, self.format = path, kind.FAMILY if kind else None
         self.title, self.version = kind.TITLE if kind else "", None
-        self.rows, self.errors = [], []
+        self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
+        self.errors: "List[FormatError]" = []
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -10556,14 +10600,6 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any) -> None:
     row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
 
 
-def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person, perhaps one that is not known here."""
-    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
-        return plain(item.dtype)
-    coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-    return plain(str((coded + ["?"])[0]))
-
-
 def show_get(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
         found: Any = file
@@ -10935,8 +10971,11 @@ def show_convert(args: Any) -> None:
                               watch=Progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
-            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
-            raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
+            casts = {text.split('"')[0] for text in str(error).split('convert(cast="')[1:]}
+            hint = f"--cast {casts.pop() if len(casts) == 1 else 'DTYPE'} converts values, " if (
+                casts) else ""
+            hint = f"\n  {hint}--only NAME leaves tensors out" if helps else ""
+            raise ValueError(f"{error}{hint}\nnothing written")
     lines = str(summary).split("\n")[:-1]
     if isinstance(cast, str) and not summary.cast:
         lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
@@ -11440,7 +11479,7 @@ def page_tensors(found: Explained) -> str:
                 pass
         rows += (f'<tr class="data"><td><a href="#0x{item.start:x}">'
                  f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
-                 f"<td>{to_html(item.dtype)}</td>"
+                 f"<td>{to_html(dtype_of(item))}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
     return rows + "</table></section></section>" if items else ""
