@@ -2105,9 +2105,9 @@ class Tensor:
 
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
-        stored, itemsize = self.stored, self.itemsize or 1  # qfloat has none
+        stored, itemsize = self.stored, self.check_readable() if self.itemsize else 1
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
-        if stored.order == "<" or itemsize == 1 or stored.why is not None:
+        if stored.order == "<" or itemsize == 1:
             return blocks
         return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
@@ -2135,7 +2135,7 @@ class Tensor:
         return (part for block in self.blocks() for part in pieces(block, PART))
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; without values, as stored."""
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
         return b"".join([bytes(block) for block in self.blocks()])
 
     if not BOARD:  # without it, up to Python 3.11 bytes() takes numbers from __iter__
@@ -7001,7 +7001,8 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
-        item = getattr(item, "_base", item)  # of a Cast
+        if item.stored.encoding == "cast":
+            item = getattr(item, "_base", item)
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -8305,7 +8306,7 @@ class QuickTensor:
                       self.check_readable())
 
     def tobytes(self: Any) -> bytes:
-        """Return the elements as row-major little-endian bytes; without values, as stored."""
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
         from io import BytesIO
         out = BytesIO()  # unlike join() it copies each block while that is in the cache
         out.writelines(self.blocks())
@@ -11113,8 +11114,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--formats": ("NAME,...", "only these"),
     "--load-only": ("", "nothing that writes, no tools"),
     "--no-tools": ("", "no explain, verify, convert, no command line"),
-    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, arrays, pickles, partial, "
-                           "fast, or a later generation that the whole reads"),
+    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, float8, arrays, pickles, "
+                           "partial, fast, or a later generation that the whole reads"),
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
