@@ -7677,8 +7677,11 @@ def dtype_of(item: Tensor) -> str:
     """Return the dtype for a person, perhaps one that is not known here."""
     if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
         return plain(item.dtype)
-    coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-    return plain(str((coded + ["?"])[0]))
+    for key in ("type", "dtype", "st_dtype", "burn_dtype"):
+        value = item.attrs.get(key)
+        if value is not None:
+            return plain(value) if isinstance(value, str) else show(value)
+    return "?"
 
 
 TENSOR_NAMES = """name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
