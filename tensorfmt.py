@@ -4950,7 +4950,7 @@ class ZTensor1(ZObjects):
         if type(code) is not str:
             raise cursor.error("the entry lacks 'dtype', a text", *path)
         dtype, why = self.SHORT.get(code) if path and code != "bool" else code, None
-        if dtype not in ITEMSIZE:
+        if dtype not in self.DTYPES:
             why, dtype = f"dtype {show(code)} is not known", None
         if found.get("type") is not None:
             why, dtype = f"type {show(found['type'])} is not known", None
@@ -7001,8 +7001,7 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
-        if item.stored.encoding == "cast":
-            item = getattr(item, "_base", item)
+        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7517,7 +7516,6 @@ def load_again(format: str, stamp: Any, options: Facts) -> File:
 
 # -- [8e] arrays ---------------------------------------------------------------------------------
 
-BITS_OF = {1: "uint8", 2: "int16"}  # what torch and jax view as types that numpy lacks
 OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
 
 
@@ -7544,7 +7542,7 @@ class ArrayProtocols:
             if torch is None:
                 raise BufferError(
                     f"{self.dtype} needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype=BITS_OF[self.itemsize]))
+            bits = torch.from_dlpack(self.copy(dtype=f"int{8 * self.itemsize}"))
             return bits.view(getattr(torch, self.dtype)).__dlpack__(**options)
         import numpy
         array = numpy.asarray(self, self.dtype)  # native
@@ -7578,9 +7576,8 @@ def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
         data = data.detach().cpu().resolve_neg().resolve_conj()
     elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
         return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
-    bits = "" if given == "complex64" else "uint8" if given in OPAQUE else (
-        BITS_OF[ITEMSIZE[given]] if given in PACK else "")
-    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
+    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
     if given in OPAQUE:
@@ -7684,16 +7681,19 @@ def dtype_of(item: Tensor) -> str:
     return "?"
 
 
-TENSOR_NAMES = """name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
+PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
     zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
-    dequantize""".split()  # for completion: what a program may use
-FILE_NAMES = "attrs close format get items keys metadata nbytes path values".split()
+    dequantize path metadata get keys items close""".split())
+
+
+def public_names(self: Any) -> "List[str]":
+    """Return what completion of a Tensor or a File offers."""
+    return [name for name in object.__dir__(self) if name in PUBLIC]
 
 
 @adds_to(Tensor)
 class TensorShown:
-    def __dir__(self: Any) -> "List[str]":
-        return [name for name in TENSOR_NAMES if hasattr(type(self), name)]
+    __dir__ = public_names
 
     def __getattr__(self: Any, name: str) -> Any:
         raise AttributeError(f"a Tensor has no {name}; numpy.asarray(t) has what arrays have")
@@ -7820,10 +7820,7 @@ class FormatShown:
 
 @adds_to(File)
 class FileShown:
-    _ipython_key_completions_ = File.keys
-
-    def __dir__(self: Any) -> "List[str]":
-        return FILE_NAMES
+    _ipython_key_completions_, __dir__ = File.keys, public_names
 
     def __repr__(self: Any) -> str:
         path = "" if self.path is None else " " + quote(self.path)
@@ -10975,11 +10972,10 @@ def show_convert(args: Any) -> None:
                               watch=Progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
-            casts = {text.split('"')[0] for text in str(error).split('convert(cast="')[1:]}
-            hint = f"--cast {casts.pop() if len(casts) == 1 else 'DTYPE'} converts values, " if (
-                casts) else ""
-            hint = f"\n  {hint}--only NAME leaves tensors out" if helps else ""
-            raise ValueError(f"{error}{hint}\nnothing written")
+            ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
+            hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
+            hint = f"\n  {hint}--only NAME leaves tensors out"
+            raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     lines = str(summary).split("\n")[:-1]
     if isinstance(cast, str) and not summary.cast:
         lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
