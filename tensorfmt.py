@@ -2746,12 +2746,11 @@ class Float8:
         return cast
 
 
-FLOAT8 = Map([row.split(":") for row in (
-    "float8_e4m3fn:E4M3 float8_e5m2:E5M2 float8_e4m3fnuz:E4M3FNUZ float8_e5m2fnuz:E5M2FNUZ "
-    "float8_e8m0fnu:E8M0").split()])
-for _dtype, _kind in FLOAT8.items():
-    _form = Float8(_kind)
-    ITEMSIZE[_dtype], FLOAT_DIGITS[_dtype] = 1, MINIFLOATS[_kind][1] + 1
+FLOAT8: "Dict[str, Float8]" = Map([(dtype, Float8(kind)) for dtype, kind in (
+    ("float8_e4m3fn", "E4M3"), ("float8_e5m2", "E5M2"), ("float8_e4m3fnuz", "E4M3FNUZ"),
+    ("float8_e5m2fnuz", "E5M2FNUZ"), ("float8_e8m0fnu", "E8M0"))])
+for _dtype, _form in FLOAT8.items():
+    ITEMSIZE[_dtype], FLOAT_DIGITS[_dtype] = 1, MINIFLOATS[_form.kind][1] + 1
     UNPACK[_dtype], PACK[_dtype], CASTS["float32", _dtype] = _form.unpack, _form.pack, _form.narrow
     if hasattr(b"", "translate"):
         CASTS.update([((_dtype, new), _form.caster(new)) for new in FLOAT_DIGITS])
