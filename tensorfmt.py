@@ -2105,7 +2105,8 @@ class Tensor:
 
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
-        stored, itemsize = self.stored, self.check_readable() if self.itemsize else 1
+        stored = self.stored
+        itemsize = self.check_readable() if stored.why and self.itemsize else self.itemsize or 1
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
         if stored.order == "<" or itemsize == 1:
             return blocks
@@ -6358,8 +6359,7 @@ class Safetensors(Format):
     MARKED = BOARDS = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
-    TYPES = dict([(code, (i, int(bits), name if name in ITEMSIZE else None))
-                  for i, (code, bits, name) in enumerate(ST_TYPES)])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
@@ -6405,7 +6405,7 @@ class Safetensors(Format):
     def open_entry(self, cursor: Cursor, name: str, entry: Any, base: int) -> Tensor:
         """Return the Tensor of an entry."""
         code, shape, (start, end) = [entry[key] for key in self.ENTRY.rows]
-        _, bits, dtype = self.TYPES.get(code, (0, 0, None))
+        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         need = bits * count_elements(shape)
         if max(count_elements(until_0(shape)), need) >> 64:
             raise cursor.error(f"the shape {show(shape)} has 2**64 elements or bits or more",
@@ -6417,11 +6417,11 @@ class Safetensors(Format):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype else (
+        why = None if dtype in ITEMSIZE else (
             f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
         stored = Storage(cursor.source, end - start, why=why)
-        return Tensor(name, dtype, tuple(shape), stored, base + start,
-                      () if dtype else ("st_dtype", code), self.NAME)
+        return Tensor(name, None if why else dtype, tuple(shape), stored, base + start,
+                      ("st_dtype", code) if why else (), self.NAME)
 
     def check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -6455,7 +6455,7 @@ class Safetensors(Format):
                 problems.append((name, f"st_dtype {show(given)} does not go with {item.dtype}"))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
                 problems.append((name, f"shape {show(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(given or "", (99, 0, None))[0], name, given, item))
+            rows.append((self.TYPES.get(given or "", (99, 0, ""))[0], name, given, item))
         self.refuse(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does

@@ -7242,8 +7242,10 @@ class ArraysAndDigestsTest(PeerCase):
             def tick(self, nbytes):
                 pass
         values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
-        for old in tensorfmt.FLOAT_DIGITS:
-            for new in tensorfmt.FLOAT_DIGITS:
+        floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
+                  if dtype not in FLOAT8 or dtype == "float8_e5m2"]
+        for old in floats:
+            for new in floats:
                 a, b = tensor(values, old), tensor(values, new)
                 self.assertEqual(tensorfmt.diff_values(a, b, Silent()),
                                  [] if old == new else ["same values"])
