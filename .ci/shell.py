@@ -206,6 +206,20 @@ class CommandTest(TestCase):
         self.assertEqual(run("ls", "--lim", "1", "m012_mixed.mag")[0], 2)
         self.assertIn("`./-x` or `-- -x` a file", self.prints("help"))
 
+    def test_a_refusal_names_the_cast_that_works(self):
+        write_file("f8", dumps({"w": tensor([1.5], "float8_e5m2")}, format="safetensors"))
+        write_file("c64", safetensors({"w": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}},
+                                      bytes(8)))
+        code, _, err = run("convert", "f8", "f8.bpk")
+        self.assertEqual(code, 1)
+        self.assertIn("\n  --cast bfloat16 converts values, --only NAME leaves tensors out\n", err)
+        self.assertEqual(run("convert", "f8", "f8.bpk", "--cast", "bfloat16")[0], 0)
+        self.assertEqual(load("f8.bpk")["w"].tolist(), [1.5])
+        code, _, err = run("convert", "c64", "c64.bpk")
+        self.assertEqual(code, 1)
+        self.assertNotIn("--cast", err)
+        self.assertIn("\n  --only NAME leaves tensors out\n", err)
+
     def test_diff_of_what_has_no_values_here(self):
         def differ(a, b):
             write_file("one", a)
