@@ -46,6 +46,7 @@ Contents (the banners of the rooms below; search for a number)
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
     [6c] casts             other dtypes
+    [6c2] float8           8-bit floats
     [6d] derived           tensors whose elements are made when they are asked for
     [6e] zstd              through whichever module is there
     [6f] parts             tensors of several parts
@@ -326,16 +327,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
 
-_DTYPES = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has none
+NUMBERS = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 has none
     "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
     "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:?").split()]
-ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in _DTYPES])
-STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in _DTYPES if code])
+ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in NUMBERS])
+STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in NUMBERS if code])
 WIDTH = dict([("", 0)] + [(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])
+UNPACK: Facts = {  # values of bytes in an order, where struct cannot make them
+    "bool": lambda data, order: [byte != 0 for byte in data],
+    "bfloat16": lambda data, order: unpack_values("float32", widen_bfloat16(data, order), order)}
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
 INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
                  + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # significant bits
+INEXACT = {("bfloat16", "float16")}  # casts that round, whatever the digits
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
@@ -375,10 +380,8 @@ def swap(data: Any, itemsize: int) -> Any:
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
     """Return the elements in `data`, of this byte order, as Python numbers."""
-    if dtype == "bool":
-        return [byte != 0 for byte in data]
-    if dtype == "bfloat16":
-        return unpack_values("float32", widen_bfloat16(data, order), order)
+    if dtype in UNPACK:
+        return UNPACK[dtype](data, order)
     order = "@" if order == NATIVE and not BOARD else order  # 1.6 times as fast
     return unpack_from(f"{order}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
 
@@ -404,8 +407,8 @@ def pack_values(dtype: str, values: Any) -> Any:
     elif dtype != "float64":
         values = [value if type(value) is not int else to_odd(value) if abs(value) >> 53 else
                   float(value) for value in values]
-    if dtype == "bfloat16":
-        return narrow_bfloat16(values)
+    if dtype in PACK:
+        return PACK[dtype](values)
     code = STRUCT_CODE[dtype]
     try:
         return pack(f"<{len(values)}{code}", *values)
@@ -454,6 +457,28 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
+PACK: Facts = {"bfloat16": narrow_bfloat16}  # as UNPACK: bytes of values
+MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
+    width, digits, bias, infinity, nans = MINIFLOATS[kind]
+    low = code & (1 << width + digits) - 1
+    exponent, rest = low >> digits, low & (1 << digits) - 1
+    if exponent or not digits:
+        rest += 1 << digits
+    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
+    if code in nans:
+        value = float("nan")
+    elif infinity and low == infinity:
+        value = INFINITY
+    return value if low == code else -value
+
+
 def cast_block(data: Any, old: str, new: str) -> Any:
     """Return little-endian bytes of dtype `old` as those of dtype `new`."""
     if old == new:
@@ -465,11 +490,11 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 def cast_is_exact(old: str, new: str) -> bool:
     """Return whether every value of one dtype is a value of the other."""
-    if "bool" in (old, new):
-        return old == "bool"
+    if (old, new) in INEXACT or "bool" in (old, new):
+        return old == "bool" and (old, new) not in INEXACT
     digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
-        return FLOAT_DIGITS[old] <= digits and (old, new) != ("bfloat16", "float16")
+        return FLOAT_DIGITS[old] <= digits
     least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
@@ -2038,7 +2063,7 @@ class Tensor:
         if self.stored.strides is not None and not self.lies(order):
             raw, order = self.tobytes(), "<"
         raw = raw if itemsize == 1 or order == NATIVE else swap(raw, itemsize)
-        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", "H")
+        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", BITS_CODE[itemsize])
         if not BOARD:
             return memoryview(raw).cast(code)
         from array import array
@@ -2053,9 +2078,8 @@ class Tensor:
 
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
-        stored, itemsize = self.stored, self.itemsize or 1  # qfloat has none
-        if stored.why is not None:
-            self.check_readable()
+        stored = self.stored
+        itemsize = self.check_readable() if stored.why and self.itemsize else self.itemsize or 1
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
         if stored.order == "<" or itemsize == 1:
             return blocks
@@ -2173,9 +2197,9 @@ class Tensor:
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype == "bfloat16":
-            raise AttributeError("numpy knows bfloat16 by __array__ only")
         itemsize, stored = self.check_readable(), self.stored
+        if self.dtype not in STRUCT_CODE:
+            raise AttributeError(f"numpy knows {self.dtype} by __array__ only")
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
@@ -2640,6 +2664,75 @@ def attrs_without(item: Tensor, keys: Any) -> Facts:
     return Map([(key, value) for key, value in item.attrs.items() if key not in keys])
 
 
+# -- [6c2] float8 --------------------------------------------------------------------------------
+#
+# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+
+
+class Float8:
+    """A dtype of MINIFLOATS: what UNPACK, PACK and CASTS hold of it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.values, self.codes = kind, [], b""
+
+    def unpack(self, data: Any, order: str = "") -> "List[float]":
+        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
+        return [self.values[byte] for byte in data]
+
+    def pack(self, values: Any) -> bytes:
+        return self.narrow(pack_values("float32", values))
+
+    def narrow(self, data: Any) -> bytes:
+        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
+        if len(data) > 4096:  # more than a board casts at a time
+            self.codes = self.codes or bytes(map(self.code_of, unpack_values(
+                "bfloat16", pack("<65536H", *range(65536)))))
+            codes = self.codes
+            return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
+                          for bits in unpack_values("uint32", data)])
+        return bytes(map(self.code_of, unpack_values("float32", data)))
+
+    def code_of(self, value: float) -> int:
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
+        from math import copysign, frexp
+        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
+        negative, size = copysign(1.0, value) < 0, abs(value)
+        code: int = nans[0]
+        if size == INFINITY:
+            code = infinity or code
+        elif size == size and (digits or value > 0):
+            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
+            steps = round(size * 2.0 ** (digits + 1 - exponent))
+            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
+        return code | 128 if negative and (code or 128 not in nans) else code
+
+    def caster(self, new: str) -> Any:
+        """Return a function that casts to other floats: a table for each byte of their values."""
+        size, tables = ITEMSIZE[new], []
+
+        def cast(data: Any) -> bytearray:
+            if not tables:
+                packed = pack_values(new, self.unpack(range(256)))
+                tables.extend([packed[i::size] for i in range(size)])
+            out = bytearray(size * len(data))
+            for i, table in enumerate(tables):
+                out[i::size] = bytes(data).translate(table)
+            return out
+        return cast
+
+
+FLOAT8: "Dict[str, Float8]" = Map([(dtype, Float8(kind)) for dtype, kind in (
+    ("float8_e4m3fn", "E4M3"), ("float8_e5m2", "E5M2"), ("float8_e4m3fnuz", "E4M3FNUZ"),
+    ("float8_e5m2fnuz", "E5M2FNUZ"), ("float8_e8m0fnu", "E8M0"))])
+for _dtype, _form in FLOAT8.items():
+    ITEMSIZE[_dtype], FLOAT_DIGITS[_dtype] = 1, MINIFLOATS[_form.kind][1] + 1
+    UNPACK[_dtype], PACK[_dtype], CASTS["float32", _dtype] = _form.unpack, _form.pack, _form.narrow
+    if hasattr(b"", "translate"):
+        CASTS.update([((_dtype, new), _form.caster(new)) for new in FLOAT_DIGITS])
+INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
+    (old, new) for old in FLOAT_DIGITS for new in FLOAT8 if old != new])
+
+
 # -- [6d] derived --------------------------------------------------------------------------------
 
 
@@ -2995,6 +3088,8 @@ class Sparse(Derived):
         if self.nbytes > MAX_DENSE:
             what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
             raise fault_of(self, what, Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise fault_of(self, f"{self.dtype} has no zero", Unsupported)
         values = parts["values"].tobytes()
         places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
         places.reverse()  # the next one is the last
@@ -3304,18 +3399,6 @@ class Quantized(Tensor):
         return Quantized("", "qfloat", shape, stored, 0, Map(attrs.items()))
 
 
-def minifloat(kind: str, code: int) -> float:
-    """Return the value of an 8- or 4-bit float: E4M3, E5M2, E2M1 or (no sign) E8M0."""
-    if kind == "E8M0":
-        return float("nan") if code == 255 else 2.0 ** (code - 127)
-    if kind == "E4M3" and code & 127 == 127:
-        return float("nan")
-    # Shifted to the bits of a float16, the others differ from it by a power of two.
-    low, shift, factor = {"E5M2": (7, 8, 1), "E4M3": (7, 7, 1 << 8), "E2M1": (3, 9, 1 << 14)}[kind]
-    bits = code >> low << 15 | (code & (1 << low) - 1) << shift
-    return float(unpack_from("<e", pack("<H", bits), 0)[0] * factor)
-
-
 # -- [6i] values ---------------------------------------------------------------------------------
 
 
@@ -3407,8 +3490,8 @@ def _from_bytes(data: Any, dtype: str) -> Tensor:
     return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
 
-BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?", "bfloat": ""}
-BUFFER_DTYPES = dict([((code, nbytes), dtype) for dtype, nbytes in ITEMSIZE.items()
+BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
+BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
 
 
@@ -3674,6 +3757,14 @@ class Format:
 
 def is_sparse(item: Tensor) -> bool:
     return isinstance(item, FEATURES.get("sparse", ()))
+
+
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    if (a.stored, a.start) == (b.stored, b.start):
+        return True
+    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
 def until_0(shape: Any) -> "List[int]":
@@ -3989,7 +4080,7 @@ class Mag100(Format):
 
     NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
     MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
-    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
+    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     PAD_END = "structure"
     MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
@@ -4265,7 +4356,7 @@ class ZFamily(Format):
     FAMILY = "ztensor"
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     SUFFIXES = (".zt", ".ztensor")
-    DTYPES = tuple(ITEMSIZE)
+    DTYPES: Any = tuple([row[0] for row in NUMBERS])
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
@@ -4444,7 +4535,7 @@ class ZTensor(ZFamily):
         """Return the tensor of an entry; its data end at `end` at most."""
         name, start, nbytes, dtype, dims = [facts.pop(key) for key in self.KEYS]
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
-        size, why, make = ITEMSIZE.get(dtype, 0), None, Tensor
+        size, why, make = ITEMSIZE[dtype] if dtype in self.DTYPES else 0, None, Tensor
         for what, value, known in (
                 ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
@@ -4720,8 +4811,8 @@ class ZObjects(ZFamily):
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * size), dtype)
-                         for dtype, size in ITEMSIZE.items() if dtype != "bool"])  # f32 -> float32
+    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
+                         for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
     open_part: Any = None  # (cursor, path, part, its object, limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
@@ -4742,7 +4833,7 @@ class ZObjects(ZFamily):
         known = self.READS.get(layout, "")
         if known == "dense":
             for key, value in found["data"].items():
-                if key != "dtype" and (key, value) != ("type", "bool"):
+                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
                     attrs += key, value
             return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
@@ -4843,7 +4934,7 @@ class ZTensor1(ZObjects):
         if type(code) is not str:
             raise cursor.error("the entry lacks 'dtype', a text", *path)
         dtype, why = self.SHORT.get(code) if path and code != "bool" else code, None
-        if dtype not in ITEMSIZE:
+        if dtype not in self.DTYPES:
             why, dtype = f"dtype {show(code)} is not known", None
         if found.get("type") is not None:
             why, dtype = f"type {show(found['type'])} is not known", None
@@ -5003,9 +5094,12 @@ class ZTensor2(ZObjects):
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
+    LOGICAL = dict([(dtype.replace("float8", "f8").replace("8m0fnu", "8m0"), dtype)
+                    for dtype in ITEMSIZE if dtype not in ZObjects.SHORT.values()])
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
+    DTYPES = tuple(ITEMSIZE)
     FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
     RISING = True
@@ -5141,7 +5235,7 @@ class ZTensor2(ZObjects):
                     source)
         self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
-            part.dtype = "bool" if code == "bool" else None
+            part.dtype = self.LOGICAL.get(code)
             part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
@@ -5307,24 +5401,17 @@ class ZTensor2(ZObjects):
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()], bool="u8")
-        over = b"\x64type\x64bool" if item.dtype == "bool" else b""
+        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        logical = [code for code, dtype in self.LOGICAL.items() if dtype == item.dtype]
+        over = b"".join([b"\x64type" + cbor_dumps(code) for code in logical])
         head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
         head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
-        code = cbor_dumps(codes[str(item.dtype)])
+        code = cbor_dumps(codes.get(item.dtype, "u8"))
         middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + code + b"\x66digest\x75"
         tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
         if attributes:
             tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes", depth=3)
         return head, middle, tail
-
-
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
-    if (a.stored, a.start) == (b.stored, b.start):
-        return True
-    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
-    return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
 class SeekableZstd:
@@ -6218,9 +6305,9 @@ class TensorBuffers(Format):
 
 ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
     "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
-    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8: F8_E4M3FNUZ:8: "
-    "F8_E8M0:8: F8_E4M3:8: F8_E5M2:8: I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: "
-    "BOOL:8:bool").split()]
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
+    "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
+    "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
 class Safetensors(Format):
@@ -6240,7 +6327,7 @@ class Safetensors(Format):
     SUFFIXES = (".safetensors",)
     MARKED = BOARDS = False
     IN_FRONT = True
-    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name])
+    DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
     OPTIONS = {"sort": "True: by type, then name; False: as given",
                "empty_metadata": "True: an empty __metadata__ is written, too"}
@@ -6299,11 +6386,11 @@ class Safetensors(Format):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype else (
+        why = None if dtype in ITEMSIZE else (
             f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
         stored = Storage(cursor.source, end - start, why=why)
-        return Tensor(name, dtype or None, tuple(shape), stored, base + start,
-                      () if dtype else ("st_dtype", code), self.NAME)
+        return Tensor(name, None if why else dtype, tuple(shape), stored, base + start,
+                      ("st_dtype", code) if why else (), self.NAME)
 
     def check_places(self, cursor: Cursor, base: int, tensors: Any) -> None:
         """Raise unless the data lie one behind the other, up to the end of the file."""
@@ -7541,11 +7628,7 @@ def load_again(format: str, stamp: Any, options: Facts) -> File:
 
 # -- [8e] arrays ---------------------------------------------------------------------------------
 
-TORCH_TYPES = dict([(code, row.split()[0]) for row in (  # types whose bytes alone are read here
-    "float8_e4m3fn F8_E4M3 f8_e4m3fn", "float8_e5m2 F8_E5M2 f8_e5m2", "complex64 C64",
-    "float8_e4m3fnuz F8_E4M3FNUZ f8_e4m3fnuz", "float8_e5m2fnuz F8_E5M2FNUZ f8_e5m2fnuz",
-    "float8_e8m0fnu F8_E8M0 f8_e8m0", "float4_e2m1fn_x2 F4 f4_e2m1", "complex128 complex128")
-    for code in row.split()])
+OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
 
 
 @adds_to(Tensor)
@@ -7553,25 +7636,26 @@ class ArrayProtocols:
     """What numpy, torch and jax ask a Tensor for."""
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 as ml_dtypes has it where that is loaded, or as "V2"."""
+        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
         import numpy
         array: Any = self
-        if self.dtype == "bfloat16":
-            known = sys.modules.get("ml_dtypes")
-            bits = numpy.asarray(self.copy(dtype="uint16"), "u2")  # native
+        if self.dtype in PACK:
+            known, size = sys.modules.get("ml_dtypes"), self.itemsize
+            bits = numpy.asarray(self.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
             bits.flags.writeable = False
-            array = (bits.view(getattr(known, "bfloat16", "V2")) if known or dtype is None else
-                     self.astype("float32"))
+            array = (bits.view(getattr(known, self.dtype, f"V{size}")) if known or dtype is None
+                     else self.astype("float32"))
         return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
 
     def __dlpack__(self: Any, **options: Any) -> Any:
         """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype == "bfloat16":
+        if self.dtype in PACK:
             torch: Any = sys.modules.get("torch")
             if torch is None:
-                raise BufferError("bfloat16 needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype="int16"))
-            return bits.view(torch.bfloat16).__dlpack__(**options)
+                raise BufferError(
+                    f"{self.dtype} needs torch (import it before), or jax.numpy.asarray")
+            bits = torch.from_dlpack(self.copy(dtype=f"int{8 * self.itemsize}"))
+            return bits.view(getattr(torch, self.dtype)).__dlpack__(**options)
         import numpy
         array = numpy.asarray(self, self.dtype)  # native
         if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
@@ -7602,20 +7686,19 @@ def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
         data = data.detach().cpu().resolve_neg().resolve_conj()
-    elif given in ITEMSIZE and hasattr(data, "zero_copy"):  # a Tensor of a copy of this module
-        return new_tensor(given, tuple(data.shape), data.tobytes()), given
-    bits = "int16" if given == "bfloat16" else "uint8" if given[:6] in ("float8", "float4") else ""
-    if bits and hasattr(data, "view"):  # ml_dtypes, jax, torch: not a buffer
+    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
+    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
+    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if given in TORCH_TYPES:
+    if given in OPAQUE:
         return opaque_tensor(view, given), given
-    return view, given if given == "bfloat16" else found
+    return view, given if given in PACK else found
 
 
 def opaque_tensor(view: Any, given: str) -> Tensor:
     """Return an array of a type without values here, for the format that holds its bytes."""
-    code = [code for code, name in TORCH_TYPES.items() if name == given != code][0]
     shape, raw = view.shape, view.tobytes()
     if NATIVE == ">" and given == "complex64":
         raw = swap(raw, 4)
@@ -7624,7 +7707,7 @@ def opaque_tensor(view: Any, given: str) -> Tensor:
     format, key = FEATURES.get("opaque", ("nothing", ""))
     why = f"{given} has no values here, only bytes, which {format} can hold"
     stored = Storage(Memory(raw), len(raw), why=why)
-    return Tensor("", None, shape, stored, 0, (key, code), format)
+    return Tensor("", None, shape, stored, 0, (key, OPAQUE[given]), format)
 
 
 FEATURES["arrays"] = as_buffer
@@ -7700,10 +7783,59 @@ def check_dims(item: Tensor, shape: Shape) -> None:
         raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
 
 
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person, perhaps one that is not known here."""
+    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
+        return plain(item.dtype)
+    for key in ("type", "dtype", "st_dtype", "burn_dtype"):
+        value = item.attrs.get(key)
+        if value is not None:
+            return plain(value) if isinstance(value, str) else show(value)
+    return "?"
+
+
+PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
+    zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
+    dequantize path metadata get keys items close""".split())
+
+
+def public_names(self: Any) -> "List[str]":
+    """Return what completion of a Tensor or a File offers."""
+    return [name for name in object.__dir__(self) if name in PUBLIC]
+
+
 @adds_to(Tensor)
 class TensorShown:
+    __dir__ = public_names
+
+    def __getattr__(self: Any, name: str) -> Any:
+        raise AttributeError(f"a Tensor has no {name}; numpy.asarray(t) has what arrays have")
+
+    def __add__(self: Any, other: Any) -> Any:
+        if hasattr(other, "__array__") and not isinstance(other, Tensor):
+            return NotImplemented  # the array knows
+        raise TypeError("a Tensor does not calculate; numpy.asarray(t) does")
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
+
+    def __eq__(self: Any, other: Any) -> Any:
+        """Return whether dtype, shape and bytes are the same; of one element, also the number."""
+        if isinstance(other, Tensor):
+            a, b = [(item.dtype, item.shape, item.nbytes, item.stored.why, item.scheme,
+                     item.components if item.dtype is None else None) for item in (self, other)]
+            return a == b and same_bytes(self, other)
+        if isinstance(other, (int, float)) and self.size == 1:
+            return self.item() == other
+        if isinstance(other, (int, float, list, tuple)):
+            raise TypeError("elements are compared by numpy.asarray(t)")
+        return NotImplemented
+
+    def __hash__(self: Any) -> int:
+        return hash((self.dtype, self.shape))
+
     def __repr__(self: Any) -> str:
-        text = TENSOR_LINE(self)[:-1]
+        text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
         if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
             try:
                 for edge in (MAX_SHOWN, 3, 1, 0):
@@ -7721,7 +7853,7 @@ class TensorShown:
     @property
     def __array_interface__(self: Any) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype != "bfloat16" and self.check_readable():
+        if self.dtype in STRUCT_CODE and self.check_readable():
             check_dims(self, self.shape)
         return ARRAY(self)
 
@@ -7801,7 +7933,7 @@ class FormatShown:
 
 @adds_to(File)
 class FileShown:
-    _ipython_key_completions_ = File.keys
+    _ipython_key_completions_, __dir__ = File.keys, public_names
 
     def __repr__(self: Any) -> str:
         path = "" if self.path is None else " " + quote(self.path)
@@ -7823,7 +7955,7 @@ class FileShown:
 
     def _repr_html_(self: Any) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(item.dtype, show(item.shape), item.nbytes, name)
+        rows = [(dtype_of(item), show(item.shape), item.nbytes, name)
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
         text = "<tr><th>dtype<th>shape<th>bytes<th>name"
@@ -9677,7 +9809,7 @@ def sort_fields(fields: "List[Field]") -> "List[Field]":
 
 def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and meaning of a tensor's bytes, or of a part of a sparse one."""
-    text, stored = f"{plain(str(item.dtype))} {show(item.shape)}", item.stored
+    text, stored = f"{dtype_of(item)} {show(item.shape)}", item.stored
     itemsize = item.itemsize
     if is_sparse(item):
         return role or "values", "of sparse " + text
@@ -9852,7 +9984,8 @@ class Report:
     def __init__(self, path: "Optional[str]", kind: "Optional[Format]") -> None:
         self.path, self.format = path, kind.FAMILY if kind else None
         self.title, self.version = kind.TITLE if kind else "", None
-        self.rows, self.errors = [], []
+        self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
+        self.errors: "List[FormatError]" = []
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -10663,14 +10796,6 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
 
 
-def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person, perhaps one that is not known here."""
-    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
-        return plain(item.dtype)
-    coded = [item.attrs[key] for key in ("type", "dtype", "st_dtype") if key in item.attrs]
-    return plain(str((coded + ["?"])[0]))
-
-
 def show_get(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
         found: Any = file
@@ -11065,7 +11190,9 @@ def show_convert(args: Any) -> None:
                               meta=Map(args.meta or ()), watch=progress, **options)
         except (ValueError, TypeError) as error:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
-            hint = "\n  --cast DTYPE converts values, --only NAME leaves tensors out"
+            ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
+            hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
+            hint = f"\n  {hint}--only NAME leaves tensors out"
             raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
     if args.json:
         report.write(to_json(vars(summary)) + "\n")
@@ -11218,8 +11345,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--formats": ("NAME,...", "only these"),
     "--load-only": ("", "nothing that writes, no tools"),
     "--no-tools": ("", "no explain, verify, convert, no command line"),
-    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, arrays, pickles, partial, "
-                           "fast, or a later generation that the whole reads"),
+    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, float8, arrays, pickles, "
+                           "partial, fast, or a later generation that the whole reads"),
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
@@ -11598,7 +11725,7 @@ def page_tensors(found: Explained) -> str:
                 pass
         rows += (f'<tr class="data"><td><a{link}>'
                  f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
-                 f"<td>{to_html(item.dtype)}</td>"
+                 f"<td>{to_html(dtype_of(item))}</td>"
                  f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
                  f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
     more = len(items) - rows.count("<tr class")
@@ -11691,7 +11818,7 @@ ROOMS = {  # of what a copy may lack, where they are not called so
     "save": ["quick sums", "values", "save"], "partial": ["cut files"],
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
-WINGS = ["zstd", "sparse", "quantized", "casts", "arrays", "pickles", "partial", "fast"]
+WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
 DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
 API = {  # what a program may use of a copy, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "

@@ -291,6 +291,20 @@ class CommandTest(TestCase):
         self.assertEqual(run("ls", "--lim", "1", "m012_mixed.mag")[0], 2)
         self.assertIn("`./-x` or `-- -x` a file", self.prints("help"))
 
+    def test_a_refusal_names_the_cast_that_works(self):
+        write_file("f8", dumps({"w": tensor([1.5], "float8_e5m2")}, format="safetensors"))
+        write_file("c64", safetensors({"w": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}},
+                                      bytes(8)))
+        code, _, err = run("convert", "f8", "f8.bpk")
+        self.assertEqual(code, 1)
+        self.assertIn("\n  --cast bfloat16 converts values, --only NAME leaves tensors out\n", err)
+        self.assertEqual(run("convert", "f8", "f8.bpk", "--cast", "bfloat16")[0], 0)
+        self.assertEqual(load("f8.bpk")["w"].tolist(), [1.5])
+        code, _, err = run("convert", "c64", "c64.bpk")
+        self.assertEqual(code, 1)
+        self.assertNotIn("--cast", err)
+        self.assertIn("\n  --only NAME leaves tensors out\n", err)
+
     def test_diff_of_what_has_no_values_here(self):
         def differ(a, b):
             write_file("one", a)
@@ -299,9 +313,9 @@ class CommandTest(TestCase):
             code, out, _ = run("diff", "one", "two")
             self.assertEqual(code, 1)
             return out.split("\n")[0]
-        types = [safetensors({"w": {"dtype": name, "shape": [8], "data_offsets": [0, 8]}}, bytes(8))
-                 for name in ("F8_E4M3", "F8_E5M2")]
-        self.assertEqual(differ(*types), "~ w          dtype F8_E4M3 -> F8_E5M2")
+        types = [safetensors({"w": {"dtype": name, "shape": [8], "data_offsets": [0, 6]}}, bytes(6))
+                 for name in ("F6_E2M3", "F6_E3M2")]
+        self.assertEqual(differ(*types), "~ w          dtype F6_E2M3 -> F6_E3M2")
         schemes = [one_burnpack(dtype=scheme(name), shape=[4]) for name in ("Q8S", "E4M3")]
         self.assertEqual(differ(*schemes), "~ a          stored in another way")
         parts = [zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {

@@ -18,6 +18,8 @@ SHORT = {"bf16": "bfloat16", "bool": "bool", "boolean": "bool", "flex32": "float
 SHORT.update([(name[0] + str(8 * size), name) for name, size in SIZES.items()
               if name not in ("bfloat16", "bool")])
 SHORT.update(zip(SIZES, SIZES))
+SHORT.update([("f8_" + name, "float8_" + name) for name in ("e5m2", "e4m3fnuz", "e5m2fnuz")])
+SHORT.update(f8_e4m3="float8_e4m3fn", f8_e8m0="float8_e8m0fnu")
 
 
 # -- codecs: (value, position behind it) --------------------------------------------------------

@@ -44,6 +44,8 @@ with load(data) as file:
     wrong: int = w.raw  # type: ignore[assignment]  # raw is not Any
 for other in bytearray(data), memoryview(data), io.BytesIO(data), array.array("B", data):
     assert_type(load(other), File)
+assert_type(tensorfmt.verify(data).rows, List[Tuple[str, str, Optional[str], str, Optional[int]]])
+assert_type(made["w"] == made["n"], bool)
 target = io.BytesIO()
 tensorfmt.save(target, made, format="ztensor")
 tensorfmt.convert(data, target, format="ztensor")
