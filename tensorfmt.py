@@ -4176,7 +4176,7 @@ class Mag100(Format):
             dtype: Any = dtypes[number]
             attrs: Any = ()
             why = None
-            if dtype not in ITEMSIZE:
+            if dtype not in self.DTYPES:
                 dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
             stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
             yield Tensor(name, dtype, shape, stored, at, attrs, self.NAME)
@@ -4204,7 +4204,7 @@ class Mag300(Format):
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     NAMES = [dtype.replace("bool", "boolean") for dtype in Mag.LATER_DTYPES]
-    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype in ITEMSIZE])
+    DTYPES = Mag100.DTYPES
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
     OPTIONS = {"version": "1, or 300 for magnetron 0.2",
@@ -4302,7 +4302,7 @@ class Mag300(Format):
             raise cursor.error(what, "nbytes", tensor=name, check="sizes")
         if dtype and itemsize == 1:
             order = "<"
-        if dtype not in ITEMSIZE:
+        if dtype not in self.DTYPES:
             dtype, attrs = None, ("dtype", text, "dtype_id", number)
             why = f"dtype_id {number} ({show(text)}) is not known"
         elif text != self.NAMES[number]:
