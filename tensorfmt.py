@@ -6906,8 +6906,9 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    bare = [word for word in ("shape", "state_dict") if hasattr(pairs, word)]
-    for pair in pairs if hasattr(pairs, "__iter__") and not bare else [pairs]:
+    bare = not BOARD and (not hasattr(pairs, "__iter__")
+                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    for pair in [pairs] if bare else pairs:
         try:
             name, value = pair
         except (TypeError, ValueError):
