@@ -2129,7 +2129,7 @@ class Tensor:
         """Return the elements as nested lists; of a scalar, the number."""
         shape = self.shape
         lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 65))]
-        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 20):
+        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 17):
             raise ValueError(f"tolist() of {show(shape)} makes too many lists")
         values = list(self.flat)
         for n, count in zip(reversed(shape), reversed(lists)):
@@ -3181,15 +3181,17 @@ def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
     if rising and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
     twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
-    return f"element {ordered[twice[0]]} occurs twice" if twice else None
+    return f"element {show(ordered[twice[0]])} occurs twice" if twice else None
 
 
-def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
-    """Return the row-major number of each stored element."""
+def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
+    """Return the row-major number of each stored element; where it is long, the coordinates."""
     if "coords" in parts:
-        nnz = parts["values"].size
+        coords, nnz = parts["coords"].data, parts["values"].size
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
         places = [0] * nnz
-        for numbers, n in zip(pieces(parts["coords"].data, nnz or 1), shape):
+        for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
         return places
     indptr, indices = parts["indptr"].data, parts["indices"].data
@@ -7059,6 +7061,8 @@ def write_out(target: Any, chunks: Chunks) -> int:
     path = path_of(target)
     if not BOARD and hasattr(os, "replace"):
         real = os.path.realpath(path)
+        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
         if not os.path.exists(path) or os.path.isfile(real) and os.path.samefile(path, real):
             return _write_beside(real, chunks, path)
         with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
@@ -7565,6 +7569,7 @@ TENSOR_LINE, FIND = Tensor.__repr__, File.__getitem__  # those of the ground flo
 
 
 START_STREAM = Stream.__init__
+INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
 
 
 @adds_to(Stream)
@@ -7575,6 +7580,10 @@ class StreamShown:
         except (OSError, ValueError) as error:
             raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
                              "load(stream.read()), ls -, verify -")
+        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
+        if self.nbytes <= MAX_KEPT and INFLATED.intersection(modules):
+            from io import BytesIO
+            self._file = BytesIO(self.fetch(0, self.nbytes))
 
 
 LENGTH = Tensor.__len__
@@ -11098,7 +11107,7 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     name, rest = argv[0] if argv else "help", argv[1:]
-    for word in rest[:(rest + ["--"]).index("--")]:  # of a pattern such as `*`, perhaps
+    for word in rest[:(rest + ["--"]).index("--") + 1]:  # of a pattern such as `*`, perhaps
         if word[:1] == "-" and word != "-" and os.path.lexists(word):
             raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
     if name == "help" and rest:
