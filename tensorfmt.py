@@ -4692,7 +4692,9 @@ class SparseLayouts:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         numbers: Any = facts
         if type(numbers) is list and all_u64(numbers):
-            data = bytes(pack_values("uint64", numbers))
+            data = bytearray()
+            for some in pieces(numbers, PART):  # in the file each may be one byte
+                data += pack_values("uint64", some)
             return Part(role, "uint64", 0, len(data), source=Memory(data))
         cursor.check(self.COMPONENT, facts, role)
         dtype, encoding, why = facts.get("dtype", "uint64"), facts.get("encoding", "raw"), None
@@ -9339,8 +9341,7 @@ class Locating(Tracing):
              *more: Any, **facts: Any) -> None:
         if keys is None or doc[:6] == "break:":
             return
-        size = len(keys)  # the last key differs first; some are long
-        if keys[-1:] == self.keys[max(size - 1, 0):size] and keys == self.keys[:size]:
+        if keys[::-1] == self.keys[:len(keys)][::-1]:  # the last differ first; some are long
             self.places[keys] = offset
 
 
