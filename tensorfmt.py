@@ -7912,6 +7912,7 @@ class QuickRows:
     attrs: Any  # (bytes of attrs) -> numbers and texts, None where there is none
     alone: Any  # (name, bytes behind it) -> the entry that the plain reader makes of them
     count = 0  # of the usual entries
+    scanned = 0  # bytes: containers that may hold some can be many
 
     def begin(self, usual: Usual) -> Any:
         self.usual = usual
@@ -7928,6 +7929,9 @@ class QuickRows:
             size *= 2
             found = self.usual.split(data[at:at + size])
         stop, behind = min(at + size, len(data)), found[-1:]
+        self.scanned += stop - at
+        if self.scanned > 16 * (len(data) + PIECE):
+            raise ValueError
         if stop < len(data):
             behind = found[-width - 1:]
             stop -= sum([len(row[0]) for row in self.usual.rows])
@@ -10822,7 +10826,8 @@ def show_verify(args: Any) -> bool:
         keys = "status", "check", "tensor", "text", "offset"
         sys.stdout.write(to_json({
             "file": args.file, "format": report.format, "version": report.version,
-            "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
+            "valid": bool(report), "rows": [dict(
+                zip(keys, row), tensor=row[2] and clip(row[2], MAX_PATH)) for row in report.rows]}))
     elif not args.quiet:
         print(report)
     elif report.errors:

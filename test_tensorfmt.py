@@ -7450,6 +7450,44 @@ class SmallWorkTest(TestCase):
             with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
                 self.assertEqual(calls_of(tensorfmt, "exact_error", load, data), 0)
 
+    @about()
+    def test_long_beside_numerous(self):
+        """Calls, as a quick form of .ci/growth.py, which measures time, memory and output."""
+        growth = script(self, "growth.py")
+        growth["find_module"](tensorfmt.__file__)
+        kinds = list(tensorfmt.FORMATS) + tensorfmt.LATER
+        keys = [key for kind in kinds for schema in vars(type(kind)).values() if isinstance(
+            schema, tensorfmt.Schema) and schema is not tensorfmt.ZTensor.CHOICES
+            for key in schema.rows]
+        texts = repr(growth["documents"]())
+        self.assertEqual([key for key in keys if repr(key) not in texts], [])
+
+        def look(call, data):
+            try:
+                call(data)
+            except FormatError:
+                pass
+        for name, _, pair, title in growth["drawn"](7)[:20]:
+            files = [growth["make"](name, pair, nbytes, 7) for nbytes in (1000, 4000)]
+            for call in (load, tensorfmt.verify) if files[0] else ():
+                few, many = [count_calls(look, call, data) for data in files]
+                with self.subTest(pair=title, few=few, many=many):
+                    self.assertTrue(many < 6 * few + 2000)
+
+    @about("ztensor")
+    def test_many_maps_that_may_hold_usual_entries(self):
+        """Of each, the shortcut looked for entries up to the end of the file."""
+        seen, split = [], tensorfmt.Usual.split
+        maps = dict([("%d" % i, {"a": 0}) for i in range(5000)])
+        data = zt1_objects(dict(maps, objects={}, attributes={"a" * 50000: 1}), ())
+
+        def look(usual, text):
+            seen.append(len(text))
+            return split(usual, text)
+        with Changed(tensorfmt.Usual, "split", look):
+            self.assertEqual(len(load(data)), 0)
+        self.assertTrue(0 < sum(seen) < 60 * len(data), sum(seen))
+
     @about("ztensor")
     def test_names_of_parts_are_short(self):
         name = "n" * 5000
