@@ -2950,7 +2950,7 @@ class Compound(Tensor):
 
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        old, parts, data = self.stored.entry, Map(), b""
+        old, parts, data = self.stored.entry, Map(), bytearray()
         if self.stored.source.stamp is not None:
             return super().__reduce__()
         for role, part in old.parts.items():
@@ -6517,7 +6517,7 @@ class RecordTree(Msgpack):
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
         try:
-            rest = each_head(cursor.source, stop, cursor.end)
+            rest = each_head(cursor.source, stop, min(cursor.end, stop + 9 * (count - n)))
             for _, (_, one, value, end) in zip(range(count - n), rest):
                 kind = kind or one
                 if one != kind or one not in ("int", "bool", "float32", "float64"):

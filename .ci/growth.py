@@ -6,9 +6,9 @@
 documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
 half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
 of its maps or lists. Such files, good and refused ones, go through each of OPERATIONS: 4 times as
-many bytes take at most 8 times as much CPU time and output; the smaller size grows, to a quarter of
-the largest, until it takes SHORT seconds, and a doubtful time is taken again. Memory: as README, "Security" says, without
-what small files may take besides. Each pair has a process of its own, and limits.
+many bytes take at most 8 times as much CPU time and output. The smaller size grows, to a quarter of
+the largest, until it takes SHORT seconds; a doubtful time is taken again. Memory: as README,
+"Security" says, without what small files may take besides. Each pair has a process of its own.
 
 SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at. Ends with
 "N pairs, N findings"; exit code 1 if there are any. test_tensorfmt.py has a quick form.
@@ -164,7 +164,8 @@ def documents():
     user = {"text": "a text", "map": {"a": [1, 2]}}
     top1 = {"version": "1.2.0", "generator": "g", "attributes": user, "objects": {
         "coo": {"shape": [4], "format": "sparse_coo", "components": {
-            "values": dict(part1, length=1), "coords": {"dtype": "u64", "offset": 64, "length": 8}}},
+            "values": dict(part1, length=1),
+            "coords": {"dtype": "u64", "offset": 64, "length": 8}}},
         "odd": {"shape": [2], "format": "new", "components": {"a": part1, "z": odd1}},
         "w": {"shape": [4], "format": "dense", "attributes": user, "components": {"data": part1}}}}
     part2 = {"dtype": "u8", "blob": [4096, 4], "digest": "xxh3:0123456789abcdef"}
@@ -178,7 +179,8 @@ def documents():
         "q": {"dtype": {"QFloat": scheme}, "shape": [4], "data_offsets": [0, 8]},
         "b": {"dtype": {"Bool": "Native"}, "shape": [4], "data_offsets": [0, 4]},
         "w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "param_id": 7}}}
-    st = {"__metadata__": {"key": "text"}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+    st = {"__metadata__": {"key": "text"},
+          "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
           "w": {"dtype": "F8_E4M3", "shape": [0], "data_offsets": [4, 4]}}
     empty = {"dtype": "float32", "dtype_id": 0, "offset": 4, "nbytes": 0, "shape": [0]}
     mag3 = {"manifest_ver": 1, "timestamp": "t", "magnetron_ver": "0.2.2", "snapshot_ver": "0.3.0",
@@ -192,7 +194,8 @@ def documents():
     return [
         ("ztensor", ztensor, [sparse, coo, entry]), ("ztensor1", ztensor1, top1),
         ("ztensor1.0", ztensor1, {"version": "1.0", "tensors": {"w": dict(
-            top1["objects"]["w"], dtype="uint8", components={"data": {"offset": 64, "length": 4}})}}),
+            top1["objects"]["w"], dtype="uint8",
+            components={"data": {"offset": 64, "length": 4}})}}),
         ("ztensor2", ztensor2, top2), ("burnpack", burnpack, bpk),
         ("safetensors", safetensors, st), ("mag300", mag300, mag3),
         ("burnrecord", burnrecord, {"metadata": facts, "item": item}),
@@ -202,7 +205,8 @@ def documents():
         ("optimizer", optimizer, {"uint": {"a": 1}, "float": {"b": 1.5}}),
         ("tensorbuffers", tensorbuffers, {"version": "1", "model": "m", "tensors": [
             {"name": "w", "more": "x", "shape": [1]}], "operations": [{"input_operations": [1]}]}),
-        ("shards", shards, {"metadata": {"total_size": 4}, "weight_map": {"a": "1.st", "w": "2.st"}})]
+        ("shards", shards, {"metadata": {"total_size": 4},
+                            "weight_map": {"a": "1.st", "w": "2.st"}})]
 
 
 # -- pairs -----------------------------------------------------------------------------------------
@@ -361,7 +365,7 @@ OPERATIONS = {
     "pickle": pickled, "values": values,
     "verify --json": lambda path: command("verify", "--json", path),
     "fields": lambda path: len(list(T.explain(path)))}
-OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"  # refused files, too
+OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"
 
 
 def attempt(operation, path):
@@ -452,8 +456,9 @@ def child(args):
 
 
 def run(args, name, number):
-    words = [sys.executable, os.path.abspath(__file__), "0", str(args.seed), "--child", "%s %d" % (name, number),
-             "--module", os.path.abspath(args.module), "--short", str(args.short)]
+    words = [sys.executable, os.path.abspath(__file__), "0", str(args.seed), "--child",
+             "%s %d" % (name, number), "--module", os.path.abspath(args.module),
+             "--short", str(args.short)]
     try:
         made = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return json.loads(made.stdout.decode().split("\n")[-2])
@@ -467,7 +472,7 @@ def main():
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="pairs whose line holds this text")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--short", type=float, default=SHORT, help="seconds, instead of %s" % SHORT)
+    parser.add_argument("--short", type=float, default=SHORT, help="seconds for SHORT")
     parser.add_argument("--module", default=os.path.join(HERE, "..", "tensorfmt.py"))
     parser.add_argument("--child")
     args = parser.parse_args()
