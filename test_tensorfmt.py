@@ -7472,7 +7472,7 @@ class SmallWorkTest(TestCase):
             for call in (load, tensorfmt.verify) if files[0] else ():
                 few, many = [count_calls(look, call, data) for data in files]
                 with self.subTest(pair=title, few=few, many=many):
-                    self.assertTrue(many < 6 * few + 2000)
+                    self.assertTrue(many < 4.5 * few)
 
     @about("ztensor")
     def test_many_maps_that_may_hold_usual_entries(self):
